@@ -1,1 +1,52 @@
-fn main() {}
+//! The project's own tool, run as `cargo xtask …`: what a compiler and a linter cannot check, the files that are
+//! generated, and the benchmarks. It is no part of the product and uses none of its crates: it runs the binary.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool for the people who build Refrain")]
+
+mod bench;
+mod check;
+mod failure;
+mod files;
+mod generate;
+mod process;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks, generated files and benchmarks of Refrain.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, and generated files
+    Check,
+    /// Write the generated files below docs/
+    Generate {
+        /// Write nothing: name the files that are not current and fail if there are any
+        #[arg(long)]
+        check: bool,
+    },
+    /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Check => check::run(),
+        Task::Generate { check } => generate::run(check),
+        Task::Bench(options) => bench::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,20 @@
-//! placeholder
+//! What a loop is and what it decides.
+//!
+//! Functions over values: no I/O, no clock, no randomness, no async. Time, ids and whatever was seen outside come in as
+//! arguments. A loop is the fold of its [`event`]s ([`LoopState`]); [`next_step`] says the smallest thing to do next;
+//! somebody else does it. Everything the product decides is decided, and tested, here.
+
+pub mod event;
+pub mod ids;
+pub mod r#loop;
+pub mod promise;
+pub mod prompt;
+pub mod spec;
+pub mod state_file;
+pub mod text;
+pub mod view;
+
+pub use event::{Event, Record};
+pub use ids::{AttemptId, LoopId, RequestId};
+pub use r#loop::{Damage, Live, LoopState, Refusal, Step, next_step};
+pub use spec::Spec;

@@ -1,0 +1,302 @@
+//! What happened, in the past tense, as the journal records it. This is the stored vocabulary: names are dotted and
+//! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
+//! stands in the table of `docs/architecture.md`, and nowhere else.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AttemptId, RequestId};
+use crate::promise::NearMiss;
+use crate::spec::{Limits, Secret, Spec};
+
+/// The journal's format: what a reader of this version understands. New kinds of events raise it.
+pub const FORMAT: u32 = 1;
+
+/// One line of a journal, less its hash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Its place, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded, by the writer's clock; never before the record in front of it.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", content = "data")]
+pub enum Event {
+    /// A loop exists: always the first event, and only the first.
+    #[serde(rename = "loop.started")]
+    LoopStarted(Box<LoopStarted>),
+    /// A runner took the loop over, and says what became of an attempt that it found in flight.
+    #[serde(rename = "runner.started")]
+    RunnerStarted {
+        /// Who drives the loop from here on.
+        runner: Identity,
+        /// The attempt that its predecessor left behind, ended and refunded by this event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupted: Option<AttemptId>,
+    },
+    /// The counter moved: iteration `iteration` is under way.
+    #[serde(rename = "iteration.begun")]
+    IterationBegun {
+        /// From 1, without gaps.
+        iteration: u32,
+    },
+    /// The agent is about to be started: an intent.
+    #[serde(rename = "attempt.started")]
+    AttemptStarted(AttemptId),
+    /// The agent's process exists.
+    #[serde(rename = "attempt.spawned")]
+    AttemptSpawned {
+        /// The agent's own process, and leader of its session.
+        process: Process,
+    },
+    /// The agent could not be started at all.
+    #[serde(rename = "attempt.spawn-failed")]
+    AttemptSpawnFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The attempt is being ended by the stop ladder.
+    #[serde(rename = "attempt.stop-requested")]
+    AttemptStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The agent's own process is gone.
+    #[serde(rename = "attempt.finished")]
+    AttemptFinished(Box<AttemptFinished>),
+    /// What the agent left running was ended.
+    #[serde(rename = "attempt.swept")]
+    AttemptSwept {
+        /// How many processes.
+        killed: u32,
+    },
+    /// Somebody asked something of the loop, and was heard.
+    #[serde(rename = "asked")]
+    Asked {
+        /// The request's id; none where it was a signal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// What was asked.
+        ask: Ask,
+    },
+    /// The loop waits for a time to come.
+    #[serde(rename = "wait.started")]
+    WaitStarted(Wait),
+    /// The loop stopped, for good or until `resume`.
+    #[serde(rename = "loop.ended")]
+    LoopEnded(End),
+    /// A person lets a stopped loop go on.
+    #[serde(rename = "loop.resumed")]
+    LoopResumed {
+        /// The limits from here on, as totals.
+        limits: Limits,
+    },
+    /// The writer found an unterminated last line and moved it aside.
+    #[serde(rename = "journal.torn")]
+    JournalTorn {
+        /// How many bytes were cut off.
+        bytes: u64,
+        /// The file beside the journal that keeps them.
+        kept_as: String,
+    },
+    /// The journal's file was gone under the runner and was written back.
+    #[serde(rename = "journal.restored")]
+    JournalRestored {
+        /// How many bytes were written back.
+        bytes: u64,
+    },
+}
+
+impl Event {
+    /// The event without what must not be seen outside: values of variables that were set for the agent.
+    #[must_use]
+    pub fn redacted(mut self) -> Self {
+        if let Self::LoopStarted(started) = &mut self {
+            started.spec.agent.env.values_mut().for_each(|value| *value = Secret::redacted());
+        }
+        self
+    }
+}
+
+/// The first event of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopStarted {
+    /// The journal's format, [`FORMAT`] at its writing.
+    pub format: u32,
+    /// The version of Refrain that wrote it.
+    pub refrain: String,
+    /// What is to be done.
+    pub spec: Spec,
+}
+
+/// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptFinished {
+    /// How its process ended.
+    pub exit: Exit,
+    /// Whether its message made the promise.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub promised: bool,
+    /// The promise was nearly made: what was wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMiss>,
+    /// Whether it set `status: done` in `state.md`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub state_done: bool,
+    /// Bytes that it printed on standard output, kept or not.
+    pub stdout_bytes: u64,
+    /// Bytes that it printed on standard error, kept or not.
+    pub stderr_bytes: u64,
+    /// The last line it said, for lists.
+    pub preview: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// It ended by itself with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// Nobody saw it end: its keeper died. Not the agent's fault.
+    Lost,
+}
+
+/// Why an attempt is ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// `cancel --now`.
+    Cancel,
+    /// `pause --now`, a second Ctrl-C, SIGTERM, SIGHUP.
+    Interrupt,
+    /// The attempt's time limit.
+    TimeLimit,
+    /// The attempt's silence limit.
+    Silence,
+    /// The loop's own duration.
+    LoopDuration,
+}
+
+/// What can be asked of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Stop, to go on later.
+    Pause(Urgency),
+    /// Stop for good.
+    Cancel(Urgency),
+    /// Words for the next prompt.
+    Steer(String),
+    /// Wait no longer: try at once.
+    Proceed,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Urgency {
+    /// When this iteration is over.
+    AfterIteration,
+    /// At once: the agent is ended.
+    Now,
+}
+
+/// Something that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wait {
+    /// What for.
+    pub kind: WaitKind,
+    /// Until when.
+    #[schemars(with = "String")]
+    pub until: Timestamp,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// The rest between iterations that `--pause` asks for.
+    Pace,
+}
+
+/// How a loop stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum End {
+    /// The work is done. Final.
+    Completed {
+        /// Who said so.
+        claim: ClaimSource,
+    },
+    /// A person said stop. Final.
+    Cancelled,
+    /// As many iterations were charged as were granted.
+    IterationCap,
+    /// The loop's own duration is over.
+    TimedOut,
+    /// It waits for a person.
+    Blocked {
+        /// Why it cannot go on by itself.
+        why: Blocked,
+    },
+    /// A person, or a signal, stopped it for now.
+    Paused,
+}
+
+/// Who claimed that the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimSource {
+    /// The promise in the agent's message.
+    Promise,
+    /// `status: done` in `state.md`.
+    StateFile,
+    /// Exit code 0, where there is no promise.
+    ExitCode,
+}
+
+/// Why a loop cannot go on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blocked {
+    /// Three attempts in a row were refunded for reasons that are no provider's wait.
+    Refunds,
+    /// Three instant failures of the agent in a row.
+    Churn,
+    /// The agent cannot be started.
+    AgentMissing,
+}
+
+/// A process, for as long as the machine runs: a pid alone is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+}
+
+/// A process, for ever and everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Identity {
+    /// The process on its machine.
+    pub process: Process,
+    /// Which run of that machine.
+    pub boot: String,
+    /// Which machine.
+    pub host: String,
+}

@@ -1,0 +1,198 @@
+//! The names of things: loops, attempts, requests. Validated once, at the border, because ids become paths.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A loop's name within its project: `[a-z0-9][a-z0-9-]{0,63}` (seed 000, FR-NL11).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct LoopId(String);
+
+/// Why a text is no [`LoopId`]; names the first offending character.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoopIdError {
+    /// No character at all.
+    #[error("an id cannot be empty")]
+    Empty,
+    /// More than 64 characters.
+    #[error("{0:?} has {1} characters, at most 64 are accepted")]
+    TooLong(String, usize),
+    /// A character outside the alphabet, or a leading hyphen.
+    #[error("{0:?} has {1:?}; accepted are a-z, 0-9 and, not first, '-'")]
+    BadCharacter(String, char),
+}
+
+impl LoopId {
+    /// The longest id.
+    pub const MAX: usize = 64;
+
+    /// The id as text; safe as one path component.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` where nothing is left; then the
+    /// suffix. This is how a loop without `--name` is called (seed 000: `<command>-<4 hex>`).
+    #[must_use]
+    pub fn derived(words: &str, suffix: u16) -> Self {
+        let mut slug = String::new();
+        for c in words.chars() {
+            match c.to_ascii_lowercase() {
+                c @ ('a'..='z' | '0'..='9') => slug.push(c),
+                _ if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+                _ => {}
+            }
+        }
+        slug.truncate(Self::MAX - 5);
+        let slug = match slug.trim_end_matches('-') {
+            "" => "loop",
+            slug => slug,
+        };
+        Self(format!("{slug}-{suffix:04x}"))
+    }
+}
+
+impl FromStr for LoopId {
+    type Err = LoopIdError;
+
+    fn from_str(text: &str) -> Result<Self, LoopIdError> {
+        let bad = |(i, c): &(usize, char)| !matches!(c, 'a'..='z' | '0'..='9') && (*i == 0 || *c != '-');
+        match text.char_indices().find(bad) {
+            Some((_, c)) => Err(LoopIdError::BadCharacter(text.to_owned(), c)),
+            None if text.is_empty() => Err(LoopIdError::Empty),
+            None if text.len() > Self::MAX => Err(LoopIdError::TooLong(text.to_owned(), text.len())),
+            None => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for LoopId {
+    type Error = LoopIdError;
+
+    fn try_from(text: String) -> Result<Self, LoopIdError> {
+        text.parse()
+    }
+}
+
+impl From<LoopId> for String {
+    fn from(id: LoopId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for LoopId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// One start of the agent: attempt `attempt` (from 1) of iteration `iteration` (from 1). Shown `3`, `3.2`, `3.3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptId {
+    /// The iteration it belongs to, from 1.
+    pub iteration: u32,
+    /// Which start of that iteration, from 1.
+    pub attempt: u32,
+}
+
+impl AttemptId {
+    /// The name of its folder: `0003`, `0003.2`; sorts by iteration.
+    #[must_use]
+    pub fn dir_name(self) -> String {
+        match self.attempt {
+            1 => format!("{:04}", self.iteration),
+            k => format!("{:04}.{k}", self.iteration),
+        }
+    }
+}
+
+impl fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.attempt {
+            1 => write!(f, "{}", self.iteration),
+            k => write!(f, "{}.{k}", self.iteration),
+        }
+    }
+}
+
+/// The name of one request to a loop, made by the asker. The event that answers it repeats it, so that a request that is
+/// seen twice is done once. Letters, digits and hyphens only: it is a file name in the inbox.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct RequestId(String);
+
+/// A text that is no [`RequestId`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no request id: 1 to 64 letters, digits and hyphens")]
+pub struct RequestIdError(String);
+
+impl RequestId {
+    /// The id as text; safe as one path component.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for RequestId {
+    type Error = RequestIdError;
+
+    fn try_from(text: String) -> Result<Self, RequestIdError> {
+        let fits = (1..=64).contains(&text.len());
+        if fits && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            Ok(Self(text))
+        } else {
+            Err(RequestIdError(text))
+        }
+    }
+}
+
+impl From<RequestId> for String {
+    fn from(id: RequestId) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_refused_by_the_first_offending_character() {
+        for good in ["a", "0", "a-b", "release-1", &"a".repeat(64)] {
+            assert!(good.parse::<LoopId>().is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "A", "a_b", "a/b", "..", "ä", "a b", &"a".repeat(65)] {
+            assert!(bad.parse::<LoopId>().is_err(), "{bad}");
+        }
+        assert_eq!("Ab".parse::<LoopId>(), Err(LoopIdError::BadCharacter("Ab".into(), 'A')));
+    }
+
+    #[test]
+    fn derived_ids_are_ids() {
+        let long = "x".repeat(99);
+        for (words, id) in [
+            ("claude", "claude-00ff"),
+            ("/usr/bin/My Agent", "usr-bin-my-agent-00ff"),
+            ("...", "loop-00ff"),
+            (&long, &*format!("{}-00ff", "x".repeat(59))),
+        ] {
+            let derived = LoopId::derived(words, 255);
+            assert_eq!(derived.as_str(), id);
+            assert_eq!(id.parse(), Ok(derived));
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_named_after_its_iteration() {
+        let id = |iteration, attempt| AttemptId { iteration, attempt };
+        assert_eq!((id(3, 1).to_string(), id(3, 1).dir_name()), ("3".into(), "0003".into()));
+        assert_eq!((id(3, 2).to_string(), id(3, 2).dir_name()), ("3.2".into(), "0003.2".into()));
+    }
+}

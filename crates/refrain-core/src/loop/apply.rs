@@ -1,0 +1,290 @@
+//! How one event changes the state. The only place that writes it, and the only place that says which event can follow
+//! which: whatever else a journal holds is damage, told as such and never guessed around.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::next_step::CHURN_WITHIN;
+use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
+use crate::event::{AttemptFinished, Ask, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason};
+use crate::ids::AttemptId;
+
+/// A record that cannot follow those before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The journal does not begin with `loop.started`.
+    #[error("record {0} should be the loop's start")]
+    NoStart(u64),
+    /// Records are missing, or stand twice.
+    #[error("record {found} stands where {expected} should")]
+    Sequence {
+        /// The number that should be there.
+        expected: u64,
+        /// The number that is.
+        found: u64,
+    },
+    /// Time went backwards.
+    #[error("record {0} is older than the one before it")]
+    Time(u64),
+    /// A loop cannot do this from where it is.
+    #[error("record {seq} ({what}) cannot follow the one before it")]
+    Order {
+        /// The record's number.
+        seq: u64,
+        /// What it says.
+        what: &'static str,
+    },
+    /// Another version's format.
+    #[error("the journal has format {found}, this version of Refrain reads {FORMAT}; use the version that wrote it")]
+    Format {
+        /// The journal's format.
+        found: u32,
+    },
+}
+
+impl LoopState {
+    /// The state after a journal's first record.
+    ///
+    /// # Errors
+    /// [`Damage`] where it is no start that this version can read.
+    pub fn begin(record: &Record) -> Result<Self, Damage> {
+        let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
+            return Err(Damage::NoStart(record.seq));
+        };
+        if started.format != FORMAT {
+            return Err(Damage::Format { found: started.format });
+        }
+        Ok(Self {
+            spec: started.spec.clone(),
+            limits: started.spec.limits.clone(),
+            seq: 1,
+            started_at: *at,
+            updated_at: *at,
+            phase: Phase::Idle { claim: None },
+            attempts: Vec::new(),
+            iteration: 0,
+            charged: 0,
+            wait: None,
+            ended: None,
+            cancel: None,
+            pause: None,
+            steering: Vec::new(),
+            runner: None,
+            answered: Default::default(),
+            refunds_in_a_row: 0,
+            churn: 0,
+            active: Duration::ZERO,
+            rested_since: None,
+        })
+    }
+
+    /// The state after a whole journal.
+    ///
+    /// # Errors
+    /// [`Damage`] at the first record that cannot follow those before it.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, Damage> {
+        let mut records = records.into_iter();
+        let mut state = Self::begin(records.next().ok_or(Damage::NoStart(0))?)?;
+        records.try_for_each(|record| state.apply(record))?;
+        Ok(state)
+    }
+
+    /// The state after one more record.
+    ///
+    /// # Errors
+    /// [`Damage`] where the record cannot follow; the state is then unchanged.
+    pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
+        let Record { seq, at, event } = record;
+        if *seq != self.seq + 1 {
+            return Err(Damage::Sequence { expected: self.seq + 1, found: *seq });
+        }
+        if *at < self.updated_at {
+            return Err(Damage::Time(*seq));
+        }
+        // Between two runners nobody drives the loop: that time is not its own.
+        let stretch = match event {
+            Event::RunnerStarted { .. } => Duration::ZERO,
+            _ => self.running_stretch(*at),
+        };
+        self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
+        self.active += stretch;
+        self.seq = *seq;
+        self.updated_at = *at;
+        Ok(())
+    }
+
+    /// Applies the event, or says which one is out of order and changes nothing.
+    fn change(&mut self, event: &Event, at: Timestamp) -> Result<(), &'static str> {
+        match event {
+            Event::LoopStarted(_) => return Err("loop.started"),
+            Event::RunnerStarted { runner, interrupted } => {
+                match (&self.phase, interrupted) {
+                    (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
+                        let flight = flight.clone();
+                        self.settle(flight, at, None);
+                    }
+                    (Phase::Idle { .. } | Phase::Begun { .. }, None) => {}
+                    _ => return Err("runner.started"),
+                }
+                self.runner = Some(runner.clone());
+            }
+            Event::IterationBegun { iteration } => match self.phase {
+                Phase::Idle { claim: None } if *iteration == self.iteration + 1 && self.is_driven() => {
+                    self.iteration = *iteration;
+                    self.wait = None;
+                    let next = AttemptId { iteration: *iteration, attempt: 1 };
+                    self.phase = Phase::Begun { next, missing: false };
+                }
+                _ => return Err("iteration.begun"),
+            },
+            Event::AttemptStarted(id) => match self.phase {
+                Phase::Begun { next, .. } if next == *id && self.is_driven() => {
+                    self.wait = None;
+                    self.phase = Phase::InFlight(InFlight {
+                        id: *id,
+                        started_at: at,
+                        spawned: None,
+                        stopping: None,
+                    });
+                }
+                _ => return Err("attempt.started"),
+            },
+            Event::AttemptSpawned { process } => match &mut self.phase {
+                Phase::InFlight(flight) if flight.spawned.is_none() => flight.spawned = Some((*process, at)),
+                _ => return Err("attempt.spawned"),
+            },
+            Event::AttemptSpawnFailed { .. } => match &self.phase {
+                Phase::InFlight(flight) if flight.spawned.is_none() => {
+                    let id = flight.id;
+                    self.refund(id, flight.started_at, at, Outcome::NotStarted, None);
+                    self.phase = Phase::Begun { next: after(id), missing: true };
+                }
+                _ => return Err("attempt.spawn-failed"),
+            },
+            Event::AttemptStopRequested { because } => match &mut self.phase {
+                Phase::InFlight(flight) if flight.stopping.is_none() => flight.stopping = Some(*because),
+                _ => return Err("attempt.stop-requested"),
+            },
+            Event::AttemptFinished(finished) => match &self.phase {
+                Phase::InFlight(flight) if flight.spawned.is_some() || finished.exit == Exit::Lost => {
+                    let flight = flight.clone();
+                    self.settle(flight, at, Some(finished.clone()));
+                }
+                _ => return Err("attempt.finished"),
+            },
+            Event::AttemptSwept { .. } | Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
+            Event::Asked { request, ask } => {
+                self.answered.extend(request.clone());
+                match ask {
+                    Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
+                    Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
+                    Ask::Steer(text) => self.steering.push(text.clone()),
+                    Ask::Proceed => {
+                        self.wait = None;
+                        self.rested_since = None;
+                    }
+                }
+            }
+            Event::WaitStarted(wait) if self.ended.is_none() && self.in_flight().is_none() => {
+                self.wait = Some(*wait);
+            }
+            Event::WaitStarted(_) => return Err("wait.started"),
+            Event::LoopEnded(end) => {
+                // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
+                let again = self.ended.is_some() && *end != End::Cancelled;
+                if again || self.in_flight().is_some() || self.is_final() {
+                    return Err("loop.ended");
+                }
+                self.wait = None;
+                self.ended = Some(Ended { end: *end, at });
+            }
+            Event::LoopResumed { limits } => {
+                if self.ended.is_none() || self.is_final() || self.cancel.is_some() {
+                    return Err("loop.resumed");
+                }
+                self.limits = limits.clone();
+                self.ended = None;
+                self.pause = None;
+                self.runner = None;
+                self.refunds_in_a_row = 0;
+                self.churn = 0;
+                self.rested_since = None;
+                if let Phase::Begun { missing, .. } = &mut self.phase {
+                    *missing = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_driven(&self) -> bool {
+        self.runner.is_some() && self.ended.is_none()
+    }
+
+    /// An attempt is over: what it amounts to, whether it counts, what may come next.
+    fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
+        let exit = finished.as_ref().map_or(Exit::Lost, |finished| finished.exit);
+        let claim = finished.as_ref().and_then(|finished| self.claim(finished, flight.stopping));
+        let outcome = Outcome::of(exit, flight.stopping, claim);
+        let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
+        if outcome.is_charged() {
+            self.charged += 1;
+            self.refunds_in_a_row = 0;
+            self.steering.clear();
+            let instant = outcome == Outcome::Failed && ran.is_some_and(|ran| ran < CHURN_WITHIN);
+            self.churn = if instant { self.churn + 1 } else { 0 };
+            self.rested_since = Some(at);
+            self.phase = Phase::Idle { claim };
+            let (id, started_at) = (flight.id, flight.started_at);
+            self.attempts.push(Attempt {
+                id,
+                started_at,
+                ended_at: at,
+                outcome,
+                charged: true,
+                claim,
+                finished,
+            });
+        } else {
+            self.refund(flight.id, flight.started_at, at, outcome, finished);
+            self.phase = Phase::Begun { next: after(flight.id), missing: false };
+        }
+    }
+
+    fn refund(
+        &mut self,
+        id: AttemptId,
+        started_at: Timestamp,
+        ended_at: Timestamp,
+        outcome: Outcome,
+        finished: Option<Box<AttemptFinished>>,
+    ) {
+        self.refunds_in_a_row += 1;
+        self.attempts.push(Attempt {
+            id,
+            started_at,
+            ended_at,
+            outcome,
+            charged: false,
+            claim: None,
+            finished,
+        });
+    }
+
+    /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
+    fn claim(&self, finished: &AttemptFinished, stopping: Option<StopReason>) -> Option<ClaimSource> {
+        match finished.exit {
+            _ if stopping.is_some() => None,
+            Exit::Lost => None,
+            _ if finished.promised => Some(ClaimSource::Promise),
+            _ if finished.state_done => Some(ClaimSource::StateFile),
+            Exit::Code(0) if self.spec.promise.is_none() => Some(ClaimSource::ExitCode),
+            Exit::Code(_) | Exit::Signal(_) => None,
+        }
+    }
+}
+
+fn after(id: AttemptId) -> AttemptId {
+    AttemptId { attempt: id.attempt + 1, ..id }
+}

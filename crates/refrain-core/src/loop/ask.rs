@@ -1,0 +1,119 @@
+//! What may be asked of a loop as it is, and what a runner says when it takes one over.
+
+use super::state::LoopState;
+use crate::event::{Ask, End, Event, Identity};
+use crate::spec::{Limits, Millis};
+
+/// Why a request is not taken. The loop is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Completed and cancelled loops stay so.
+    #[error("it is {0}")]
+    Final(&'static str),
+    /// There is nothing to resume: it runs, or was never stopped.
+    #[error("it has not stopped")]
+    NotStopped,
+    /// It stands still already.
+    #[error("it has stopped already ({0})")]
+    Stopped(&'static str),
+    /// It stopped at a limit, and the same limit would stop it again.
+    #[error("it ended at its {limit} of {used}; grant it more in all with {flag}")]
+    NothingGranted {
+        /// Which limit, as a person calls it.
+        limit: &'static str,
+        /// How much of it is used.
+        used: String,
+        /// The option and a value that would do, ready to be typed.
+        flag: String,
+    },
+    /// More than one leg's worth of iterations.
+    #[error("at most {} more iterations at a time: up to {most}, not {asked}", Limits::MAX_GRANT)]
+    TooMany {
+        /// What was asked for.
+        asked: u32,
+        /// The most that is accepted.
+        most: u32,
+    },
+}
+
+impl End {
+    /// The status that it leaves a loop in, as `status` spells it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::Cancelled => "cancelled",
+            Self::IterationCap => "iteration-cap",
+            Self::TimedOut => "timed-out",
+            Self::Blocked { .. } => "blocked",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+impl LoopState {
+    /// Whether nothing more can happen to it.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self.ended.map(|ended| ended.end) {
+            Some(End::Completed { .. } | End::Cancelled) => true,
+            Some(End::IterationCap | End::TimedOut | End::Blocked { .. } | End::Paused) | None => false,
+        }
+    }
+
+    /// Whether the loop can be asked this now.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that says why not.
+    pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        match (self.ended.map(|ended| ended.end), ask) {
+            (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
+            (Some(end), Ask::Pause(_)) => Err(Refusal::Stopped(end.name())),
+            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
+        }
+    }
+
+    /// The event that lets a stopped loop go on under new totals; a total that is not named stays. A loop whose runner
+    /// died has not stopped: it needs no such event, unless it is to get more.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it is final, where it runs, or where it would stop again at once.
+    pub fn resume(&self, iterations: Option<u32>, duration: Option<Millis>) -> Result<Event, Refusal> {
+        let Some(ended) = self.ended else { return Err(Refusal::NotStopped) };
+        if self.is_final() {
+            return Err(Refusal::Final(ended.end.name()));
+        }
+        if self.cancel.is_some() {
+            return Err(Refusal::Final(End::Cancelled.name()));
+        }
+        let most = self.charged.saturating_add(Limits::MAX_GRANT);
+        if let Some(asked) = iterations.filter(|asked| *asked > most) {
+            return Err(Refusal::TooMany { asked, most });
+        }
+        let mut limits = self.limits.clone();
+        limits.max_iterations = iterations.or(limits.max_iterations);
+        limits.max_duration = duration.or(limits.max_duration);
+        if limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
+            return Err(Refusal::NothingGranted {
+                limit: "cap",
+                used: format!("{} iterations", self.charged),
+                flag: format!("--max-iterations {}", self.charged.saturating_add(Limits::DEFAULT_ITERATIONS)),
+            });
+        }
+        let used = Millis::from(self.active);
+        if limits.max_duration.is_some_and(|all| all <= used) {
+            return Err(Refusal::NothingGranted {
+                limit: "duration",
+                used: used.to_string(),
+                flag: format!("--max-duration {}s", (used.0.saturating_mul(2) / 1000).max(60)),
+            });
+        }
+        Ok(Event::LoopResumed { limits })
+    }
+
+    /// The first event of a runner: it says what became of the attempt that it found in flight.
+    #[must_use]
+    pub fn recover(&self, runner: Identity) -> Event {
+        Event::RunnerStarted { runner, interrupted: self.in_flight().map(|flight| flight.id) }
+    }
+}

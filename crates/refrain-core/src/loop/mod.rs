@@ -1,0 +1,16 @@
+//! One loop: its state, how events change it, what comes next, what may be asked of it.
+
+mod apply;
+mod ask;
+mod next_step;
+mod state;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub use apply::Damage;
+pub use ask::Refusal;
+pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
+pub use state::{Attempt, Ended, InFlight, Live, LoopState, Outcome, Phase};

@@ -1,0 +1,137 @@
+//! What a loop does next. Total, deterministic, and the only place where it is decided.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::state::{InFlight, Live, LoopState, Phase};
+use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
+use crate::ids::AttemptId;
+use crate::spec::Millis;
+
+/// Refunds in a row, none of them a provider's wait, that end a loop as blocked (design.md, "A loop's life").
+pub const MAX_REFUNDS: u32 = 3;
+/// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
+pub const MAX_CHURN: u32 = 3;
+/// An agent that fails within this time did not work, it could not.
+pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
+
+/// The smallest thing a loop does next. Whether it may be repeated stands in `docs/architecture.md`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Record that this iteration begins.
+    BeginIteration {
+        /// Its number.
+        iteration: u32,
+    },
+    /// Record, then do: start the agent.
+    StartAttempt(AttemptId),
+    /// Record, then do: end the agent by its stop ladder.
+    StopAttempt(StopReason),
+    /// Record a wait. What follows is [`Step::Await`].
+    Wait(Wait),
+    /// Nothing until then, or until an event.
+    Await {
+        /// When to ask again, whatever happens.
+        until: Option<Timestamp>,
+    },
+    /// Record the end.
+    Finish(End),
+    /// Nothing, ever: the loop stands still until somebody asks something of it.
+    Rest,
+}
+
+/// What `state` does next at `now`.
+#[must_use]
+pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
+    if state.is_final() {
+        return Step::Rest;
+    }
+    match &state.phase {
+        Phase::InFlight(flight) => in_flight(state, flight, live, now),
+        Phase::Idle { .. } | Phase::Begun { .. } if state.ended.is_some() => match state.cancel {
+            Some(_) => Step::Finish(End::Cancelled),
+            None => Step::Rest,
+        },
+        Phase::Idle { .. } | Phase::Begun { .. } => between(state, now),
+    }
+}
+
+/// While an attempt runs there are only two answers: await, or stop it because of something.
+fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) -> Step {
+    // Nothing can be stopped before it is there; and one stop is enough, the ladder ends by itself.
+    let (Some((_, since)), None) = (flight.spawned, flight.stopping) else {
+        return Step::Await { until: None };
+    };
+    if state.cancel == Some(Urgency::Now) {
+        return Step::StopAttempt(StopReason::Cancel);
+    }
+    if state.pause == Some(Urgency::Now) {
+        return Step::StopAttempt(StopReason::Interrupt);
+    }
+    let heard = live.last_output.map_or(since, |at| at.max(since));
+    let left = state.limits.max_duration.map(|all| remaining(all, state.active(now)));
+    let deadlines = [
+        (left.map(|left| plus(now, left)), StopReason::LoopDuration),
+        (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
+        (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
+    ];
+    match deadlines.iter().find(|(at, _)| at.is_some_and(|at| at <= now)) {
+        Some((_, because)) => Step::StopAttempt(*because),
+        None => Step::Await { until: deadlines.iter().filter_map(|(at, _)| *at).min() },
+    }
+}
+
+/// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
+fn between(state: &LoopState, now: Timestamp) -> Step {
+    let LoopState { limits, phase, .. } = state;
+    if state.cancel.is_some() {
+        return Step::Finish(End::Cancelled);
+    }
+    if let Phase::Idle { claim: Some(claim) } = phase {
+        return Step::Finish(End::Completed { claim: *claim });
+    }
+    if let Phase::Begun { missing: true, .. } = phase {
+        return Step::Finish(End::Blocked { why: Blocked::AgentMissing });
+    }
+    if state.refunds_in_a_row >= MAX_REFUNDS {
+        return Step::Finish(End::Blocked { why: Blocked::Refunds });
+    }
+    if state.pause.is_some() {
+        return Step::Finish(End::Paused);
+    }
+    if limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0)) {
+        return Step::Finish(End::TimedOut);
+    }
+    match phase {
+        Phase::Begun { next, .. } => Step::StartAttempt(*next),
+        _ if limits.max_iterations.is_some_and(|cap| state.charged >= cap) => Step::Finish(End::IterationCap),
+        _ if state.churn >= MAX_CHURN => Step::Finish(End::Blocked { why: Blocked::Churn }),
+        _ => match rest(state) {
+            Some(until) if until > now => match state.wait {
+                Some(_) => Step::Await { until: Some(until) },
+                None => Step::Wait(Wait { kind: WaitKind::Pace, until }),
+            },
+            _ => Step::BeginIteration { iteration: state.iteration + 1 },
+        },
+    }
+}
+
+/// Until when the loop rests before its next iteration.
+fn rest(state: &LoopState) -> Option<Timestamp> {
+    match (state.wait, state.rested_since, state.limits.pause) {
+        (Some(wait), ..) => Some(wait.until),
+        (None, Some(since), Some(pause)) => Some(plus(since, pause)),
+        (None, ..) => None,
+    }
+}
+
+fn remaining(all: Millis, used: Duration) -> Millis {
+    Millis(all.0.saturating_sub(Millis::from(used).0))
+}
+
+/// Saturates at the end of time: a limit too long to be reached is none.
+fn plus(at: Timestamp, Millis(ms): Millis) -> Timestamp {
+    let ms = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+    at.checked_add(ms).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,214 @@
+//! What a loop's events add up to. Never stored, always folded.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{AttemptFinished, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait};
+use crate::ids::{AttemptId, RequestId};
+use crate::spec::{Limits, Spec};
+
+/// The state of one loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopState {
+    /// What was asked for, as pinned at the start.
+    pub spec: Spec,
+    /// The limits in force: the specification's, or what the last `resume` granted.
+    pub limits: Limits,
+    /// Events folded so far; the next has this number plus one.
+    pub seq: u64,
+    /// When the loop was started.
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    pub updated_at: Timestamp,
+    /// Where it is between two attempts.
+    pub phase: Phase,
+    /// Every attempt that is over, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Iterations begun.
+    pub iteration: u32,
+    /// Iterations that count against the cap.
+    pub charged: u32,
+    /// The wait that is on.
+    pub wait: Option<Wait>,
+    /// How it stopped, while it is stopped.
+    pub ended: Option<Ended>,
+    /// Somebody asked for the end. Never taken back.
+    pub cancel: Option<Urgency>,
+    /// Somebody asked for a pause; `resume` takes it back.
+    pub pause: Option<Urgency>,
+    /// Words for the next prompt, until an iteration that was told them is charged.
+    pub steering: Vec<String>,
+    /// Who drives the loop, or drove it last.
+    pub runner: Option<Identity>,
+    pub(super) answered: BTreeSet<RequestId>,
+    pub(super) refunds_in_a_row: u32,
+    pub(super) churn: u32,
+    /// The loop's own duration up to `updated_at`.
+    pub(super) active: Duration,
+    /// When the rest between iterations began to count.
+    pub(super) rested_since: Option<Timestamp>,
+}
+
+/// Where a loop is between two attempts, or in one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// The last iteration is charged and settled, or there was none yet.
+    Idle {
+        /// What it claimed. A claim without gates is enough.
+        claim: Option<ClaimSource>,
+    },
+    /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
+    Begun {
+        /// The attempt to start.
+        next: AttemptId,
+        /// Its forerunner could not be started.
+        missing: bool,
+    },
+    /// An attempt is under way.
+    InFlight(InFlight),
+}
+
+/// An attempt under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InFlight {
+    /// Which.
+    pub id: AttemptId,
+    /// When it was recorded as started.
+    pub started_at: Timestamp,
+    /// Its process, once there is one.
+    pub spawned: Option<(Process, Timestamp)>,
+    /// Why it is being ended, once it is.
+    pub stopping: Option<StopReason>,
+}
+
+/// An attempt that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Which.
+    pub id: AttemptId,
+    /// When it was recorded as started.
+    pub started_at: Timestamp,
+    /// When it was recorded as over.
+    pub ended_at: Timestamp,
+    /// What it amounts to.
+    pub outcome: Outcome,
+    /// Whether it counts against the cap; else it was refunded.
+    pub charged: bool,
+    /// What it claimed.
+    pub claim: Option<ClaimSource>,
+    /// What it left behind; nothing where it was not seen to end.
+    pub finished: Option<Box<AttemptFinished>>,
+}
+
+/// What an attempt amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It claims that the work is done.
+    Claimed,
+    /// The agent ended well, and claims nothing.
+    Ended,
+    /// The agent ended with a code that is not 0, or by a signal.
+    Failed,
+    /// It took longer than one attempt may.
+    TimeLimit,
+    /// It printed nothing for longer than one attempt may.
+    Silence,
+    /// The loop's own duration ended while it ran.
+    LoopDuration,
+    /// A person cancelled the loop while it ran.
+    Cancelled,
+    /// A person or a signal paused the loop while it ran. Refunded.
+    Interrupted,
+    /// Its runner or its keeper died. Refunded.
+    Lost,
+    /// The agent could not be started. Refunded.
+    NotStarted,
+}
+
+impl Outcome {
+    /// Whether the iteration counts: what the loop's surroundings did to an attempt is not the work's fault.
+    #[must_use]
+    pub fn is_charged(self) -> bool {
+        match self {
+            Self::Claimed
+            | Self::Ended
+            | Self::Failed
+            | Self::TimeLimit
+            | Self::Silence
+            | Self::LoopDuration => true,
+            Self::Cancelled | Self::Interrupted | Self::Lost | Self::NotStarted => false,
+        }
+    }
+
+    pub(super) fn of(exit: Exit, stopping: Option<StopReason>, claim: Option<ClaimSource>) -> Self {
+        match (exit, stopping) {
+            (Exit::Lost, _) => Self::Lost,
+            (_, Some(StopReason::Cancel)) => Self::Cancelled,
+            (_, Some(StopReason::Interrupt)) => Self::Interrupted,
+            (_, Some(StopReason::TimeLimit)) => Self::TimeLimit,
+            (_, Some(StopReason::Silence)) => Self::Silence,
+            (_, Some(StopReason::LoopDuration)) => Self::LoopDuration,
+            (_, None) if claim.is_some() => Self::Claimed,
+            (Exit::Code(0), None) => Self::Ended,
+            (Exit::Code(_) | Exit::Signal(_), None) => Self::Failed,
+        }
+    }
+}
+
+/// A stop, and when it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended {
+    /// How it stopped.
+    pub end: End,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What is known of the attempt in flight, but not worth an event each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Live {
+    /// When the agent last printed something.
+    pub last_output: Option<Timestamp>,
+}
+
+impl LoopState {
+    /// The loop's own duration: wall time with a runner, less pauses and waits.
+    #[must_use]
+    pub fn active(&self, now: Timestamp) -> Duration {
+        self.active + self.running_stretch(now)
+    }
+
+    /// The stretch since the last event, as far as it counts.
+    pub(super) fn running_stretch(&self, now: Timestamp) -> Duration {
+        if self.runner.is_none() || self.ended.is_some() || self.wait.is_some() {
+            return Duration::ZERO;
+        }
+        Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
+    }
+
+    /// The attempt under way.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<&InFlight> {
+        match &self.phase {
+            Phase::InFlight(attempt) => Some(attempt),
+            Phase::Idle { .. } | Phase::Begun { .. } => None,
+        }
+    }
+
+    /// Whether a request was heard already.
+    #[must_use]
+    pub fn has_answered(&self, request: &RequestId) -> bool {
+        self.answered.contains(request)
+    }
+
+    /// The last attempt of the last charged iteration: what the next prompt can speak of.
+    #[must_use]
+    pub fn last_charged(&self) -> Option<&Attempt> {
+        self.attempts.iter().rev().find(|attempt| attempt.charged)
+    }
+}

@@ -1,0 +1,104 @@
+//! What the agent is told: the person's prompt, unchanged; how to claim, the same in every iteration, so that a
+//! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
+
+use std::fmt::Write;
+
+use crate::event::Exit;
+use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::spec::Spec;
+use crate::text::cut_middle;
+
+/// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
+pub const FAILURE_EXCERPT: usize = 4096;
+
+/// The prompt of the next attempt. `output` is the end of what the last attempt printed, where it failed.
+#[must_use]
+pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
+    let spec = &state.spec;
+    let mut prompt = spec.prompt.clone();
+    if !spec.iteration_context {
+        return prompt;
+    }
+    let tagged = spec.promise.as_ref().is_some_and(|promise| promise.is_tagged_in(&spec.prompt));
+    if !tagged {
+        separate(&mut prompt);
+        prompt.push_str(&how_to_claim(spec));
+    }
+    if state.iteration > 1 {
+        separate(&mut prompt);
+        prompt.push_str(&iteration_context(state));
+    }
+    let last = state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration);
+    for part in [last.and_then(|last| what_failed(last, output)), steering(state)].into_iter().flatten() {
+        separate(&mut prompt);
+        prompt.push_str(&part);
+    }
+    prompt
+}
+
+fn separate(prompt: &mut String) {
+    prompt.push_str(if prompt.ends_with('\n') { "\n" } else { "\n\n" });
+}
+
+fn how_to_claim(spec: &Spec) -> String {
+    let mut text = String::from(
+        "---\nLOOP:\n- You are run again and again until the work is done; each run starts afresh\n",
+    );
+    if let Some(promise) = &spec.promise {
+        let tag = promise.tag();
+        // Not a line of its own here: an agent that echoes its prompt would claim by it.
+        let _ = writeln!(
+            text,
+            "- Only when the task is completely finished, print {tag} alone on a line of your final message"
+        );
+    }
+    let id = &spec.id;
+    let _ = write!(
+        text,
+        "- Keep notes for the next run in .refrain/{id}/state.md; `status: done` there says the same as the promise\n---"
+    );
+    text
+}
+
+fn iteration_context(state: &LoopState) -> String {
+    let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
+    let mut text = format!(
+        "---\nITERATION CONTEXT:\n- This is iteration {} of {total}\n- Your previous work persists in files and git \
+         history\n- Review what you've done and continue improving\n",
+        state.iteration
+    );
+    if let Some(promise) = &state.spec.promise {
+        let _ = writeln!(text, "- Output {} when the task is completely finished", promise.tag());
+    }
+    text.push_str("---");
+    text
+}
+
+fn what_failed(last: &Attempt, output: Option<&str>) -> Option<String> {
+    let finished = last.finished.as_deref()?;
+    let what = match (last.outcome, finished.exit) {
+        (Outcome::Failed, Exit::Code(code)) => format!("your last run ended with exit code {code}"),
+        (Outcome::Failed, Exit::Signal(signal)) => format!("your last run was ended by signal {signal}"),
+        (Outcome::TimeLimit, _) => "your last run took too long and was stopped".to_owned(),
+        (Outcome::Silence, _) => "your last run printed nothing for too long and was stopped".to_owned(),
+        _ => return finished.near_miss.map(|miss| format!("CLAIM NOT HEARD: {}", miss.hint())),
+    };
+    let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
+    Some(match excerpt {
+        Some(output) => {
+            format!("LAST RUN FAILED: {what}. It printed:\n\n{}", fenced(&cut_middle(output, FAILURE_EXCERPT)))
+        }
+        None => format!("LAST RUN FAILED: {what}."),
+    })
+}
+
+/// The text in a fence that it cannot close.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{text}\n{fence}")
+}
+
+fn steering(state: &LoopState) -> Option<String> {
+    (!state.steering.is_empty()).then(|| format!("STEERING:\n{}", state.steering.join("\n")))
+}

@@ -1,0 +1,230 @@
+//! What a loop was asked to do: the specification, pinned in the journal's first event and never changed afterwards
+//! (limits can be granted anew by `resume`; what is in force then is in [`crate::LoopState`]).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::LoopId;
+use crate::promise::Promise;
+
+/// One loop's specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spec {
+    /// The loop's name in its project.
+    pub id: LoopId,
+    /// What is run, and how it is talked to.
+    pub agent: AgentSpec,
+    /// The person's prompt, unchanged.
+    pub prompt: String,
+    /// Whether anything is added to the prompt (`--no-iteration-context` says no).
+    pub iteration_context: bool,
+    /// The words that claim the work done; none with `--no-promise`.
+    pub promise: Option<Promise>,
+    /// Where to stop. What `start` granted; `resume` may grant more.
+    pub limits: Limits,
+    /// The project: the main worktree of the repository, else the folder.
+    #[schemars(with = "String")]
+    pub project: Utf8PathBuf,
+    /// Where the agent works.
+    #[schemars(with = "String")]
+    pub worktree: Utf8PathBuf,
+    /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
+    pub depth: u32,
+    /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
+    pub output_cap: u64,
+}
+
+impl Spec {
+    /// What is kept of one stream of one attempt unless configured: 1 GiB (design.md section 4).
+    pub const OUTPUT_CAP: u64 = 1 << 30;
+    /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
+    pub const MAX_DEPTH: u32 = 2;
+
+    /// The loop's own folder in the worktree: what the agent reads and writes.
+    #[must_use]
+    pub fn worktree_dir(&self) -> Utf8PathBuf {
+        self.worktree.join(".refrain").join(self.id.as_str())
+    }
+
+    /// The contract with the agent, `state.md`.
+    #[must_use]
+    pub fn state_file(&self) -> Utf8PathBuf {
+        self.worktree_dir().join("state.md")
+    }
+
+    /// What failed, verbatim, `context.md`.
+    #[must_use]
+    pub fn context_file(&self) -> Utf8PathBuf {
+        self.worktree_dir().join("context.md")
+    }
+}
+
+/// Which agent, started how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentSpec {
+    /// The adapter.
+    pub kind: AgentKind,
+    /// The program: a path, or a name looked up in `PATH`.
+    pub program: String,
+    /// Its arguments as the person gave them.
+    pub args: Vec<String>,
+    /// How the prompt reaches it.
+    pub prompt_mode: PromptMode,
+    /// Variables set for the agent and its gates, over everything inherited. May hold secrets: never shown.
+    pub env: BTreeMap<String, Secret>,
+    /// Start from a short allow-list instead of the person's environment.
+    pub clean_env: bool,
+}
+
+/// The adapters that exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentKind {
+    /// Any command; its message is all of its standard output.
+    Generic,
+}
+
+impl fmt::Display for AgentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Generic => f.write_str("generic"),
+        }
+    }
+}
+
+/// How a prompt reaches the agent (seed 001, `prompt_mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromptMode {
+    /// The adapter's choice; for generic commands [`PromptMode::Arg`], or standard input past the argument limit.
+    Auto,
+    /// One argument, the last.
+    Arg,
+    /// Standard input, which is a file: nobody has to feed it.
+    Stdin,
+    /// The variable `PROMPT`.
+    Env,
+    /// The path of a file that holds it, as the last argument.
+    File,
+}
+
+/// A value that is stored, but never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a value.
+    #[must_use]
+    pub fn new(value: String) -> Self {
+        Self(value)
+    }
+
+    /// The value itself, for the process that needs it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands in its place wherever people look.
+    #[must_use]
+    pub fn redacted() -> Self {
+        Self("[redacted]".to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// Where a loop stops, and where an attempt does. `None` is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Iterations that may be charged.
+    pub max_iterations: Option<u32>,
+    /// The loop's own duration: wall time less pauses and waits, and less the time without a runner.
+    #[serde(rename = "max_duration_ms")]
+    pub max_duration: Option<Millis>,
+    /// One attempt's duration.
+    #[serde(rename = "timeout_ms")]
+    pub timeout: Option<Millis>,
+    /// How long one attempt may print nothing.
+    #[serde(rename = "idle_timeout_ms")]
+    pub idle_timeout: Option<Millis>,
+    /// Rest between iterations.
+    #[serde(rename = "pause_ms")]
+    pub pause: Option<Millis>,
+}
+
+impl Limits {
+    /// The default cap (all seeds but one agree on it; section 8, conflict 1).
+    pub const DEFAULT_ITERATIONS: u32 = 20;
+    /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
+    pub const MAX_GRANT: u32 = 200;
+}
+
+/// A duration in whole milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl From<Millis> for Duration {
+    fn from(Millis(ms): Millis) -> Self {
+        Duration::from_millis(ms)
+    }
+}
+
+impl From<Duration> for Millis {
+    /// Rounds down; the longest duration becomes the largest number.
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Millis {
+    /// As a person would say it: `0.4s`, `12s`, `2m 15s`, `1h 5m`, `3d 4h`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = self.0 / 1000;
+        match s {
+            0..10 => write!(f, "{s}.{}s", self.0 % 1000 / 100),
+            10..60 => write!(f, "{s}s"),
+            60..3600 => write!(f, "{}m {}s", s / 60, s % 60),
+            3600..86400 => write!(f, "{}h {}m", s / 3600, s % 3600 / 60),
+            _ => write!(f, "{}d {}h", s / 86400, s % 86400 / 3600),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        for (ms, shown) in [
+            (0, "0.0s"),
+            (449, "0.4s"),
+            (9_999, "9.9s"),
+            (59_999, "59s"),
+            (135_000, "2m 15s"),
+            (3_900_000, "1h 5m"),
+            (273_600_000, "3d 4h"),
+        ] {
+            assert_eq!(Millis(ms).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn a_secret_shows_itself_to_nobody() {
+        let secret = Secret::new("hunter2".into());
+        assert_eq!(format!("{secret:?}"), "[redacted]");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+}

@@ -1,0 +1,435 @@
+//! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
+//! state and from what only the shell can know; never stored, never read back.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::ids::LoopId;
+use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::spec::{AgentKind, Limits, Millis};
+
+/// The version of the object's shape.
+pub const SCHEMA: u32 = 1;
+
+/// One loop, for people and scripts.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Status {
+    /// The version of this shape.
+    pub schema: u32,
+    /// The loop's id.
+    pub id: LoopId,
+    /// What drives it.
+    pub kind: Kind,
+    /// Where it stands.
+    pub status: StatusWord,
+    /// Whether gates proved the work; null where no gate was asked.
+    pub verified: Option<bool>,
+    /// Iterations begun.
+    pub iteration: u32,
+    /// The latest attempt of that iteration, from 1; 0 before the first.
+    pub attempt: u32,
+    /// Attempts in all.
+    pub started: u32,
+    /// Iterations that count against the cap.
+    pub charged: u32,
+    /// The cap; null is none.
+    pub max_iterations: Option<u32>,
+    /// Which adapter runs.
+    pub agent: AgentKind,
+    /// Which model it was told to use; null is its own choice.
+    pub model: Option<String>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The project's folder.
+    pub project: String,
+    /// The folder that the agent works in.
+    pub worktree: String,
+    /// The branch that the loop commits to.
+    pub branch: Option<String>,
+    /// The tree that was proven.
+    pub tree: Option<String>,
+    /// When it was started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    #[schemars(with = "String")]
+    pub updated_at: Timestamp,
+    /// When it stopped; null while it has not.
+    #[schemars(with = "Option<String>")]
+    pub ended_at: Option<Timestamp>,
+    /// Why it stands where it stands, in one line.
+    pub reason: String,
+    /// What a person has to do for it to go on; null where nothing.
+    pub needs: Option<String>,
+    /// What it waits for.
+    pub wait: Option<WaitView>,
+    /// The text that claims the work done.
+    pub completion_promise: Option<String>,
+    /// The claim that ended it.
+    pub claim: Option<Claim>,
+    /// What it used; null where unknown.
+    pub usage: Usage,
+    /// The limits in force.
+    pub limits: Limits,
+    /// The last result of each gate.
+    pub gates: Vec<Gate>,
+    /// What failed last, and how often in a row.
+    pub last_failure: Option<Failure>,
+    /// The commits that it made.
+    pub commits: Vec<String>,
+    /// Its attempts, oldest first; left out in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<Vec<Iteration>>,
+    /// Who drives it, or drove it last.
+    pub runner: Option<Runner>,
+}
+
+/// What drives a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A runner starts a process for every iteration.
+    Process,
+    /// The agent's own live session is looped.
+    Session,
+    /// It is a task of a plan.
+    Task,
+}
+
+/// Where a loop stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatusWord {
+    /// A runner drives it.
+    Running,
+    /// A runner drives it, and waits.
+    Waiting,
+    /// Stopped for now.
+    Paused,
+    /// Stopped until a person did something.
+    Blocked,
+    /// It has not stopped, but its runner is gone.
+    Crashed,
+    /// Done.
+    Completed,
+    /// Stopped for good by a person.
+    Cancelled,
+    /// Every granted iteration is used.
+    IterationCap,
+    /// All the money or tokens granted are used.
+    BudgetExceeded,
+    /// Its own duration is over.
+    TimedOut,
+    /// The same failure came back too often.
+    Stuck,
+    /// It ended in an error.
+    Failed,
+}
+
+/// A wait, as shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitView {
+    /// What for.
+    pub kind: WaitKind,
+    /// Until when.
+    #[schemars(with = "String")]
+    pub until: Timestamp,
+}
+
+/// Who claimed that the work is done, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Claim {
+    /// Who.
+    pub source: ClaimSource,
+    /// When.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+}
+
+/// What was used. Unknown is null, never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens in, cached ones included.
+    pub input_tokens: Option<u64>,
+    /// Of those, the cached ones.
+    pub cached_input_tokens: Option<u64>,
+    /// Tokens out.
+    pub output_tokens: Option<u64>,
+    /// Money, in US dollars.
+    pub cost_usd: Option<f64>,
+}
+
+/// A gate's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Gate {
+    /// Its name.
+    pub name: String,
+    /// Whether it decides.
+    pub hard: bool,
+    /// Whether it passed.
+    pub passed: bool,
+    /// Its exit code.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// A failure that may come back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Failure {
+    /// The gate that failed.
+    pub gate: String,
+    /// What is the same in failures that are the same.
+    pub fingerprint: String,
+    /// How often in a row.
+    pub count: u32,
+}
+
+/// One attempt, as shown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Iteration {
+    /// Its iteration.
+    pub n: u32,
+    /// Which attempt of it.
+    pub attempt: u32,
+    /// Whether it counts against the cap.
+    pub charged: bool,
+    /// When it started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// When it was over; null while it runs.
+    #[schemars(with = "Option<String>")]
+    pub ended_at: Option<Timestamp>,
+    /// The agent's exit code; null where a signal ended it or nobody saw its end.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the agent.
+    pub signal: Option<i32>,
+    /// What it amounts to; null while it runs.
+    pub outcome: Option<Outcome>,
+    /// What it claimed.
+    pub claim: Option<ClaimSource>,
+    /// What it used.
+    pub usage: Usage,
+    /// Its gates.
+    pub gates: Vec<Gate>,
+    /// The last line that the agent said.
+    pub preview: Option<String>,
+}
+
+/// Who drives a loop, as shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Runner {
+    /// Its process.
+    pub pid: i32,
+    /// Its machine.
+    pub host: String,
+    /// Whether it lives; null where that cannot be known from here.
+    pub alive: Option<bool>,
+}
+
+/// The view of `state`, whose runner is alive, dead, or (none) out of sight.
+#[must_use]
+pub fn status(state: &LoopState, alive: Option<bool>) -> Status {
+    let LoopState { spec, limits, ended, .. } = state;
+    let word = word(state, alive);
+    let alive = if ended.is_some() { Some(false) } else { alive };
+    let flight = state.in_flight();
+    let claim = state.attempts.last().and_then(|last| {
+        let source = last.claim?;
+        Some(Claim { source, at: last.ended_at })
+    });
+    let latest = flight.map(|flight| flight.id).or(state.attempts.last().map(|last| last.id));
+    let iterations = state.attempts.iter().map(Iteration::from).chain(flight.map(|flight| Iteration {
+        n: flight.id.iteration,
+        attempt: flight.id.attempt,
+        charged: false,
+        started_at: flight.started_at,
+        ended_at: None,
+        exit_code: None,
+        signal: None,
+        outcome: None,
+        claim: None,
+        usage: Usage::default(),
+        gates: Vec::new(),
+        preview: None,
+    }));
+    Status {
+        schema: SCHEMA,
+        id: spec.id.clone(),
+        kind: Kind::Process,
+        status: word,
+        verified: None,
+        iteration: state.iteration,
+        attempt: latest.filter(|id| id.iteration == state.iteration).map_or(0, |id| id.attempt),
+        started: u32::try_from(state.attempts.len() + usize::from(flight.is_some())).unwrap_or(u32::MAX),
+        charged: state.charged,
+        max_iterations: limits.max_iterations,
+        agent: spec.agent.kind,
+        model: None,
+        command: std::iter::once(&spec.agent.program).chain(&spec.agent.args).cloned().collect(),
+        project: spec.project.to_string(),
+        worktree: spec.worktree.to_string(),
+        branch: None,
+        tree: None,
+        started_at: state.started_at,
+        updated_at: state.updated_at,
+        ended_at: ended.map(|ended| ended.at),
+        reason: reason(state, word),
+        needs: needs(state, word),
+        wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
+        completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
+        claim,
+        usage: Usage::default(),
+        limits: limits.clone(),
+        gates: Vec::new(),
+        last_failure: None,
+        commits: Vec::new(),
+        iterations: Some(iterations.collect()),
+        runner: state.runner.as_ref().map(|runner| Runner {
+            pid: runner.process.pid,
+            host: runner.host.clone(),
+            alive,
+        }),
+    }
+}
+
+/// A loop that has not stopped is driven by somebody, or it has crashed: a dead owner never shows as running.
+fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
+    match state.ended.map(|ended| ended.end) {
+        Some(end) => StatusWord::from(end),
+        None if state.runner.is_none() || alive == Some(false) => StatusWord::Crashed,
+        None if state.wait.is_some() => StatusWord::Waiting,
+        None => StatusWord::Running,
+    }
+}
+
+impl From<End> for StatusWord {
+    fn from(end: End) -> Self {
+        match end {
+            End::Completed { .. } => Self::Completed,
+            End::Cancelled => Self::Cancelled,
+            End::IterationCap => Self::IterationCap,
+            End::TimedOut => Self::TimedOut,
+            End::Blocked { .. } => Self::Blocked,
+            End::Paused => Self::Paused,
+        }
+    }
+}
+
+fn reason(state: &LoopState, word: StatusWord) -> String {
+    let flight = state.in_flight();
+    match (state.ended.map(|ended| ended.end), word) {
+        (Some(End::Completed { claim }), _) => {
+            let who = match claim {
+                ClaimSource::Promise => "the agent made its promise",
+                ClaimSource::StateFile => "the agent set status: done in state.md",
+                ClaimSource::ExitCode => "the command ended with exit code 0",
+            };
+            format!("{who}; unverified, as no gate checks it")
+        }
+        (Some(End::Cancelled), _) => "cancelled by a person".to_owned(),
+        (Some(End::IterationCap), _) => format!("{} iterations without a claim", state.charged),
+        (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
+        (Some(End::Paused), _) => "paused by a person or a signal".to_owned(),
+        (Some(End::Blocked { why }), _) => match why {
+            Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
+            Blocked::Churn => "the agent failed at once three times in a row".to_owned(),
+            Blocked::AgentMissing => format!("{} could not be started", state.spec.agent.program),
+        },
+        (None, StatusWord::Crashed) => "its runner is gone".to_owned(),
+        (None, _) => match (state.wait, flight) {
+            (Some(wait), _) => match wait.kind {
+                WaitKind::Pace => "rests before the next iteration".to_owned(),
+            },
+            (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
+            (None, Some(flight)) => format!("attempt {} is running", flight.id),
+            (None, None) => "between two iterations".to_owned(),
+        },
+    }
+}
+
+fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
+    let id = &state.spec.id;
+    let resume = |grant: &str| format!("refrain resume {id}{grant}");
+    match word {
+        StatusWord::Crashed | StatusWord::Paused => Some(resume("")),
+        StatusWord::IterationCap => Some(resume(&format!(
+            " --max-iterations {}",
+            state.charged.saturating_add(Limits::DEFAULT_ITERATIONS)
+        ))),
+        StatusWord::TimedOut => {
+            let used = Millis::from(state.active(state.updated_at));
+            Some(resume(&format!(" --max-duration {}s", (used.0 / 500).max(60))))
+        }
+        StatusWord::Blocked => Some(format!("see why with refrain logs {id}, mend it, then {}", resume(""))),
+        StatusWord::Running
+        | StatusWord::Waiting
+        | StatusWord::Completed
+        | StatusWord::Cancelled
+        | StatusWord::BudgetExceeded
+        | StatusWord::Stuck
+        | StatusWord::Failed => None,
+    }
+}
+
+impl From<&Attempt> for Iteration {
+    fn from(attempt: &Attempt) -> Self {
+        let (exit_code, signal) = match attempt.finished.as_ref().map(|finished| finished.exit) {
+            Some(Exit::Code(code)) => (Some(code), None),
+            Some(Exit::Signal(signal)) => (None, Some(signal)),
+            Some(Exit::Lost) | None => (None, None),
+        };
+        Self {
+            n: attempt.id.iteration,
+            attempt: attempt.id.attempt,
+            charged: attempt.charged,
+            started_at: attempt.started_at,
+            ended_at: Some(attempt.ended_at),
+            exit_code,
+            signal,
+            outcome: Some(attempt.outcome),
+            claim: attempt.claim,
+            usage: Usage::default(),
+            gates: Vec::new(),
+            preview: attempt.finished.as_ref().map(|finished| finished.preview.clone()),
+        }
+    }
+}
+
+impl Status {
+    /// The same without its attempts, as lists have it.
+    #[must_use]
+    pub fn without_iterations(self) -> Self {
+        Self { iterations: None, ..self }
+    }
+
+    /// Whether it is over: nothing more happens unless a person lets it go on.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        !matches!(self.status, StatusWord::Running | StatusWord::Waiting)
+    }
+}
+
+impl StatusWord {
+    /// The word itself.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Paused => "paused",
+            Self::Blocked => "blocked",
+            Self::Crashed => "crashed",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+            Self::IterationCap => "iteration-cap",
+            Self::BudgetExceeded => "budget-exceeded",
+            Self::TimedOut => "timed-out",
+            Self::Stuck => "stuck",
+            Self::Failed => "failed",
+        }
+    }
+}
+

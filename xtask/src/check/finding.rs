@@ -1,0 +1,41 @@
+//! What a check found: one line that says where, what is wrong, and what to do.
+
+use std::fmt;
+
+/// Whether a finding stops a change from landing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Warning,
+    Error,
+}
+
+/// One broken rule.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    pub(crate) weight: Weight,
+    pub(crate) place: String,
+    pub(crate) wrong: String,
+    pub(crate) remedy: String,
+}
+
+impl Finding {
+    /// Something that must not land.
+    pub(crate) fn error(place: impl Into<String>, wrong: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { weight: Weight::Error, place: place.into(), wrong: wrong.into(), remedy: remedy.into() }
+    }
+
+    /// Something to think about.
+    pub(crate) fn warning(place: impl Into<String>, wrong: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { weight: Weight::Warning, ..Self::error(place, wrong, remedy) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weight = match self.weight {
+            Weight::Warning => "warning",
+            Weight::Error => "error",
+        };
+        write!(f, "{weight}: {}: {}; {}", self.place, self.wrong, self.remedy)
+    }
+}

@@ -1,0 +1,34 @@
+//! The one error of this tool: a sentence for the person who ran it. Nothing here is caught and acted upon, so kinds
+//! would have no reader.
+
+use std::fmt;
+
+/// Why a task could not be done.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What every fallible function of this tool returns.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// A failure made from a sentence.
+pub(crate) fn fail<T>(sentence: impl Into<String>) -> Result<T> {
+    Err(Failure(sentence.into()))
+}
+
+/// Says what was being done when a lower error came up.
+pub(crate) trait Doing<T> {
+    /// `what` is put in front of the error: "read Cargo.toml: permission denied".
+    fn doing(self, what: impl fmt::Display) -> Result<T>;
+}
+
+impl<T, E: fmt::Display> Doing<T> for std::result::Result<T, E> {
+    fn doing(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| Failure(format!("{what}: {error}")))
+    }
+}
