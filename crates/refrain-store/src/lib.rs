@@ -1,1 +1,46 @@
-//! placeholder
+//! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
+//! how others ask ([`inbox`]), what is put aside ([`archive`]), which projects there are ([`projects`]), and the files that
+//! agents read ([`worktree`]).
+//!
+//! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
+
+pub mod archive;
+mod atomic;
+pub mod inbox;
+pub mod journal;
+pub mod layout;
+pub mod lock;
+pub mod notice;
+pub mod projects;
+pub mod worktree;
+
+pub use atomic::write_atomic;
+pub use inbox::{Doorbell, Request};
+pub use journal::{Journal, JournalError};
+pub use layout::{LoopDir, Project};
+pub use lock::RunnerLock;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// A file operation that failed, and on what.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} {path}")]
+pub struct DiskError {
+    /// What was tried, as in "write".
+    pub action: &'static str,
+    /// On what.
+    pub path: Utf8PathBuf,
+    /// What the system said.
+    pub source: std::io::Error,
+}
+
+/// Names the file in a failed operation.
+pub(crate) trait OnPath<T> {
+    fn on(self, action: &'static str, path: &Utf8Path) -> Result<T, DiskError>;
+}
+
+impl<T, E: Into<std::io::Error>> OnPath<T> for Result<T, E> {
+    fn on(self, action: &'static str, path: &Utf8Path) -> Result<T, DiskError> {
+        self.map_err(|error| DiskError { action, path: path.to_owned(), source: error.into() })
+    }
+}

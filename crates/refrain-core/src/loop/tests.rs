@@ -1,0 +1,9 @@
+//! The rules of one loop, by table and by property. What a whole run does under crashes is in `simulation`.
+
+mod asking;
+mod deadlines;
+mod deciding;
+pub(super) mod journal;
+mod order;
+mod outcomes;
+mod properties;

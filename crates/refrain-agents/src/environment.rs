@@ -1,0 +1,69 @@
+//! The environment of agents and gates: the person's, less what a surrounding agent or loop has set for itself, plus what
+//! was asked for, plus what Refrain tells (contract.md, "What the agent and its gates see").
+
+use std::ffi::{OsStr, OsString};
+
+use refrain_core::{AttemptId, LoopState, Spec};
+
+/// What `--clean-env` starts from: where things are, who the user is, how to speak and show.
+const ALLOWED: [&str; 12] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "COLORTERM", "NO_COLOR"];
+
+/// What agents set for their own children, seen in their tools and hooks (agent-clis.md, trap 12): an agent that inherits
+/// it takes itself for a part of another one.
+const SURROUNDINGS: [&str; 12] = [
+    "CLAUDECODE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_PLUGIN_DATA",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "GEMINI_CLI",
+    "GEMINI_CLI_NO_RELAUNCH",
+    "GEMINI_SESSION_ID",
+];
+
+/// What agents of this loop start from.
+#[must_use]
+pub fn base(
+    spec: &Spec,
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &OsStr| {
+        let Some(name) = name.to_str() else { return !spec.agent.clean_env };
+        let is_allowed = ALLOWED.contains(&name) || name.starts_with("LC_");
+        let is_set_around = SURROUNDINGS.contains(&name) || name.starts_with("REFRAIN_");
+        !is_set_around && (is_allowed || !spec.agent.clean_env)
+    };
+    let mut env: Vec<_> = inherited.into_iter().filter(|(name, _)| is_kept(name)).collect();
+    env.extend(spec.agent.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
+    env
+}
+
+/// What Refrain tells the agent of one attempt.
+#[must_use]
+pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
+    let spec = &state.spec;
+    let cap = state.limits.max_iterations.map_or_else(String::new, |cap| cap.to_string());
+    [
+        ("REFRAIN_LOOP_ID", spec.id.to_string()),
+        ("REFRAIN_ITERATION", id.iteration.to_string()),
+        ("REFRAIN_ATTEMPT", id.attempt.to_string()),
+        ("REFRAIN_MAX_ITERATIONS", cap),
+        ("REFRAIN_STATE_FILE", spec.state_file().into_string()),
+        ("REFRAIN_CONTEXT_FILE", spec.context_file().into_string()),
+        ("REFRAIN_PROJECT", spec.project.to_string()),
+        ("REFRAIN_DEPTH", (spec.depth + 1).to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// The variable that all processes of a loop bear, and no other loop's: the state file's path names project and loop.
+#[must_use]
+pub fn mark(spec: &Spec) -> String {
+    format!("REFRAIN_STATE_FILE={}", spec.state_file())
+}

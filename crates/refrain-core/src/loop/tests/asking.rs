@@ -1,0 +1,200 @@
+//! What may be asked of a loop, and what lets a stopped one go on.
+
+use rstest::rstest;
+
+use super::journal::{Journal, request, runner, spec};
+use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use crate::r#loop::{Refusal, Step};
+use crate::spec::{Limits, Millis};
+
+fn ended(end: End) -> Journal {
+    Journal::running().then(Event::LoopEnded(end))
+}
+
+const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
+const BLOCKED: End = End::Blocked { why: Blocked::Churn };
+
+#[rstest]
+fn everything_may_be_asked_of_a_loop_that_goes_on(
+    #[values(
+        Ask::Pause(Urgency::AfterIteration),
+        Ask::Pause(Urgency::Now),
+        Ask::Cancel(Urgency::AfterIteration),
+        Ask::Cancel(Urgency::Now),
+        Ask::Steer("left".into()),
+        Ask::Proceed
+    )]
+    ask: Ask,
+) {
+    for journal in [
+        Journal::of(spec()),
+        Journal::running(),
+        Journal::running().starts(),
+        Journal::running().spawns(),
+        Journal::running().asks(Ask::Pause(Urgency::Now)),
+    ] {
+        assert_eq!(journal.state.admits(&ask), Ok(()), "{:?}", journal.state.phase);
+    }
+}
+
+#[rstest]
+fn a_final_loop_hears_nobody(
+    #[values(
+        Ask::Pause(Urgency::Now),
+        Ask::Cancel(Urgency::Now),
+        Ask::Steer("left".into()),
+        Ask::Proceed
+    )]
+    ask: Ask,
+    #[values((COMPLETED, "completed"), (End::Cancelled, "cancelled"))] (end, name): (End, &'static str),
+) {
+    assert_eq!(ended(end).state.admits(&ask), Err(Refusal::Final(name)));
+}
+
+#[rstest]
+#[case(End::Paused, "paused")]
+#[case(End::IterationCap, "iteration-cap")]
+#[case(End::TimedOut, "timed-out")]
+#[case(BLOCKED, "blocked")]
+fn a_stopped_loop_can_be_cancelled_and_steered_but_not_paused(#[case] end: End, #[case] name: &'static str) {
+    let state = ended(end).state;
+    assert_eq!(state.admits(&Ask::Pause(Urgency::Now)), Err(Refusal::Stopped(name)));
+    assert_eq!(state.admits(&Ask::Cancel(Urgency::AfterIteration)), Ok(()));
+    assert_eq!(state.admits(&Ask::Steer("left".into())), Ok(()));
+}
+
+#[test]
+fn an_answer_is_remembered_by_the_requests_id() {
+    let ask = Event::Asked { request: Some(request("a-1")), ask: Ask::Proceed };
+    let journal = Journal::running().then(ask);
+    assert!(journal.state.has_answered(&request("a-1")));
+    assert!(!journal.state.has_answered(&request("a-2")));
+}
+
+#[test]
+fn resume_keeps_the_totals_that_it_does_not_name() {
+    let journal = Journal::limited(|limits| {
+        (limits.max_iterations, limits.max_duration) = (Some(5), Some(Millis(60_000)));
+        limits.timeout = Some(Millis(7_000));
+    });
+    let before = journal.state.limits.clone();
+    let state = journal.runs(3_000, Exit::Code(0)).then(Event::LoopEnded(End::Paused)).state;
+    let granted = |iterations, duration| match state.resume(iterations, duration) {
+        Ok(Event::LoopResumed { limits }) => limits,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(granted(None, None), before);
+    assert_eq!(granted(Some(9), None), Limits { max_iterations: Some(9), ..before.clone() });
+    let duration = Some(Millis(90_000));
+    assert_eq!(granted(None, duration), Limits { max_duration: duration, ..before });
+}
+
+#[test]
+fn resume_grants_totals_not_additions() {
+    let journal = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(3_000, Exit::Code(0)).obey();
+    let event = journal.state.resume(Some(2), None).unwrap();
+    let journal = journal.then(event).taken_over().runs(3_000, Exit::Code(0));
+    assert_eq!(journal.next(), Step::Finish(End::IterationCap));
+    assert_eq!(journal.state.charged, 2);
+}
+
+#[rstest]
+#[case::no_more(None)]
+#[case::the_same(Some(2))]
+#[case::less(Some(1))]
+fn resume_after_the_cap_needs_more_iterations(#[case] asked: Option<u32>) {
+    let journal = Journal::limited(|limits| limits.max_iterations = Some(2));
+    let journal = journal.runs(3_000, Exit::Code(0)).runs(3_000, Exit::Code(0)).obey();
+    assert_eq!(
+        journal.state.resume(asked, None),
+        Err(Refusal::NothingGranted {
+            limit: "cap",
+            used: "2 iterations".into(),
+            flag: "--max-iterations 22".into(),
+        })
+    );
+    assert!(journal.state.resume(Some(22), None).is_ok(), "what the refusal names is accepted");
+}
+
+#[rstest]
+#[case::short(1_000, "1.0s", "--max-duration 60s", 60)]
+#[case::long(90_000, "1m 30s", "--max-duration 180s", 180)]
+fn resume_after_the_loops_own_duration_needs_more_time(
+    #[case] ms: u64,
+    #[case] used: &str,
+    #[case] flag: &str,
+    #[case] enough: u64,
+) {
+    let journal = Journal::limited(|limits| limits.max_duration = Some(Millis(ms))).spawns();
+    let journal = journal.after_ms(i64::try_from(ms).unwrap()).obey().exits(Exit::Signal(2)).obey();
+    assert_eq!(journal.state.ended.unwrap().end, End::TimedOut);
+    for asked in [None, Some(Millis(ms)), Some(Millis(ms - 1))] {
+        assert_eq!(
+            journal.state.resume(None, asked),
+            Err(Refusal::NothingGranted { limit: "duration", used: used.into(), flag: flag.into() })
+        );
+    }
+    assert!(journal.state.resume(None, Some(Millis(enough * 1_000))).is_ok());
+}
+
+#[test]
+fn resume_grants_at_most_200_more_iterations_at_a_time() {
+    let journal = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(3_000, Exit::Code(0)).obey();
+    assert!(journal.state.resume(Some(201), None).is_ok());
+    assert_eq!(journal.state.resume(Some(202), None), Err(Refusal::TooMany { asked: 202, most: 201 }));
+}
+
+#[test]
+fn only_what_stopped_can_be_resumed() {
+    for journal in [Journal::of(spec()), Journal::running(), Journal::running().spawns()] {
+        assert_eq!(journal.state.resume(None, None), Err(Refusal::NotStopped));
+    }
+}
+
+#[rstest]
+#[case(COMPLETED, "completed")]
+#[case(End::Cancelled, "cancelled")]
+fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
+    assert_eq!(ended(end).state.resume(Some(9), None), Err(Refusal::Final(name)));
+}
+
+#[test]
+fn a_stopped_loop_that_is_cancelled_is_not_resumed_before_its_end_is_recorded() {
+    let journal = ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
+    assert_eq!(journal.state.resume(None, None), Err(Refusal::Final("cancelled")));
+    journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone() });
+}
+
+#[test]
+fn resume_takes_a_pause_back_and_rests_no_more() {
+    let journal = Journal::limited(|limits| limits.pause = Some(Millis(10_000))).runs(3_000, Exit::Code(0));
+    let journal = journal.asks(Ask::Pause(Urgency::Now)).obey().resumes();
+    assert_eq!((journal.state.pause, journal.state.ended), (None, None));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+}
+
+#[test]
+fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
+    let journal = ended(End::Paused);
+    let resumed = journal.state.resume(None, None).unwrap();
+    let journal = journal.then(resumed);
+    assert_eq!(journal.state.runner, None);
+    journal.refuses(Event::IterationBegun { iteration: 1 });
+    assert_eq!(journal.taken_over().state.runner, Some(runner(1)));
+}
+
+#[test]
+fn refusals_say_what_to_type() {
+    let refusal = |journal: Journal| journal.state.resume(None, None).unwrap_err().to_string();
+    let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
+    assert_eq!(
+        refusal(capped),
+        "it ended at its cap of 1 iterations; grant it more in all with --max-iterations 21"
+    );
+    assert_eq!(refusal(ended(End::Cancelled)), "it is cancelled");
+    assert_eq!(refusal(Journal::running()), "it has not stopped");
+    let paused = ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();
+    assert_eq!(paused.to_string(), "it has stopped already (paused)");
+    let most = ended(End::Paused).state.resume(Some(999), None).unwrap_err();
+    assert_eq!(most.to_string(), "at most 200 more iterations at a time: up to 200, not 999");
+}

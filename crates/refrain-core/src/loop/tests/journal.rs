@@ -1,0 +1,239 @@
+//! A journal written by hand: events under a virtual clock, folded as they come.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::event::{
+    Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason, Wait, WaitKind,
+};
+use crate::ids::{AttemptId, RequestId};
+use crate::r#loop::{Damage, Live, LoopState, Phase, Step, next_step};
+use crate::promise::{MatchMode, Promise, PromiseText};
+use crate::spec::{AgentKind, AgentSpec, Limits, PromptMode, Spec};
+
+/// The instant `ms` milliseconds after every test's first event.
+pub(in crate::r#loop) fn time(ms: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000) + SignedDuration::from_millis(ms)
+}
+
+pub(in crate::r#loop) fn unlimited() -> Limits {
+    Limits { max_iterations: None, max_duration: None, timeout: None, idle_timeout: None, pause: None }
+}
+
+/// A specification with a promise and without any limit.
+pub(in crate::r#loop) fn spec() -> Spec {
+    let text = PromiseText::try_new("COMPLETE").unwrap();
+    Spec {
+        id: "mend".parse().unwrap(),
+        agent: AgentSpec {
+            kind: AgentKind::Generic,
+            program: "agent".into(),
+            args: Vec::new(),
+            prompt_mode: PromptMode::Auto,
+            env: Default::default(),
+            clean_env: false,
+        },
+        prompt: "Mend the tests.".into(),
+        iteration_context: true,
+        promise: Some(Promise { text, mode: MatchMode::Plain }),
+        limits: unlimited(),
+        project: "/project".into(),
+        worktree: "/project".into(),
+        depth: 0,
+        output_cap: Spec::OUTPUT_CAP,
+    }
+}
+
+pub(in crate::r#loop) fn runner(pid: i32) -> Identity {
+    Identity { process: Process { pid, start: 1 }, boot: "boot".into(), host: "host".into() }
+}
+
+/// What an agent leaves behind that said nothing.
+pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
+    AttemptFinished {
+        exit,
+        promised: false,
+        near_miss: None,
+        state_done: false,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        preview: String::new(),
+    }
+}
+
+pub(in crate::r#loop) fn started(spec: Spec) -> Event {
+    Event::LoopStarted(Box::new(LoopStarted { format: FORMAT, refrain: "0.1.0".into(), spec }))
+}
+
+pub(in crate::r#loop) fn spawned() -> Event {
+    Event::AttemptSpawned { process: Process { pid: 7, start: 7 } }
+}
+
+pub(in crate::r#loop) fn spawn_failed() -> Event {
+    Event::AttemptSpawnFailed { error: "no such file".into() }
+}
+
+pub(in crate::r#loop) fn stop(because: StopReason) -> Event {
+    Event::AttemptStopRequested { because }
+}
+
+pub(in crate::r#loop) fn asked(ask: Ask) -> Event {
+    Event::Asked { request: None, ask }
+}
+
+pub(in crate::r#loop) fn request(id: impl Into<String>) -> RequestId {
+    RequestId::try_from(id.into()).unwrap()
+}
+
+pub(in crate::r#loop) fn pace(until: i64) -> Wait {
+    Wait { kind: WaitKind::Pace, until: time(until) }
+}
+
+pub(in crate::r#loop) fn id(iteration: u32, attempt: u32) -> AttemptId {
+    AttemptId { iteration, attempt }
+}
+
+/// The event that records a step, for steps that are recorded.
+pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
+    match step {
+        Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration }),
+        Step::StartAttempt(id) => Some(Event::AttemptStarted(id)),
+        Step::StopAttempt(because) => Some(stop(because)),
+        Step::Wait(wait) => Some(Event::WaitStarted(wait)),
+        Step::Finish(end) => Some(Event::LoopEnded(end)),
+        Step::Await { .. } | Step::Rest => None,
+    }
+}
+
+/// An event's name in the journal.
+pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::LoopStarted(_) => "loop.started",
+        Event::RunnerStarted { .. } => "runner.started",
+        Event::IterationBegun { .. } => "iteration.begun",
+        Event::AttemptStarted(_) => "attempt.started",
+        Event::AttemptSpawned { .. } => "attempt.spawned",
+        Event::AttemptSpawnFailed { .. } => "attempt.spawn-failed",
+        Event::AttemptStopRequested { .. } => "attempt.stop-requested",
+        Event::AttemptFinished(_) => "attempt.finished",
+        Event::AttemptSwept { .. } => "attempt.swept",
+        Event::Asked { .. } => "asked",
+        Event::WaitStarted(_) => "wait.started",
+        Event::LoopEnded(_) => "loop.ended",
+        Event::LoopResumed { .. } => "loop.resumed",
+        Event::JournalTorn { .. } => "journal.torn",
+        Event::JournalRestored { .. } => "journal.restored",
+    }
+}
+
+/// A journal, the state that it adds up to, and a clock.
+#[derive(Clone, Debug)]
+pub(in crate::r#loop) struct Journal {
+    pub(in crate::r#loop) records: Vec<Record>,
+    pub(in crate::r#loop) state: LoopState,
+    pub(in crate::r#loop) live: Live,
+    /// Milliseconds since the first event.
+    pub(in crate::r#loop) now: i64,
+}
+
+impl Journal {
+    /// A loop that exists, and that nobody drives.
+    pub(in crate::r#loop) fn of(spec: Spec) -> Self {
+        let record = Record { seq: 1, at: time(0), event: started(spec) };
+        let state = LoopState::begin(&record).unwrap();
+        Self { records: vec![record], state, live: Live::default(), now: 0 }
+    }
+
+    /// A loop with these limits and a runner.
+    pub(in crate::r#loop) fn limited(change: impl FnOnce(&mut Limits)) -> Self {
+        let mut spec = spec();
+        change(&mut spec.limits);
+        Self::of(spec).taken_over()
+    }
+
+    /// A loop without any limit, and with a runner.
+    pub(in crate::r#loop) fn running() -> Self {
+        Self::limited(|_| ())
+    }
+
+    pub(in crate::r#loop) fn record(&self, event: Event) -> Record {
+        Record { seq: self.state.seq + 1, at: time(self.now).max(self.state.updated_at), event }
+    }
+
+    pub(in crate::r#loop) fn then(mut self, event: Event) -> Self {
+        let record = self.record(event);
+        self.state.apply(&record).unwrap_or_else(|damage| panic!("{damage}\nafter {:#?}", self.state));
+        self.records.push(record);
+        self
+    }
+
+    /// The event is damage, and changes nothing.
+    pub(in crate::r#loop) fn refuses(&self, event: Event) -> Damage {
+        let mut state = self.state.clone();
+        let damage = state.apply(&self.record(event)).unwrap_err();
+        assert_eq!(state, self.state, "damaged by an event that it refused");
+        damage
+    }
+
+    pub(in crate::r#loop) fn after_ms(mut self, ms: i64) -> Self {
+        self.now += ms;
+        self
+    }
+
+    pub(in crate::r#loop) fn asks(self, ask: Ask) -> Self {
+        self.then(asked(ask))
+    }
+
+    /// A new runner finds what the last one left.
+    pub(in crate::r#loop) fn taken_over(self) -> Self {
+        let event = self.state.recover(runner(1));
+        self.then(event)
+    }
+
+    pub(in crate::r#loop) fn next(&self) -> Step {
+        next_step(&self.state, &self.live, time(self.now))
+    }
+
+    /// Records the next step.
+    pub(in crate::r#loop) fn obey(self) -> Self {
+        let event = event_of(self.next()).unwrap_or_else(|| panic!("{:?} is not recorded", self.next()));
+        self.then(event)
+    }
+
+    /// Obeys until an attempt is recorded as started.
+    pub(in crate::r#loop) fn starts(mut self) -> Self {
+        while !matches!(self.state.phase, Phase::InFlight(_)) {
+            self = self.obey();
+        }
+        self.live = Live::default();
+        self
+    }
+
+    /// Obeys until an agent runs.
+    pub(in crate::r#loop) fn spawns(self) -> Self {
+        self.starts().then(spawned())
+    }
+
+    pub(in crate::r#loop) fn ends(self, finished: AttemptFinished) -> Self {
+        self.then(Event::AttemptFinished(Box::new(finished)))
+    }
+
+    pub(in crate::r#loop) fn exits(self, exit: Exit) -> Self {
+        self.ends(finished(exit))
+    }
+
+    /// A whole attempt of `ms` milliseconds.
+    pub(in crate::r#loop) fn runs(self, ms: i64, exit: Exit) -> Self {
+        self.spawns().after_ms(ms).exits(exit)
+    }
+
+    /// An attempt that its runner does not survive.
+    pub(in crate::r#loop) fn crashes(self) -> Self {
+        self.spawns().taken_over()
+    }
+
+    /// Stops, and is let go on with the same limits.
+    pub(in crate::r#loop) fn resumes(self) -> Self {
+        let event = self.state.resume(None, None).unwrap();
+        self.then(event).taken_over()
+    }
+}

@@ -1,0 +1,220 @@
+//! What an attempt amounts to, and what it counts.
+
+use rstest::rstest;
+
+use super::journal::{Journal, asked, finished, id, spawn_failed, spec, stop};
+use crate::event::{Ask, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
+use crate::r#loop::{MAX_REFUNDS, Outcome, Phase, Step};
+
+const QUICK: i64 = 1_999;
+const SLOW: i64 = 2_000;
+
+#[rstest]
+#[case::a_good_end_is_charged(Exit::Code(0), None, Outcome::Ended, true)]
+#[case::a_failure_is_charged(Exit::Code(1), None, Outcome::Failed, true)]
+#[case::a_signal_from_outside_is_a_failure(Exit::Signal(9), None, Outcome::Failed, true)]
+#[case::a_time_limit_is_charged(Exit::Signal(2), Some(StopReason::TimeLimit), Outcome::TimeLimit, true)]
+#[case::silence_is_charged(Exit::Signal(2), Some(StopReason::Silence), Outcome::Silence, true)]
+#[case::the_loops_own_duration_is_charged(
+    Exit::Code(0),
+    Some(StopReason::LoopDuration),
+    Outcome::LoopDuration,
+    true
+)]
+#[case::a_cancelled_attempt_is_refunded(Exit::Signal(2), Some(StopReason::Cancel), Outcome::Cancelled, false)]
+#[case::an_interrupted_one_too(Exit::Code(130), Some(StopReason::Interrupt), Outcome::Interrupted, false)]
+#[case::and_a_lost_one(Exit::Lost, None, Outcome::Lost, false)]
+#[case::a_lost_one_is_lost_though_it_was_being_stopped(
+    Exit::Lost,
+    Some(StopReason::TimeLimit),
+    Outcome::Lost,
+    false
+)]
+fn an_end_amounts_to_an_outcome(
+    #[case] exit: Exit,
+    #[case] because: Option<StopReason>,
+    #[case] outcome: Outcome,
+    #[case] charged: bool,
+) {
+    let journal = Journal::running().spawns();
+    let journal = match because {
+        Some(because) => journal.then(stop(because)),
+        None => journal,
+    };
+    let state = journal.exits(exit).state;
+    let last = state.attempts.last().unwrap();
+    assert_eq!((last.outcome, last.charged, outcome.is_charged()), (outcome, charged, charged));
+    assert_eq!(state.charged, u32::from(charged));
+    assert_eq!(
+        state.phase,
+        if charged { Phase::Idle { claim: None } } else { Phase::Begun { next: id(1, 2), missing: false } }
+    );
+}
+
+#[test]
+fn an_attempt_whose_runner_died_is_lost_and_refunded() {
+    for journal in [Journal::running().starts(), Journal::running().spawns()] {
+        let state = journal.taken_over().state;
+        assert_eq!(state.attempts[0].outcome, Outcome::Lost);
+        assert_eq!(state.attempts[0].finished, None);
+        assert_eq!((state.charged, state.iteration), (0, 1));
+    }
+}
+
+#[rstest]
+#[case::the_promise(Exit::Code(0), true, false, true, Some(ClaimSource::Promise))]
+#[case::the_promise_of_an_agent_that_fails(Exit::Code(1), true, false, true, Some(ClaimSource::Promise))]
+#[case::the_state_file(Exit::Code(0), false, true, true, Some(ClaimSource::StateFile))]
+#[case::the_promise_is_named_before_the_state_file(Exit::Code(0), true, true, true, Some(ClaimSource::Promise))]
+#[case::exit_code_0_without_a_promise(Exit::Code(0), false, false, false, Some(ClaimSource::ExitCode))]
+#[case::the_state_file_without_a_promise(Exit::Code(1), false, true, false, Some(ClaimSource::StateFile))]
+#[case::exit_code_0_with_a_promise_is_no_claim(Exit::Code(0), false, false, true, None)]
+#[case::another_code_without_a_promise_is_none(Exit::Code(1), false, false, false, None)]
+#[case::nor_is_a_signal(Exit::Signal(15), false, false, false, None)]
+#[case::nor_a_lost_agent_whatever_it_said(Exit::Lost, true, true, true, None)]
+fn a_claim_has_a_source(
+    #[case] exit: Exit,
+    #[case] promised: bool,
+    #[case] state_done: bool,
+    #[case] with_promise: bool,
+    #[case] claim: Option<ClaimSource>,
+) {
+    let mut spec = spec();
+    spec.promise = spec.promise.filter(|_| with_promise);
+    let mut end = finished(exit);
+    (end.promised, end.state_done) = (promised, state_done);
+    let journal = Journal::of(spec).taken_over().spawns().ends(end);
+    let last = journal.state.attempts.last().unwrap();
+    assert_eq!(last.claim, claim);
+    assert_eq!(last.outcome == Outcome::Claimed, claim.is_some());
+    match claim {
+        Some(claim) => assert_eq!(journal.next(), Step::Finish(End::Completed { claim })),
+        None => assert_ne!(last.outcome, Outcome::Claimed),
+    }
+}
+
+#[rstest]
+fn a_stopped_attempt_claims_nothing(
+    #[values(
+        StopReason::Cancel,
+        StopReason::Interrupt,
+        StopReason::TimeLimit,
+        StopReason::Silence,
+        StopReason::LoopDuration
+    )]
+    because: StopReason,
+    #[values(true, false)] with_promise: bool,
+) {
+    let mut spec = spec();
+    spec.promise = spec.promise.filter(|_| with_promise);
+    let mut end = finished(Exit::Code(0));
+    (end.promised, end.state_done) = (true, true);
+    let state = Journal::of(spec).taken_over().spawns().then(stop(because)).ends(end).state;
+    assert_eq!(state.attempts[0].claim, None);
+    assert_ne!(state.attempts[0].outcome, Outcome::Claimed);
+}
+
+#[test]
+fn a_refund_starts_the_next_attempt_of_the_same_iteration() {
+    let journal = Journal::running().runs(SLOW, Exit::Code(0)).crashes();
+    assert_eq!(journal.next(), Step::StartAttempt(id(2, 2)));
+    let journal = journal.runs(SLOW, Exit::Lost);
+    assert_eq!(journal.next(), Step::StartAttempt(id(2, 3)));
+    let journal = journal.runs(SLOW, Exit::Code(0));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 3 });
+    assert_eq!((journal.state.iteration, journal.state.charged, journal.state.attempts.len()), (2, 2, 4));
+}
+
+#[test]
+fn three_refunds_in_a_row_block() {
+    let journal = Journal::running().crashes().runs(SLOW, Exit::Lost);
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 3)));
+    let journal = journal.crashes();
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+}
+
+#[test]
+fn a_charged_attempt_between_refunds_begins_the_count_again() {
+    let journal = Journal::running().crashes().crashes().runs(SLOW, Exit::Code(1)).crashes().crashes();
+    assert_eq!(journal.next(), Step::StartAttempt(id(2, 3)));
+    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+}
+
+#[test]
+fn resume_forgives_refunds() {
+    let journal = Journal::running().crashes().crashes().crashes().obey().resumes();
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 4)));
+    let journal = journal.crashes().crashes();
+    assert_eq!(journal.state.refunds_in_a_row, MAX_REFUNDS - 1);
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 6)));
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_blocks_at_once_and_resume_tries_again() {
+    let journal = Journal::running().starts().then(spawn_failed());
+    assert_eq!(journal.state.attempts[0].outcome, Outcome::NotStarted);
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
+    // Whoever takes over before the end is recorded decides the same.
+    assert_eq!(journal.clone().taken_over().next(), journal.next());
+    let journal = journal.obey().resumes();
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.state.charged, 0);
+}
+
+#[test]
+fn three_instant_failures_in_a_row_block() {
+    let journal = Journal::running().runs(QUICK, Exit::Code(1)).runs(0, Exit::Signal(11));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 3 });
+    let journal = journal.runs(QUICK, Exit::Code(127));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Churn }));
+    assert_eq!(journal.state.charged, 3);
+}
+
+#[rstest]
+#[case::a_slower_failure(SLOW, Exit::Code(1))]
+#[case::a_quick_good_end(0, Exit::Code(0))]
+fn churn_begins_again_after(#[case] ms: i64, #[case] exit: Exit) {
+    let quick = |journal: Journal| journal.runs(QUICK, Exit::Code(1));
+    let journal = quick(quick(quick(quick(Journal::running())).runs(ms, exit)));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 6 });
+    assert_eq!(quick(journal).next(), Step::Finish(End::Blocked { why: Blocked::Churn }));
+}
+
+#[test]
+fn an_attempt_that_was_stopped_at_once_is_no_churn() {
+    let journal = (0..4).fold(Journal::running(), |journal, _| {
+        journal.spawns().then(stop(StopReason::Silence)).exits(Exit::Signal(2))
+    });
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 5 });
+}
+
+#[test]
+fn resume_forgives_churn() {
+    let quick = |journal: Journal| journal.runs(QUICK, Exit::Code(1));
+    let journal = quick(quick(quick(Journal::running()))).obey().resumes();
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
+    assert_eq!(quick(quick(journal)).next(), Step::BeginIteration { iteration: 6 });
+}
+
+#[test]
+fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charged() {
+    let journal = Journal::running().asks(Ask::Steer("a".into())).crashes().asks(Ask::Steer("b".into()));
+    assert_eq!(journal.state.steering, ["a", "b"]);
+    let journal = journal.runs(SLOW, Exit::Code(0));
+    assert_eq!(journal.state.steering, [""; 0]);
+}
+
+#[test]
+#[ignore = "core: steering heard while an agent runs is cleared by that agent's end, and told to nobody"]
+fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
+    let journal = Journal::running().spawns().then(asked(Ask::Steer("late".into()))).exits(Exit::Code(0));
+    assert_eq!(journal.state.steering, ["late"]);
+}
+
+#[test]
+fn the_more_urgent_of_two_asks_stands() {
+    let journal = Journal::running().asks(Ask::Cancel(Urgency::Now)).asks(Ask::Cancel(Urgency::AfterIteration));
+    assert_eq!(journal.state.cancel, Some(Urgency::Now));
+    let journal = Journal::running().asks(Ask::Pause(Urgency::AfterIteration)).asks(Ask::Pause(Urgency::Now));
+    assert_eq!(journal.state.pause, Some(Urgency::Now));
+}

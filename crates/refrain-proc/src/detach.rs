@@ -1,0 +1,39 @@
+//! Starting a runner that outlives its starter: a session of its own, nothing shared but the pipe on which it says that
+//! it has taken over.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a detached runner prints, alone on a line, once it has taken over.
+pub const READY: &str = "ready";
+
+/// Starts `program` under the name `arg0`, its diagnostics going to `log`, and waits until it is ready or gone.
+///
+/// # Errors
+/// Where it cannot be started, or ends before it is ready; its last words are the error's text.
+pub fn start(program: &Path, arg0: &str, args: &[String], log: &Path) -> io::Result<()> {
+    let log = File::options().create(true).append(true).open(log)?;
+    #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
+    let mut child = Command::new(program)
+        .arg0(arg0)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .process_group(0)
+        .spawn()?;
+    let mut last = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            last = line?;
+            if last == READY {
+                return Ok(());
+            }
+        }
+    }
+    let status = child.wait()?;
+    Err(io::Error::other(if last.is_empty() { format!("the runner ended with {status}") } else { last }))
+}

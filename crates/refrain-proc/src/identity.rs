@@ -1,0 +1,88 @@
+//! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
+//! machine. Read from `/proc`.
+
+use std::fs;
+
+use refrain_core::event::{Identity, Process};
+
+/// What `/proc/<pid>/stat` tells of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The process.
+    pub process: Process,
+    /// Its parent.
+    pub parent: i32,
+    /// Its session.
+    pub session: i32,
+    /// Whether it is dead and waits for its parent to notice.
+    pub zombie: bool,
+}
+
+/// Looks a process up; none where there is no such process (any more).
+#[must_use]
+pub fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Stat { process: Process { pid, start }, parent, session, zombie: matches!(state, "Z" | "X") })
+}
+
+/// Every process that can be seen.
+pub fn all() -> impl Iterator<Item = Stat> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// This process.
+#[must_use]
+pub fn own() -> Identity {
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let start = stat(pid).map_or(0, |stat| stat.process.start);
+    Identity { process: Process { pid, start }, boot: boot(), host: host() }
+}
+
+/// Whether that process lives; none where it cannot be seen from here, being another machine's.
+#[must_use]
+pub fn is_alive(identity: &Identity) -> Option<bool> {
+    if identity.host != host() {
+        return None;
+    }
+    let same_boot = identity.boot == boot();
+    let there = stat(identity.process.pid).filter(|stat| !stat.zombie);
+    Some(same_boot && there.is_some_and(|stat| stat.process == identity.process))
+}
+
+fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_its_number_and_its_start() {
+        let own = own();
+        assert_eq!(is_alive(&own), Some(true));
+        let mut earlier = own.clone();
+        earlier.process.start -= 1;
+        assert_eq!(is_alive(&earlier), Some(false), "the number was used before");
+        let mut before = own.clone();
+        before.boot = "another".into();
+        assert_eq!(is_alive(&before), Some(false), "the machine was started since");
+        let elsewhere = Identity { host: "elsewhere".into(), ..own };
+        assert_eq!(is_alive(&elsewhere), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! The keeper's own life: one poll over the runner's socket and the signals, until the socket closes.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use process_wrap::std::{CommandWrap, ProcessSession};
+use refrain_core::event::{Exit, Process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid};
+use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
+use crate::identity;
+use crate::sweep::{end_descendants, signal_descendants};
+
+/// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
+const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+
+/// Is the keeper until the runner is gone.
+///
+/// # Errors
+/// Where it cannot be set up, or its socket fails; everybody is ended all the same.
+pub fn run() -> io::Result<()> {
+    let mut keeper = Keeper::set_up()?;
+    let result = keeper.serve();
+    end_descendants();
+    result
+}
+
+struct Keeper {
+    socket: UnixStream,
+    inlet: Inlet,
+    /// Readable when a signal came.
+    signals: UnixStream,
+    agent: Option<Agent>,
+    leftovers: Option<Leftovers>,
+}
+
+/// The agent's own process.
+struct Agent {
+    process: Process,
+    ladder: Option<Ladder>,
+}
+
+/// A stop ladder being climbed.
+struct Ladder {
+    rungs: std::vec::IntoIter<Rung>,
+    /// When to take the next rung.
+    next: Instant,
+}
+
+/// What an agent left behind, being asked to end.
+struct Leftovers {
+    /// When they are no longer asked.
+    until: Instant,
+    gone: u32,
+}
+
+impl Keeper {
+    fn set_up() -> io::Result<Self> {
+        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
+        rustix::process::setsid()?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let (signals, wake) = UnixStream::pair()?;
+        signals.set_nonblocking(true)?;
+        // A handler, unlike an ignored signal, does not outlive exec: every agent starts with default dispositions,
+        // whatever `nohup` or a background job handed down.
+        let unheeded = Arc::new(AtomicBool::new(false));
+        for signal in (1..=31).filter(|signal| !FORBIDDEN.contains(signal)) {
+            match signal {
+                SIGCHLD | SIGTERM | SIGINT | SIGHUP => {
+                    signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+                }
+                signal => {
+                    signal_hook::flag::register(signal, Arc::clone(&unheeded))?;
+                }
+            }
+        }
+        Ok(Self { socket, inlet: Inlet::default(), signals, agent: None, leftovers: None })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            let deadline = [
+                self.agent.as_ref().and_then(|agent| agent.ladder.as_ref()).map(|ladder| ladder.next),
+                self.leftovers.as_ref().map(|leftovers| leftovers.until),
+            ];
+            let wait = deadline.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+            let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(&self.signals, PollFlags::IN),
+            ];
+            match poll(&mut fds, wait.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [ordered, signalled] = fds.map(|fd| !fd.revents().is_empty());
+            if signalled {
+                drain_wakes(&self.signals);
+            }
+            self.reap()?;
+            if ordered {
+                if !self.inlet.fill(&self.socket)? {
+                    return Ok(());
+                }
+                while let Some(order) = self.inlet.next()? {
+                    self.obey(order)?;
+                }
+            }
+            self.climb();
+            self.press_leftovers()?;
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> io::Result<()> {
+        match order {
+            Order::Start { argv, dir, env } => {
+                let answer = match self.start(&argv, &dir, env) {
+                    Ok(process) => Answer::Started(process),
+                    Err(error) => Answer::NotStarted(error.to_string()),
+                };
+                send(&self.socket, &answer, &[])
+            }
+            Order::Stop(StopLadder(rungs)) => {
+                if let Some(agent) = &mut self.agent
+                    && agent.ladder.is_none()
+                {
+                    agent.ladder = Some(Ladder { rungs: rungs.into_iter(), next: Instant::now() });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, argv: &[String], dir: &str, env: Vec<(String, String)>) -> io::Result<Process> {
+        let [stdin, stdout, stderr] = self.inlet.take_fds()?;
+        let Some((program, args)) = argv.split_first() else { return Err(io::Error::other("no program")) };
+        #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
+        let mut command = Command::new(program);
+        command.args(args).current_dir(dir).envs(env);
+        command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+        let mut command = CommandWrap::from(command);
+        let child = command.wrap(ProcessSession).spawn()?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        // Not reaped yet, so the number is still its own.
+        let process = identity::stat(pid).map_or(Process { pid, start: 0 }, |stat| stat.process);
+        self.agent = Some(Agent { process, ladder: None });
+        Ok(process)
+    }
+
+    /// Notices who ended: the agent is reported, orphans are only counted.
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            let (pid, status) = match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => (pid.as_raw_nonzero().get(), status),
+                Ok(None) => return Ok(()),
+                Err(rustix::io::Errno::CHILD) => {
+                    if let Some(leftovers) = self.leftovers.take() {
+                        send(&self.socket, &Answer::Swept { killed: leftovers.gone }, &[])?;
+                    }
+                    return Ok(());
+                }
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if let Some(leftovers) = &mut self.leftovers {
+                leftovers.gone += 1;
+            }
+            if self.agent.as_ref().is_some_and(|agent| agent.process.pid == pid) {
+                self.agent = None;
+                let exit = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Exit::Code(code),
+                    (None, Some(signal)) => Exit::Signal(signal),
+                    (None, None) => Exit::Lost,
+                };
+                // Children that are still there are what the agent left behind: being a subreaper, all of it.
+                let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                let left = !matches!(waitid(WaitId::All, peek), Err(rustix::io::Errno::CHILD));
+                if left {
+                    signal_descendants(Signal::TERM);
+                    let until = Instant::now() + LEFTOVER_GRACE;
+                    self.leftovers = Some(Leftovers { until, gone: 0 });
+                }
+                send(&self.socket, &Answer::Exited { exit, left }, &[])?;
+            }
+        }
+    }
+
+    /// Takes the next rung of the stop ladder when its time has come; past the last, everybody is killed.
+    fn climb(&mut self) {
+        let Some(agent) = &mut self.agent else { return };
+        let Some(ladder) = &mut agent.ladder else { return };
+        let now = Instant::now();
+        if now < ladder.next {
+            return;
+        }
+        match ladder.rungs.next() {
+            Some(rung) => {
+                ladder.next = now + rung.grace;
+                if let (Some(group), Some(signal)) =
+                    (Pid::from_raw(agent.process.pid), Signal::from_named_raw(rung.signal))
+                {
+                    let _ = kill_process_group(group, signal);
+                }
+            }
+            None => {
+                end_descendants();
+                // Killed; the signal that says so is on its way.
+                ladder.next = now + LEFTOVER_GRACE;
+            }
+        }
+    }
+
+    fn press_leftovers(&mut self) -> io::Result<()> {
+        if let Some(leftovers) = &mut self.leftovers
+            && Instant::now() >= leftovers.until
+        {
+            end_descendants();
+            leftovers.until = Instant::now() + LEFTOVER_GRACE;
+            return self.reap();
+        }
+        Ok(())
+    }
+}

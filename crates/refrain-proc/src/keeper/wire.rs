@@ -1,0 +1,151 @@
+//! What runner and keeper say to each other: JSON behind its length, on a socket between a process and its own child.
+//! Both ends are one binary, so there is no version.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use refrain_core::event::{Exit, Process};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// How an agent is ended: signals to its group, each with a time to obey; then everybody is killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopLadder(pub Vec<Rung>);
+
+/// One rung of a stop ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rung {
+    /// The signal's number.
+    pub signal: i32,
+    /// How long the agent may take to obey.
+    pub grace: Duration,
+}
+
+impl Default for StopLadder {
+    /// Ask as a person at a terminal would, then as a system that shuts down would (design.md section 4).
+    fn default() -> Self {
+        let rung = |signal: rustix::process::Signal, seconds| Rung {
+            signal: signal.as_raw(),
+            grace: Duration::from_secs(seconds),
+        };
+        Self(vec![rung(rustix::process::Signal::INT, 3), rung(rustix::process::Signal::TERM, 5)])
+    }
+}
+
+/// From runner to keeper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Start an agent. Three descriptors come along: its standard input, output and error.
+    Start {
+        argv: Vec<String>,
+        dir: String,
+        /// Set over the environment that the keeper itself was started with.
+        env: Vec<(String, String)>,
+    },
+    /// End it.
+    Stop(StopLadder),
+}
+
+/// From keeper to runner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Started(Process),
+    NotStarted(String),
+    /// The agent's own process ended. Where `left` says so, it left others behind, and `Swept` follows.
+    Exited {
+        exit: Exit,
+        left: bool,
+    },
+    /// Nobody is left.
+    Swept {
+        killed: u32,
+    },
+}
+
+/// An order's descriptors: standard input, output and error.
+pub(crate) const ORDER_FDS: usize = 3;
+
+/// Writes one message, with descriptors on its first byte.
+pub(crate) fn send(
+    mut socket: &UnixStream,
+    message: &impl Serialize,
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    let mut sent = 0;
+    if !fds.is_empty() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(io::Error::other("more descriptors than an order has"));
+        }
+        sent = sendmsg(socket.as_fd(), &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    }
+    socket.write_all(&frame[sent..])
+}
+
+/// The reading end: bytes and descriptors as they come, messages as they are complete.
+#[derive(Debug, Default)]
+pub(crate) struct Inlet {
+    bytes: Vec<u8>,
+    fds: Vec<OwnedFd>,
+}
+
+impl Inlet {
+    /// Reads what is there, waiting for the first byte; `false` once the other end is gone.
+    pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
+        let mut buffer = [0; 16 << 10];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(&mut buffer)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        );
+        let received = match received {
+            Ok(received) => received,
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            Err(rustix::io::Errno::CONNRESET) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
+            }
+        }
+        self.bytes.extend_from_slice(&buffer[..received.bytes]);
+        Ok(received.bytes > 0)
+    }
+
+    /// The next complete message.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let Some((length, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some(message) = rest.get(..length) else { return Ok(None) };
+        let message = serde_json::from_slice(message)?;
+        self.bytes.drain(..4 + length);
+        Ok(Some(message))
+    }
+
+    /// The descriptors that came with an order.
+    pub(crate) fn take_fds(&mut self) -> io::Result<[OwnedFd; ORDER_FDS]> {
+        std::mem::take(&mut self.fds).try_into().map_err(|_| io::Error::other("an order without its descriptors"))
+    }
+}
+
+/// Empties a pipe that only wakes.
+pub(crate) fn drain_wakes(mut pipe: &UnixStream) {
+    let mut buffer = [0; 64];
+    while matches!(pipe.read(&mut buffer), Ok(n) if n == buffer.len()) {}
+}

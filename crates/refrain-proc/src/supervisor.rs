@@ -1,0 +1,421 @@
+//! One thread that owns everything of one loop's processes that can block: the socket to its keeper and the pipes of its
+//! agent. It takes jobs, and reports what became of them; between the two it drains, writes and listens.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+use camino::Utf8PathBuf;
+use refrain_core::event::{Exit, Process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionread;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
+use crate::keeper::{KEEPER_NAME, StopLadder};
+use crate::output::{Listener, Log, Meter};
+use crate::sweep::{Mark, sweep};
+
+/// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
+const PIPE: usize = 1 << 20;
+/// How much is read at once.
+const CHUNK: usize = 128 << 10;
+
+/// How to start a keeper.
+#[derive(Clone, Debug)]
+pub struct KeeperSpec {
+    /// The binary that becomes the keeper when it is called [`KEEPER_NAME`].
+    pub program: PathBuf,
+    /// The environment that agents start from.
+    pub env: Vec<(OsString, OsString)>,
+    /// What marks the loop's processes, should the keeper die.
+    pub mark: String,
+}
+
+/// One start of an agent.
+#[derive(Debug)]
+pub struct Job<L> {
+    /// The program and its arguments; no shell sees them.
+    pub argv: Vec<String>,
+    /// The folder to start in.
+    pub dir: Utf8PathBuf,
+    /// Set over the keeper's environment.
+    pub env: Vec<(String, String)>,
+    /// A file to be read as standard input; none is closed.
+    pub stdin: Option<Utf8PathBuf>,
+    /// Where standard output is kept.
+    pub stdout_log: Utf8PathBuf,
+    /// Where standard error is kept.
+    pub stderr_log: Utf8PathBuf,
+    /// How much of each is kept, in bytes.
+    pub cap: u64,
+    /// Who reads along.
+    pub listener: L,
+    /// Who watches how much.
+    pub meter: Arc<Meter>,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub enum Report<L> {
+    /// The agent's process exists.
+    Started(Process),
+    /// It could not be started.
+    NotStarted(String),
+    /// Its own process ended; everything that it had printed by then is on disk.
+    Exited {
+        /// How.
+        exit: Exit,
+        /// Bytes on standard output.
+        stdout: u64,
+        /// Bytes on standard error.
+        stderr: u64,
+        /// Who read along.
+        listener: L,
+        /// It left processes behind: [`Report::Swept`] follows.
+        left: bool,
+    },
+    /// What it left behind is gone.
+    Swept {
+        /// How many there were.
+        killed: u32,
+    },
+    /// What it printed cannot be kept, so it is being ended: a full disk, most likely.
+    OutputFailed(io::Error),
+}
+
+enum Request<L> {
+    Start(Box<Job<L>>),
+    Stop(StopLadder),
+}
+
+/// The handle to the thread. Dropping it ends the keeper, and with it everybody.
+#[derive(Debug)]
+pub struct Supervisor<L> {
+    requests: Option<Sender<Request<L>>>,
+    wake: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<L: Listener> Supervisor<L> {
+    /// Starts the thread; the keeper comes with the first job. `report` is called on that thread and must not block.
+    ///
+    /// # Errors
+    /// Where the thread cannot be started.
+    pub fn start(spec: KeeperSpec, report: impl FnMut(Report<L>) + Send + 'static) -> io::Result<Self> {
+        // A killed keeper's orphans become ours, so that they can be found and ended.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let (wake, woken) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        let (requests, inbox) = channel();
+        let worker =
+            Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: Vec::new(), dead: Vec::new() };
+        let thread = std::thread::Builder::new()
+            .name("supervisor".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || worker.run())?;
+        Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
+    }
+
+    /// Starts an agent. One at a time: the next comes after the last one's [`Report::Exited`] and [`Report::Swept`].
+    pub fn run(&self, job: Job<L>) {
+        self.request(Request::Start(Box::new(job)));
+    }
+
+    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing.
+    pub fn stop(&self, ladder: StopLadder) {
+        self.request(Request::Stop(ladder));
+    }
+
+    fn request(&self, request: Request<L>) {
+        if let Some(requests) = &self.requests {
+            // The thread ends only with this handle.
+            let _ = requests.send(request);
+            let _ = (&self.wake).write(b"!");
+        }
+    }
+}
+
+impl<L> Drop for Supervisor<L> {
+    fn drop(&mut self) {
+        self.requests = None;
+        let _ = (&self.wake).write(b"!");
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker<L, F> {
+    spec: KeeperSpec,
+    inbox: Receiver<Request<L>>,
+    woken: UnixStream,
+    keeper: Option<Keeper>,
+    attempt: Option<Attempt<L>>,
+    report: F,
+    chunk: Vec<u8>,
+    /// Keepers that died, to be reaped.
+    dead: Vec<Child>,
+}
+
+struct Keeper {
+    child: Child,
+    socket: UnixStream,
+    inlet: Inlet,
+}
+
+struct Attempt<L> {
+    stdout: Stream,
+    stderr: Stream,
+    listener: L,
+    meter: Arc<Meter>,
+    process: Option<Process>,
+}
+
+/// One pipe of an agent and the file that it goes to.
+struct Stream {
+    pipe: Option<File>,
+    log: Log,
+}
+
+impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
+    fn run(mut self) {
+        loop {
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(Request::Start(job)) => {
+                        if let Err(error) = self.start(*job) {
+                            self.attempt = None;
+                            (self.report)(Report::NotStarted(error.to_string()));
+                        }
+                    }
+                    Ok(Request::Stop(ladder)) => self.order(&Order::Stop(ladder)),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.close(),
+                }
+            }
+            let [woken, answered, printed, complained] = self.wait();
+            if woken {
+                drain_wakes(&self.woken);
+            }
+            if printed || complained {
+                self.drain(printed, complained);
+            }
+            if answered {
+                self.listen();
+            }
+        }
+    }
+
+    /// Waits until there is something to do, and says on what.
+    fn wait(&self) -> [bool; 4] {
+        let attempt = self.attempt.as_ref();
+        let sources = [
+            Some(self.woken.as_fd()),
+            self.keeper.as_ref().map(|keeper| keeper.socket.as_fd()),
+            attempt.and_then(|attempt| attempt.stdout.pipe.as_ref()).map(File::as_fd),
+            attempt.and_then(|attempt| attempt.stderr.pipe.as_ref()).map(File::as_fd),
+        ];
+        let mut fds: Vec<_> = sources.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        // Interrupted is a wake-up for nothing.
+        let _ = poll(&mut fds, None);
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        sources.map(|source| source.is_some() && ready.next().unwrap_or(false))
+    }
+
+    fn start(&mut self, job: Job<L>) -> io::Result<()> {
+        let stdin: OwnedFd = match &job.stdin {
+            Some(path) => File::open(path)?.into(),
+            None => File::open("/dev/null")?.into(),
+        };
+        let (stdout, stdout_end) = pipe()?;
+        let (stderr, stderr_end) = pipe()?;
+        // Refused for a user who has many such pipes: the default size works too.
+        let _ = fcntl_setpipe_size(&stdout, PIPE);
+        let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
+        let keeper = match &mut self.keeper {
+            Some(keeper) => keeper,
+            keeper => keeper.insert(Keeper::start(&self.spec)?),
+        };
+        send(&keeper.socket, &order, &[stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
+        self.attempt = Some(Attempt {
+            stdout: Stream { pipe: Some(stdout), log: Log::new(job.stdout_log, job.cap) },
+            stderr: Stream { pipe: Some(stderr), log: Log::new(job.stderr_log, job.cap) },
+            listener: job.listener,
+            meter: job.meter,
+            process: None,
+        });
+        Ok(())
+    }
+
+    fn order(&mut self, order: &Order) {
+        if let Some(keeper) = &self.keeper {
+            // A keeper that cannot be told anything is dead, and its socket says so next.
+            let _ = send(&keeper.socket, order, &[]);
+        }
+    }
+
+    /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
+    fn drain(&mut self, printed: bool, complained: bool) {
+        let Some(attempt) = &mut self.attempt else { return };
+        self.chunk.resize(CHUNK, 0);
+        let read = attempt.read(printed, complained, &mut self.chunk);
+        if let Err(error) = read {
+            // Its output cannot be kept: an agent that works on unrecorded is worse than one that is ended.
+            attempt.stdout.pipe = None;
+            attempt.stderr.pipe = None;
+            self.order(&Order::Stop(StopLadder::default()));
+            (self.report)(Report::OutputFailed(error));
+        }
+    }
+
+    fn listen(&mut self) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
+        while let Some(Ok(answer)) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
+            match answer {
+                Answer::Started(process) => {
+                    if let Some(attempt) = &mut self.attempt {
+                        attempt.process = Some(process);
+                    }
+                    (self.report)(Report::Started(process));
+                }
+                Answer::NotStarted(error) => {
+                    self.attempt = None;
+                    (self.report)(Report::NotStarted(error));
+                }
+                Answer::Exited { exit, left } => self.exited(exit, left),
+                Answer::Swept { killed } => (self.report)(Report::Swept { killed }),
+            }
+        }
+        if !alive {
+            self.keeper_died();
+        }
+    }
+
+    /// The agent is gone: what it printed is in the pipes, and whoever holds them open now is not waited for.
+    fn exited(&mut self, exit: Exit, left: bool) {
+        let Some(mut attempt) = self.attempt.take() else { return };
+        self.chunk.resize(CHUNK, 0);
+        let rest = attempt.read_rest(&mut self.chunk);
+        if let Err(error) = rest {
+            (self.report)(Report::OutputFailed(error));
+        }
+        self.chunk = Vec::new();
+        (self.report)(Report::Exited {
+            exit,
+            stdout: attempt.stdout.log.total(),
+            stderr: attempt.stderr.log.total(),
+            listener: attempt.listener,
+            left,
+        });
+    }
+
+    /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
+    fn keeper_died(&mut self) {
+        let Some(keeper) = self.keeper.take() else { return };
+        self.dead.push(keeper.child);
+        self.dead.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
+        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session });
+        let running = self.attempt.is_some();
+        self.exited(Exit::Lost, true);
+        if running {
+            (self.report)(Report::Swept { killed });
+        }
+    }
+
+    /// Ends the keeper, and with it everybody, and waits for that.
+    fn close(mut self) {
+        if let Some(Keeper { mut child, socket, .. }) = self.keeper.take() {
+            drop(socket);
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Keeper {
+    fn start(spec: &KeeperSpec) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
+        let child = Command::new(&spec.program)
+            .arg0(KEEPER_NAME)
+            .env_clear()
+            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self { child, socket, inlet: Inlet::default() })
+    }
+}
+
+impl<L: Listener> Attempt<L> {
+    fn read(&mut self, printed: bool, complained: bool, chunk: &mut [u8]) -> io::Result<()> {
+        if printed && let Some(n) = self.stdout.read(chunk)? {
+            self.listener.hear(&chunk[..n]);
+            self.meter.tick();
+        }
+        if complained && self.stderr.read(chunk)?.is_some() {
+            self.meter.tick();
+        }
+        Ok(())
+    }
+
+    /// Reads what the pipes hold now and ends the logs. No more than that: whoever was left behind and goes on printing
+    /// cannot keep the attempt open.
+    fn read_rest(&mut self, chunk: &mut [u8]) -> io::Result<()> {
+        let mut left = self.stdout.held()?;
+        while left > 0
+            && let Some(n) = self.stdout.read(chunk)?
+        {
+            self.listener.hear(&chunk[..n]);
+            left = left.saturating_sub(n as u64);
+        }
+        let mut left = self.stderr.held()?;
+        while left > 0
+            && let Some(n) = self.stderr.read(chunk)?
+        {
+            left = left.saturating_sub(n as u64);
+        }
+        self.stdout.log.finish()?;
+        self.stderr.log.finish()
+    }
+}
+
+impl Stream {
+    /// Reads a chunk to disk; none at the pipe's end.
+    fn read(&mut self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(pipe) = &mut self.pipe else { return Ok(None) };
+        let n = loop {
+            match pipe.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        if n == 0 {
+            self.pipe = None;
+            return Ok(None);
+        }
+        self.log.write(&chunk[..n])?;
+        Ok(Some(n))
+    }
+
+    /// How many bytes wait in the pipe.
+    fn held(&self) -> io::Result<u64> {
+        self.pipe.as_ref().map_or(Ok(0), |pipe| Ok(ioctl_fionread(pipe)?))
+    }
+}
+
+fn pipe() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((File::from(read), write))
+}

@@ -1,0 +1,127 @@
+//! Ending whole trees of processes: freeze, list and kill until none is found. Frozen processes cannot fork, so the list
+//! gets complete; a pid is only ever signalled through a descriptor that was checked to be the process that was listed.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use refrain_core::event::Process;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+
+use crate::identity::{self, Stat};
+
+/// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
+/// attempt in flight, for those that cleared their environment.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The variable's name and value, as `NAME=value`.
+    pub variable: String,
+    /// The leader of the attempt's session.
+    pub session: Option<Process>,
+}
+
+/// Ends every process that bears the mark, and their descendants, except this one. Returns how many there were.
+#[must_use]
+pub fn sweep(mark: &Mark) -> u32 {
+    let ended = end_all(|| marked(mark));
+    for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {
+        // Those whose parents died have become this subreaper's children; others are none of its, which is fine.
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+    }
+    count(&ended)
+}
+
+fn count(ended: &BTreeSet<(i32, u64)>) -> u32 {
+    u32::try_from(ended.len()).unwrap_or(u32::MAX)
+}
+
+/// Ends every descendant of this process. Returns how many there were. The caller reaps its children.
+pub(crate) fn end_descendants() -> u32 {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    count(&end_all(|| descendants(&[own], &identity::all().collect::<Vec<_>>())))
+}
+
+/// Sends a signal to every descendant of this process.
+pub(crate) fn signal_descendants(signal: Signal) {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    for process in descendants(&[own], &identity::all().collect::<Vec<_>>()) {
+        send(process, signal);
+    }
+}
+
+fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
+    let mut ended = BTreeSet::new();
+    loop {
+        // Freeze until a list brings nobody new: then nobody is left who could fork.
+        let mut frozen = BTreeSet::new();
+        loop {
+            let new: Vec<_> = list().difference(&frozen).copied().collect();
+            if new.is_empty() {
+                break;
+            }
+            for process in new {
+                send(process, Signal::STOP);
+                frozen.insert(process);
+            }
+        }
+        // The killed are listed until they are gone or reaped by us; whoever is dead already needs no second kill.
+        let alive: Vec<_> = frozen.difference(&ended).copied().collect();
+        if alive.is_empty() {
+            return ended;
+        }
+        for process in alive {
+            send(process, Signal::KILL);
+            ended.insert(process);
+        }
+    }
+}
+
+/// The processes that descend from `roots`; zombies left out, they are dead.
+fn descendants(roots: &[i32], all: &[Stat]) -> BTreeSet<(i32, u64)> {
+    let mut found = BTreeSet::new();
+    let mut parents = roots.to_vec();
+    while let Some(parent) = parents.pop() {
+        for child in all.iter().filter(|stat| stat.parent == parent) {
+            if found.insert((child.process.pid, child.process.start)) {
+                parents.push(child.process.pid);
+            }
+        }
+    }
+    let dead = all.iter().filter(|stat| stat.zombie).map(|stat| (stat.process.pid, stat.process.start));
+    for zombie in dead {
+        found.remove(&zombie);
+    }
+    found
+}
+
+fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let all: Vec<Stat> = identity::all().collect();
+    let in_session = |stat: &Stat| {
+        mark.session.is_some_and(|leader| stat.session == leader.pid && stat.process.start >= leader.start)
+    };
+    let mut found: BTreeSet<_> = all
+        .iter()
+        .filter(|stat| !stat.zombie && (in_session(stat) || bears(stat.process.pid, &mark.variable)))
+        .map(|stat| (stat.process.pid, stat.process.start))
+        .collect();
+    let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).collect();
+    found.extend(descendants(&roots, &all));
+    found.retain(|(pid, _)| *pid != own);
+    found
+}
+
+fn bears(pid: i32, variable: &str) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+}
+
+/// Signals exactly that process, or nobody.
+fn send((pid, start): (i32, u64), signal: Signal) {
+    let Some(pid) = Pid::from_raw(pid) else { return };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let same = identity::stat(pid.as_raw_nonzero().get()).is_some_and(|stat| stat.process.start == start);
+    if same {
+        // It may have died just now; that is what was wanted.
+        let _ = pidfd_send_signal(handle, signal);
+    }
+}

@@ -1,0 +1,42 @@
+//! One helper for whole files that must never be seen half written.
+
+use std::fs::File;
+use std::io::Write;
+
+use camino::Utf8Path;
+
+use crate::{DiskError, OnPath};
+
+/// Replaces `path` with `bytes`. After it returns, a crash or a power loss leaves the new file; before, the old one or
+/// none; never a mixture. Costs two syncs: the file, then the folder that names it.
+///
+/// # Errors
+/// [`DiskError`]; `path` is then as it was.
+pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+    file.write_all(bytes).on("write", path)?;
+    file.as_file().sync_all().on("sync", path)?;
+    file.persist(path).on("replace", path)?;
+    sync_dir(dir)
+}
+
+/// Makes what a folder lists survive a power loss.
+pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)
+}
+
+/// Makes a folder and its parents, private to the user, and makes them survive a power loss.
+pub(crate) fn make_dir(dir: &Utf8Path) -> Result<(), DiskError> {
+    use std::os::unix::fs::DirBuilderExt;
+    if dir.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_str().is_empty()) {
+        make_dir(parent)?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error).on("create", dir),
+        _ => dir.parent().map_or(Ok(()), sync_dir),
+    }
+}

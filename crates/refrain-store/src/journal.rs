@@ -1,0 +1,58 @@
+//! The journal: the append-only list of a loop's events, and the only truth about it.
+//!
+//! A line is `{"seq","at","event","hash"}`. The hash covers the hash before it and every byte of its own line in front of
+//! it, so any changed byte breaks the chain. An unterminated last line is a write that was cut off: readers pass over it
+//! and never repair, the writer moves it aside and records that. All other damage is an error that names file and line.
+
+mod line;
+mod read;
+mod write;
+
+pub use read::{Snapshot, Tail, Verdict, read, verify};
+pub use write::{Batch, Committed, Durability, Journal};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Damage;
+
+use crate::DiskError;
+
+/// Why a journal cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// There is no loop here.
+    #[error("no journal at {0}")]
+    Missing(Utf8PathBuf),
+    /// A line is not as it was written.
+    #[error("{path}, line {line}: {what}")]
+    Damaged {
+        /// The journal.
+        path: Utf8PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A loop with this journal exists already.
+    #[error("{0} exists")]
+    Taken(Utf8PathBuf),
+    /// Somebody else appended although this writer has the runner's lock.
+    #[error("{0} was written by somebody else")]
+    Foreign(Utf8PathBuf),
+    /// An earlier write of this journal failed: what is on disk is unknown, so nothing more is written.
+    #[error("{0} failed to be written before; nothing more is written to it")]
+    Failed(Utf8PathBuf),
+    /// A file operation failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl JournalError {
+    fn damaged(path: Utf8PathBuf, line: u64, what: impl std::fmt::Display) -> Self {
+        Self::Damaged { path, line, what: what.to_string() }
+    }
+
+    /// An event that the fold refuses: nothing was written.
+    fn impossible(path: &Utf8Path, damage: &Damage) -> Self {
+        Self::damaged(path.to_owned(), 0, damage)
+    }
+}

@@ -1,0 +1,54 @@
+//! One line of a journal: bytes to record and back, and the chain of hashes.
+
+use refrain_core::Record;
+
+/// The hash of a line: 128 bits of BLAKE3, in hex.
+pub(crate) type Hash = [u8; 32];
+
+/// The hash before the first line.
+pub(crate) const ROOT: Hash = [b'0'; 32];
+
+const HEAD: &[u8] = b",\"hash\":\"";
+const TAIL: &[u8] = b"\"}";
+
+/// Appends the line of `record`, newline included, to `out`; returns its hash.
+pub(crate) fn write(record: &Record, before: Hash, out: &mut Vec<u8>) -> serde_json::Result<Hash> {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, record)?;
+    out.pop(); // the closing brace comes after the hash
+    let hash = chain(before, &out[start..]);
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(&hash);
+    out.extend_from_slice(TAIL);
+    out.push(b'\n');
+    Ok(hash)
+}
+
+/// The record of a line (without its newline) and its hash; an error says what is wrong with it.
+pub(crate) fn read(line: &[u8], before: Hash) -> Result<(Record, Hash), String> {
+    let (body, hash) = split(line).ok_or("the line does not end in its hash")?;
+    if chain(before, body) != hash {
+        return Err("its hash does not fit: a byte was changed here or just before".to_owned());
+    }
+    Ok((parse(line)?, hash))
+}
+
+/// The record of a line, its hash taken on trust: for readers that only show.
+pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
+    serde_json::from_slice(line)
+        .map_err(|error| format!("{error}; a newer version of Refrain may have written it"))
+}
+
+fn split(line: &[u8]) -> Option<(&[u8], Hash)> {
+    let line = line.strip_suffix(TAIL)?;
+    let (line, hash) = line.split_last_chunk::<32>()?;
+    Some((line.strip_suffix(HEAD)?, *hash))
+}
+
+fn chain(before: Hash, body: &[u8]) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&before).update(body);
+    let mut hash = ROOT;
+    hash.copy_from_slice(&hasher.finalize().to_hex().as_bytes()[..32]);
+    hash
+}

@@ -1,0 +1,122 @@
+//! Reading a journal: whole and checked, or as it grows.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+
+use camino::Utf8PathBuf;
+use refrain_core::{LoopState, Record};
+
+use super::JournalError;
+use super::line::{self, Hash, ROOT};
+use crate::OnPath;
+use crate::layout::LoopDir;
+
+/// A whole journal, checked.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Its records, in order.
+    pub records: Vec<Record>,
+    /// What they add up to.
+    pub state: LoopState,
+    /// Bytes of an unterminated last line, passed over.
+    pub torn: u64,
+    pub(crate) good: u64,
+    pub(crate) head: Hash,
+}
+
+/// Reads the journal of the loop in `dir`, every hash checked.
+///
+/// # Errors
+/// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
+pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
+    let path = dir.journal();
+    match File::open(&path) {
+        Ok(file) => read_file(file, path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(JournalError::Missing(path)),
+        Err(error) => Err(error).on("open", &path)?,
+    }
+}
+
+pub(crate) fn read_file(file: File, path: Utf8PathBuf) -> Result<Snapshot, JournalError> {
+    let mut reader = BufReader::with_capacity(64 << 10, file);
+    let (mut records, mut state) = (Vec::new(), None::<LoopState>);
+    let (mut good, mut head, mut number) = (0, ROOT, 0);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
+        let Some(text) = bytes.strip_suffix(b"\n") else {
+            let Some(state) = state else { return Err(JournalError::Missing(path)) };
+            return Ok(Snapshot { records, state, torn: read, good, head });
+        };
+        number += 1;
+        let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
+        let (record, hash) = line::read(text, head).map_err(damaged)?;
+        match &mut state {
+            None => state = Some(LoopState::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
+            Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
+        }
+        records.push(record);
+        good += read;
+        head = hash;
+    }
+}
+
+/// What `refrain verify` finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How many records stand and fit.
+    pub records: u64,
+    /// Bytes of an unterminated last line.
+    pub torn: u64,
+}
+
+/// Checks every byte of the loop's journal.
+///
+/// # Errors
+/// [`JournalError::Damaged`] names the first line that is not as it was written.
+pub fn verify(dir: &LoopDir) -> Result<Verdict, JournalError> {
+    let snapshot = read(dir)?;
+    Ok(Verdict { records: snapshot.state.seq, torn: snapshot.torn })
+}
+
+/// A journal that is read while it grows. Hashes are not checked: this is for showing.
+#[derive(Debug)]
+pub struct Tail {
+    path: Utf8PathBuf,
+    at: u64,
+    line: u64,
+}
+
+impl Tail {
+    /// From the first record on.
+    #[must_use]
+    pub fn new(dir: &LoopDir) -> Self {
+        Self { path: dir.journal(), at: 0, line: 0 }
+    }
+
+    /// The records that came since the last call, as far as `limit` bytes of the file.
+    ///
+    /// # Errors
+    /// [`JournalError`] where a line cannot be understood or the file cannot be read.
+    pub fn next(&mut self, limit: u64) -> Result<Vec<Record>, JournalError> {
+        let path = &self.path;
+        let mut file = match File::open(path) {
+            // The loop was just archived, or deleted and not yet written back: nothing new for now.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file.on("open", path)?,
+        };
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.at)).on("read", path)?;
+        file.take(limit.saturating_sub(self.at)).read_to_end(&mut bytes).on("read", path)?;
+        let mut records = Vec::new();
+        for text in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Some(line) = text.strip_suffix(b"\n") else { break };
+            self.line += 1;
+            let record = line::parse(line);
+            records.push(record.map_err(|what| JournalError::damaged(path.clone(), self.line, what))?);
+            self.at += text.len() as u64;
+        }
+        Ok(records)
+    }
+}

@@ -1,0 +1,257 @@
+//! Writing a journal: one writer, appends only, and a length that is known to be good.
+//!
+//! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
+//! one iteration and the begin of the next cost one append and one sync between them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use refrain_core::{Event, LoopState, Record};
+
+use super::JournalError;
+use super::line::{self, Hash, ROOT};
+use super::read::{Snapshot, read_file};
+use crate::atomic::{make_dir, sync_dir};
+use crate::layout::LoopDir;
+use crate::lock::{AppendLock, is_unlinked};
+use crate::{DiskError, OnPath, write_atomic};
+
+/// What a commit promises when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives the death of this process.
+    Written,
+    /// It survives a power loss, and so does everything committed before.
+    Synced,
+}
+
+/// The writer of one loop's journal, and the state that it adds up to.
+#[derive(Debug)]
+pub struct Journal {
+    dir: LoopDir,
+    state: LoopState,
+    head: Hash,
+    /// Lines that were pushed and not yet committed.
+    pending: Vec<u8>,
+    disk: Arc<Mutex<Disk>>,
+}
+
+/// Lines on their way to disk. Detached from the journal, so that a thread that may block can write them.
+#[derive(Debug)]
+#[must_use = "pushed events are not on disk until their batch is written"]
+pub struct Batch {
+    disk: Arc<Mutex<Disk>>,
+    bytes: Vec<u8>,
+    durability: Durability,
+}
+
+/// What a written batch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The journal's length in bytes: everything up to here is whole.
+    pub length: u64,
+    /// The file had been deleted, and was written back first: so many bytes.
+    pub restored: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Disk {
+    dir: LoopDir,
+    file: File,
+    lock: AppendLock,
+    /// The last length at which every line is whole.
+    good: u64,
+    /// A write or sync failed: what the disk holds is unknown from here on.
+    failed: bool,
+}
+
+impl Journal {
+    /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
+    ///
+    /// # Errors
+    /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
+    pub fn create(dir: LoopDir, started: Event, at: Timestamp) -> Result<Self, JournalError> {
+        make_dir(&dir.0)?;
+        make_dir(&dir.inbox())?;
+        let path = dir.journal();
+        let record = Record { seq: 1, at, event: started };
+        let state = LoopState::begin(&record).map_err(|damage| JournalError::impossible(&path, &damage))?;
+        let mut bytes = Vec::with_capacity(4096);
+        let head = encode(&record, ROOT, &mut bytes, &dir)?;
+        let lock = AppendLock::open(&dir)?;
+        let file = lock.hold(&path, || {
+            let mut file = open(&dir, true)?;
+            let mut before = Vec::new();
+            (&file).take(1 << 20).read_to_end(&mut before).on("read", &path)?;
+            if before.contains(&b'\n') {
+                return Err(JournalError::Taken(path.clone()));
+            }
+            // What another `start` left behind when it was killed in its first write is no loop.
+            file.set_len(0).on("write", &path)?;
+            if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_all()) {
+                let _ = file.set_len(0); // the disk is full, most likely: leave no half a loop
+                return Err(error).on("write", &path)?;
+            }
+            sync_dir(&dir.0)?;
+            Ok(file)
+        })?;
+        let disk = Disk { dir: dir.clone(), file, lock, good: bytes.len() as u64, failed: false };
+        Ok(Self { dir, state, head, pending: Vec::new(), disk: Arc::new(Mutex::new(disk)) })
+    }
+
+    /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
+    ///
+    /// # Errors
+    /// [`JournalError`] where there is none, where it is damaged, or where it cannot be written.
+    pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
+        let path = dir.journal();
+        if !dir.exists() {
+            return Err(JournalError::Missing(path));
+        }
+        let lock = AppendLock::open(&dir)?;
+        let file = open(&dir, false)?;
+        let Snapshot { state, torn, good, head, .. } =
+            lock.hold(&path, || read_file(file.try_clone().on("open", &path)?, path.clone()))?;
+        let mut disk = Disk { dir: dir.clone(), file, lock, good, failed: false };
+        let kept_as = disk.cut(torn)?;
+        let disk = Arc::new(Mutex::new(disk));
+        let mut journal = Self { dir, state, head, pending: Vec::new(), disk };
+        if let Some(kept_as) = kept_as {
+            journal.push(Event::JournalTorn { bytes: torn, kept_as }, now)?;
+            journal.commit(Durability::Synced)?;
+        }
+        Ok(journal)
+    }
+
+    /// What the journal adds up to, pushed events included.
+    #[must_use]
+    pub fn state(&self) -> &LoopState {
+        &self.state
+    }
+
+    /// The folder that it lies in.
+    #[must_use]
+    pub fn dir(&self) -> &LoopDir {
+        &self.dir
+    }
+
+    /// Folds one more event into the state; it is on disk once the batch that holds it is written.
+    ///
+    /// # Errors
+    /// [`JournalError::Damaged`] where the event cannot follow; nothing changes then.
+    pub fn push(&mut self, event: Event, at: Timestamp) -> Result<(), JournalError> {
+        // A clock that was set back does not turn a journal around.
+        let at = at.max(self.state.updated_at);
+        let record = Record { seq: self.state.seq + 1, at, event };
+        self.state
+            .apply(&record)
+            .map_err(|damage| JournalError::impossible(&self.dir.journal(), &damage))?;
+        self.head = encode(&record, self.head, &mut self.pending, &self.dir)?;
+        Ok(())
+    }
+
+    /// Whether events were pushed and not yet taken to be written.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Takes what was pushed, to be written.
+    pub fn batch(&mut self, durability: Durability) -> Batch {
+        Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
+    }
+
+    /// Writes what was pushed, and records it if the file had to be written back. Blocks.
+    ///
+    /// # Errors
+    /// As [`Batch::write`].
+    pub fn commit(&mut self, durability: Durability) -> Result<Committed, JournalError> {
+        self.batch(durability).write()
+    }
+}
+
+impl Batch {
+    /// Writes the lines, as one append. Blocks.
+    ///
+    /// # Errors
+    /// [`JournalError`]: the file is back at its last good length where the disk allows it. A failed sync is final,
+    /// because what the disk then holds is unknown: nothing more is written to this journal.
+    pub fn write(self) -> Result<Committed, JournalError> {
+        let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        if disk.failed {
+            return Err(JournalError::Failed(disk.dir.journal()));
+        }
+        let written = disk.append(&self.bytes, self.durability);
+        disk.failed = written.is_err();
+        written
+    }
+}
+
+impl Disk {
+    fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
+        let path = self.dir.journal();
+        let unlinked = is_unlinked(&self.file).on("look at", &path)?;
+        let restored = unlinked.then(|| self.restore()).transpose()?;
+        let Self { file, lock, good, .. } = self;
+        lock.hold(&path, || {
+            if file.metadata().on("look at", &path)?.len() != *good {
+                return Err(JournalError::Foreign(path.clone()));
+            }
+            if let Err(error) = file.write_all(bytes) {
+                let _ = file.set_len(*good); // a full disk leaves the last good length
+                return Err(error).on("write", &path)?;
+            }
+            if durability == Durability::Synced {
+                file.sync_data().on("sync", &path)?;
+            }
+            Ok(())
+        })?;
+        self.good += bytes.len() as u64;
+        Ok(Committed { length: self.good, restored })
+    }
+
+    /// Moves an unterminated last line beside the journal; returns the file's name.
+    fn cut(&mut self, torn: u64) -> Result<Option<String>, DiskError> {
+        if torn == 0 {
+            return Ok(None);
+        }
+        let path = self.dir.journal();
+        let kept_as = format!("torn-{}", self.good);
+        write_atomic(&self.dir.0.join(&kept_as), &self.read(self.good, torn)?)?;
+        self.file.set_len(self.good).on("write", &path)?;
+        Ok(Some(kept_as))
+    }
+
+    /// The journal was deleted under its writer, which still has it open: writes it back.
+    fn restore(&mut self) -> Result<u64, DiskError> {
+        let bytes = self.read(0, self.good)?;
+        make_dir(&self.dir.0)?;
+        make_dir(&self.dir.inbox())?;
+        write_atomic(&self.dir.journal(), &bytes)?;
+        self.file = open(&self.dir, false)?;
+        self.lock = AppendLock::open(&self.dir)?;
+        Ok(self.good)
+    }
+
+    fn read(&mut self, from: u64, length: u64) -> Result<Vec<u8>, DiskError> {
+        let path = self.dir.journal();
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(from)).on("read", &path)?;
+        (&self.file).take(length).read_to_end(&mut bytes).on("read", &path)?;
+        Ok(bytes)
+    }
+}
+
+fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
+    let path = dir.journal();
+    OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
+}
+
+fn encode(record: &Record, before: Hash, out: &mut Vec<u8>, dir: &LoopDir) -> Result<Hash, DiskError> {
+    line::write(record, before, out)
+        .map_err(std::io::Error::from)
+        .on("encode a record for", &dir.journal())
+}

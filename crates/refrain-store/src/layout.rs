@@ -1,0 +1,200 @@
+//! Where everything lies. Paths are made here and nowhere else.
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::{AttemptId, LoopId};
+
+use crate::{DiskError, OnPath};
+
+/// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// The project's folder.
+    pub root: Utf8PathBuf,
+    /// Refrain's data, out of reach of `git clean`, `git stash` and `git add`.
+    pub data: Utf8PathBuf,
+}
+
+impl Project {
+    /// The project that `dir` lies in. Read from the files that git itself reads, because `status` and hooks must not
+    /// wait for a git process (1.2 ms, `perf.md` section 5).
+    ///
+    /// # Errors
+    /// [`DiskError`] where `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
+    pub fn find(dir: &Utf8Path) -> Result<Self, DiskError> {
+        let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
+        for folder in dir.ancestors() {
+            let dot_git = folder.join(".git");
+            if dot_git.join("HEAD").is_file() {
+                return Ok(Self { root: folder.to_owned(), data: dot_git.join("refrain") });
+            }
+            if dot_git.is_file() {
+                return Self::of_linked_worktree(folder, &dot_git);
+            }
+        }
+        Ok(Self { data: dir.join(".refrain/data"), root: dir })
+    }
+
+    /// A linked worktree names its own git folder in `.git`, and that one names the common folder in `commondir`.
+    fn of_linked_worktree(folder: &Utf8Path, dot_git: &Utf8Path) -> Result<Self, DiskError> {
+        let text = fs::read_to_string(dot_git).on("read", dot_git)?;
+        let git_dir = folder.join(text.trim().trim_start_matches("gitdir:").trim());
+        let common = match fs::read_to_string(git_dir.join("commondir")) {
+            Ok(common) => git_dir.join(common.trim()),
+            // A submodule, or a repository with a separate git folder: it is its own project.
+            Err(_) => git_dir,
+        };
+        let common = common.canonicalize_utf8().on("find the git folder", &common)?;
+        let root = match (common.file_name(), common.parent()) {
+            (Some(".git"), Some(main)) => main.to_owned(),
+            _ => folder.to_owned(),
+        };
+        Ok(Self { root, data: common.join("refrain") })
+    }
+
+    /// The folder of one loop, whether it exists or not.
+    #[must_use]
+    pub fn loop_dir(&self, id: &LoopId) -> LoopDir {
+        LoopDir(self.loops().join(id.as_str()))
+    }
+
+    /// Every loop that exists, by id: one whose journal has begun.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the folder cannot be read; a missing one is no error, there are just no loops.
+    pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
+        let loops = self.loops();
+        let entries = match loops.read_dir_utf8() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.on("read", &loops)?,
+        };
+        let mut dirs: Vec<_> = entries
+            .flatten()
+            .filter(|entry| entry.file_name().parse::<LoopId>().is_ok())
+            .map(|entry| LoopDir(entry.path().to_owned()))
+            .filter(LoopDir::exists)
+            .collect();
+        dirs.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(dirs)
+    }
+
+    /// The folder of running and ended loops.
+    #[must_use]
+    pub fn loops(&self) -> Utf8PathBuf {
+        self.data.join("loops")
+    }
+
+    /// The folder of what was put aside.
+    #[must_use]
+    pub fn archive(&self) -> Utf8PathBuf {
+        self.data.join("archive")
+    }
+}
+
+/// One loop's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDir(pub Utf8PathBuf);
+
+impl LoopDir {
+    /// The journal.
+    #[must_use]
+    pub fn journal(&self) -> Utf8PathBuf {
+        self.0.join("journal.jsonl")
+    }
+
+    /// Held for the life of a runner.
+    #[must_use]
+    pub fn runner_lock(&self) -> Utf8PathBuf {
+        self.0.join("runner.lock")
+    }
+
+    /// Held for an append.
+    #[must_use]
+    pub fn append_lock(&self) -> Utf8PathBuf {
+        self.0.join("append.lock")
+    }
+
+    /// Where requests are put.
+    #[must_use]
+    pub fn inbox(&self) -> Utf8PathBuf {
+        self.0.join("inbox")
+    }
+
+    /// What wakes the runner: a FIFO.
+    #[must_use]
+    pub fn doorbell(&self) -> Utf8PathBuf {
+        self.0.join("doorbell")
+    }
+
+    /// What a detached runner would have said on a terminal.
+    #[must_use]
+    pub fn runner_log(&self) -> Utf8PathBuf {
+        self.0.join("runner.log")
+    }
+
+    /// One attempt's folder.
+    #[must_use]
+    pub fn attempt(&self, id: AttemptId) -> AttemptDir {
+        AttemptDir(self.0.join("iterations").join(id.dir_name()))
+    }
+
+    /// Whether there is a journal that holds anything.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        fs::metadata(self.journal()).is_ok_and(|meta| meta.len() > 0)
+    }
+}
+
+/// One attempt's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptDir(pub Utf8PathBuf);
+
+impl AttemptDir {
+    /// What the agent was told.
+    #[must_use]
+    pub fn prompt(&self) -> Utf8PathBuf {
+        self.0.join("prompt.md")
+    }
+
+    /// What it printed on standard output.
+    #[must_use]
+    pub fn output(&self) -> Utf8PathBuf {
+        self.0.join("output.log")
+    }
+
+    /// What it printed on standard error; there is no file where it printed nothing.
+    #[must_use]
+    pub fn stderr(&self) -> Utf8PathBuf {
+        self.0.join("stderr.log")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Utf8Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        crate::write_atomic(path, text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_project_is_the_repository_even_from_a_linked_worktree() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+        let main = dir.join("main");
+        write(&main.join(".git/HEAD"), "ref: refs/heads/main\n");
+        write(&main.join(".git/worktrees/side/commondir"), "../..\n");
+        write(&dir.join("side/.git"), &format!("gitdir: {main}/.git/worktrees/side\n"));
+        fs::create_dir_all(dir.join("side/src")).unwrap();
+        fs::create_dir_all(dir.join("plain")).unwrap();
+
+        let expected = Project { root: main.clone(), data: main.join(".git/refrain") };
+        assert_eq!(Project::find(&main).unwrap(), expected);
+        assert_eq!(Project::find(&dir.join("side/src")).unwrap(), expected);
+        let plain = Project::find(&dir.join("plain")).unwrap();
+        assert_eq!(plain.data, dir.join("plain/.refrain/data"));
+        assert!(Project::find(&dir.join("missing")).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::io::Read;
+
+use camino::Utf8Path;
+use refrain_core::Spec;
+use refrain_core::state_file::{self, WorkStatus};
+
+use crate::{DiskError, OnPath, write_atomic};
+
+/// A state file larger than this is no state file, and is not read.
+const LARGEST: u64 = 1 << 20;
+
+/// The loop's files in its worktree, and how the state file looked when it was last read.
+#[derive(Debug, Default)]
+pub struct WorktreeFiles {
+    seen: Option<(u64, i64, i64, u64)>,
+    said_done: bool,
+}
+
+impl WorktreeFiles {
+    /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
+    /// but for a `done` that came to nothing: it is set back, so that it has to be said anew.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the worktree cannot be written.
+    pub fn prepare(&mut self, spec: &Spec) -> Result<(), DiskError> {
+        let dir = spec.worktree_dir();
+        let ignore = spec.worktree.join(".refrain/.gitignore");
+        if !ignore.exists() {
+            fs::create_dir_all(&dir).on("create", &dir)?;
+            write_atomic(&ignore, b"*\n")?;
+        }
+        let path = spec.state_file();
+        if !path.exists() {
+            fs::create_dir_all(&dir).on("create", &dir)?;
+            write_atomic(&path, state_file::initial(&spec.id, &spec.prompt).as_bytes())?;
+        }
+        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
+        if self.said_done || now != self.seen {
+            self.take_back_done(spec)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the agent has said `status: done` since the last look. A file that is gone or unreadable says nothing.
+    pub fn says_done(&mut self, spec: &Spec) -> bool {
+        let path = spec.state_file();
+        let Some(now) = fs::metadata(&path).ok().map(|meta| stamp(&meta)) else { return false };
+        if self.seen.replace(now) == Some(now) {
+            return false;
+        }
+        self.said_done =
+            read(&path).is_some_and(|text| state_file::status(&text, &spec.id) == Some(WorkStatus::Done));
+        self.said_done
+    }
+
+    fn take_back_done(&mut self, spec: &Spec) -> Result<(), DiskError> {
+        let path = spec.state_file();
+        let text = read(&path).unwrap_or_default();
+        if state_file::status(&text, &spec.id) == Some(WorkStatus::Done)
+            && let Some(text) = state_file::with_status(&text, WorkStatus::InProgress)
+        {
+            write_atomic(&path, text.as_bytes())?;
+        }
+        self.said_done = false;
+        self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
+        Ok(())
+    }
+}
+
+/// A file that looks the same was not written since: same inode, same time, same length.
+fn stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
+    (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len())
+}
+
+/// Regular files only: an agent may have put anything there, a FIFO too, and reading must not hang.
+fn read(path: &Utf8Path) -> Option<String> {
+    let meta = fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;
+    let mut text = String::with_capacity(usize::try_from(meta.len()).ok()?);
+    fs::File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+    Some(text)
+}

@@ -1,0 +1,102 @@
+//! The list of subjects and how they are run one after the other.
+
+use std::time::Instant;
+
+use clap::Args;
+
+use super::report::{Row, Verdict};
+use super::tools::Tools;
+use super::{cancel, counts, growth, idle, iteration, lingering, output, page, report, startup};
+use crate::failure::{Result, fail};
+use crate::workspace::Workspace;
+
+/// How to run the benchmarks.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Few rounds and small sizes: only checks that every benchmark runs and the program behaves, judges no figure
+    #[arg(long)]
+    smoke: bool,
+    /// Renew docs/performance.md with the figures of this run
+    #[arg(long, conflicts_with_all = ["smoke", "subjects"])]
+    write: bool,
+    /// Only these subjects
+    #[arg(value_name = "SUBJECT", value_parser = names())]
+    subjects: Vec<String>,
+}
+
+/// What a subject is given to work with.
+pub(crate) struct Bench {
+    pub(crate) workspace: Workspace,
+    pub(crate) tools: Tools,
+    pub(crate) smoke: bool,
+}
+
+impl Bench {
+    /// One size for a run that measures, another for one that only tries.
+    pub(crate) fn pick<T>(&self, measuring: T, smoke: T) -> T {
+        if self.smoke { smoke } else { measuring }
+    }
+}
+
+/// A subject: measures, and fails if the program does not behave.
+type Subject = fn(&Bench) -> Result<Vec<Row>>;
+
+const SUBJECTS: &[(&str, Subject)] = &[
+    ("iteration", iteration::run),
+    ("counts", counts::run),
+    ("growth", growth::run),
+    ("output", output::run),
+    ("startup", startup::run),
+    ("idle", idle::run),
+    ("lingering", lingering::run),
+    ("cancel", cancel::run),
+];
+
+fn names() -> Vec<&'static str> {
+    SUBJECTS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Runs the subjects and shows the table. Figures judge, but do not fail a run: a loaded machine would. What fails it
+/// is a subject that could not be measured, because the program did something else than it should.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let tools = Tools::prepare(&workspace)?;
+    let bench = Bench { workspace, tools, smoke: options.smoke };
+    let before = page::load_average();
+    let (mut rows, mut broken) = (Vec::new(), Vec::new());
+    for (name, subject) in SUBJECTS {
+        if !options.subjects.is_empty() && !options.subjects.iter().any(|asked| asked == name) {
+            continue;
+        }
+        eprint!("bench {name} … ");
+        let from = Instant::now();
+        match subject(&bench) {
+            Ok(found) => {
+                eprintln!("{:.1} s", from.elapsed().as_secs_f64());
+                rows.extend(found);
+            }
+            Err(failure) => {
+                eprintln!("FAILED: {failure}");
+                broken.push(*name);
+            }
+        }
+    }
+    if options.smoke {
+        // Few rounds say nothing about speed: a figure may be looked at, but it is no verdict.
+        for row in &mut rows {
+            row.verdict.spare();
+        }
+    }
+    print!("{}", report::table(&rows));
+    if !broken.is_empty() {
+        return fail(format!("could not be measured: {} (the reason stands above)", broken.join(", ")));
+    }
+    let missed = rows.iter().filter(|row| row.verdict == Verdict::Missed).count();
+    if missed > 0 {
+        println!("{missed} goal(s) MISSED in this run");
+    }
+    if options.write {
+        page::write(&bench, &rows, &before)?;
+    }
+    Ok(())
+}

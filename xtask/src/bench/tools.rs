@@ -1,0 +1,76 @@
+//! What a benchmark needs built: the program under test, the floor, the mock agent and the launcher that measures.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Doing, Result, fail};
+use crate::files::{fresh_folder, make_folder};
+use crate::process::{capture, cargo, command, environment, succeed};
+use crate::workspace::Workspace;
+
+/// Paths of everything that a run starts.
+pub(crate) struct Tools {
+    /// First in the PATH of every run: holds `mock_agent`, and the same program as `claude` for the shell loop.
+    pub(crate) folder: PathBuf,
+    pub(crate) meas: PathBuf,
+    pub(crate) refrain: PathBuf,
+    pub(crate) floor: PathBuf,
+    pub(crate) strace: Option<PathBuf>,
+    /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
+    pub(crate) scratch: PathBuf,
+}
+
+impl Tools {
+    /// Builds. `REFRAIN_BIN` names another binary to be measured in place of the workspace's own.
+    pub(crate) fn prepare(workspace: &Workspace) -> Result<Self> {
+        let base = workspace.target.join("xtask-bench");
+        let (folder, scratch) = (base.join("tools"), base.join("runs"));
+        make_folder(&folder)?;
+        fresh_folder(&scratch)?;
+
+        let other = environment("REFRAIN_BIN").map(PathBuf::from);
+        let mut build = cargo();
+        build.current_dir(&workspace.root).args(["build", "--release", "--quiet", "-p", "xtask", "--bin", "bench_floor"]);
+        if other.is_none() {
+            build.args(["-p", "refrain", "--bin", "refrain"]);
+        }
+        eprintln!("bench: building the release binaries");
+        succeed(&mut build)?;
+        let refrain = match other {
+            Some(path) => fs::canonicalize(&path).doing(format!("find REFRAIN_BIN={}", path.display()))?,
+            None => workspace.target.join("release/refrain"),
+        };
+
+        let sources = workspace.root.join("xtask/bench");
+        let meas = compile(&sources.join("meas.c"), &folder)?;
+        let agent = compile(&sources.join("mock_agent.c"), &folder)?;
+        fs::copy(&agent, folder.join("claude")).doing("copy the mock agent to the name `claude`")?;
+        let strace = in_path("strace");
+        if strace.is_none() {
+            eprintln!("bench: strace is not installed; what only it can count is skipped");
+        }
+        Ok(Self { folder, meas, refrain, floor: workspace.target.join("release/bench_floor"), strace, scratch })
+    }
+}
+
+/// Compiles one C file; static where the C library allows, because a static agent starts twice as fast and its start
+/// is in every figure.
+fn compile(source: &Path, folder: &Path) -> Result<PathBuf> {
+    let Some(compiler) = in_path("cc").or_else(|| in_path("gcc")) else {
+        return fail("no C compiler: the mock agent needs `cc` (Debian: gcc and libc6-dev)");
+    };
+    let program = folder.join(source.file_stem().unwrap_or_default());
+    let build = |options: &[&str]| {
+        capture(command(&compiler).args(["-O2", "-Wall", "-Wextra"]).args(options).arg("-o").arg(&program).arg(source))
+    };
+    if build(&["-static"]).is_err() {
+        eprintln!("bench: no static C library; {} is linked dynamically and starts more slowly", source.display());
+        build(&[])?;
+    }
+    Ok(program)
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = environment("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
