@@ -1,5 +1,10 @@
 //! Any command. Its message is all of its standard output, less an echo of the prompt.
 
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::promise::{Finding, Scanner};
 use refrain_core::spec::PromptMode;
@@ -28,8 +33,13 @@ pub struct Launch {
 #[must_use]
 pub fn launch(state: &LoopState, prompt: &str, prompt_file: &Utf8Path) -> Launch {
     let agent = &state.spec.agent;
+    // The keeper would look a relative path up from where it was started itself.
+    let program = match agent.program.contains('/') {
+        true => state.spec.working_dir.join(&agent.program).into_string(),
+        false => agent.program.clone(),
+    };
     let mut launch = Launch {
-        argv: std::iter::once(&agent.program).chain(&agent.args).cloned().collect(),
+        argv: std::iter::once(program).chain(agent.args.iter().cloned()).collect(),
         env: Vec::new(),
         stdin: None,
     };
@@ -43,9 +53,54 @@ pub fn launch(state: &LoopState, prompt: &str, prompt_file: &Utf8Path) -> Launch
     launch
 }
 
+/// Where the program is: a path as seen from its working folder, or a name found in the `PATH` that the agent will have.
+#[must_use]
+pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let program = &spec.agent.program;
+    let is_executable = |path: &PathBuf| {
+        let mode = std::fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.permissions().mode());
+        mode.is_some_and(|mode| mode & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(spec.working_dir.join(program).into_std_path_buf()).filter(is_executable);
+    }
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value)?;
+    std::env::split_paths(path).map(|dir| dir.join(program)).find(is_executable)
+}
+
+/// What a prompt must be to travel as an argument or in a variable.
+pub mod prompt_limit {
+    use super::{LONGEST_ARGUMENT, PROMPT_GROWTH};
+
+    /// Why a prompt cannot be an argument.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    pub enum TooMuch {
+        /// It is too long, or would be in a later iteration.
+        #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
+        Long(usize),
+        /// It holds what ends an argument.
+        #[error("the prompt holds a NUL, which ends an argument")]
+        Nul,
+    }
+
+    /// Checks a person's prompt, with room for what the iterations add to it.
+    ///
+    /// # Errors
+    /// [`TooMuch`].
+    pub fn check(prompt: &str) -> Result<(), TooMuch> {
+        if prompt.contains('\0') {
+            return Err(TooMuch::Nul);
+        }
+        if prompt.len() > LONGEST_ARGUMENT - PROMPT_GROWTH {
+            return Err(TooMuch::Long(prompt.len()));
+        }
+        Ok(())
+    }
+}
+
 /// Whether a prompt can be one argument.
 #[must_use]
-pub fn fits_argument(prompt: &str) -> bool {
+fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }
 

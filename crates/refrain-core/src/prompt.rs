@@ -52,11 +52,10 @@ fn how_to_claim(spec: &Spec) -> String {
             "- Only when the task is completely finished, print {tag} alone on a line of your final message"
         );
     }
-    let id = &spec.id;
-    let _ = write!(
-        text,
-        "- Keep notes for the next run in .refrain/{id}/state.md; `status: done` there says the same as the promise\n---"
-    );
+    let state_file = spec.state_file();
+    let state_file = state_file.strip_prefix(&spec.working_dir).unwrap_or(&state_file);
+    let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there claims the same");
+    text.push_str("---");
     text
 }
 
@@ -102,3 +101,7 @@ fn fenced(text: &str) -> String {
 fn steering(state: &LoopState) -> Option<String> {
     (!state.steering.is_empty()).then(|| format!("STEERING:\n{}", state.steering.join("\n")))
 }
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

@@ -30,9 +30,12 @@ pub struct Spec {
     /// The project: the main worktree of the repository, else the folder.
     #[schemars(with = "String")]
     pub project: Utf8PathBuf,
-    /// Where the agent works.
+    /// The checkout that the agent works in, the main one or a linked one; else the project's folder.
     #[schemars(with = "String")]
     pub worktree: Utf8PathBuf,
+    /// The folder that the agent is started in, in that checkout or anywhere.
+    #[schemars(with = "String")]
+    pub working_dir: Utf8PathBuf,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

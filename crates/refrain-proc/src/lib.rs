@@ -13,6 +13,7 @@ pub mod keeper;
 pub mod output;
 pub mod supervisor;
 pub mod sweep;
+pub mod tool;
 
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};
 pub use output::{Listener, Meter};

@@ -12,6 +12,8 @@ use crate::{DiskError, OnPath};
 pub struct Project {
     /// The project's folder.
     pub root: Utf8PathBuf,
+    /// The checkout that it was found from: the main worktree, a linked one, or the folder.
+    pub worktree: Utf8PathBuf,
     /// Refrain's data, out of reach of `git clean`, `git stash` and `git add`.
     pub data: Utf8PathBuf,
 }
@@ -27,13 +29,17 @@ impl Project {
         for folder in dir.ancestors() {
             let dot_git = folder.join(".git");
             if dot_git.join("HEAD").is_file() {
-                return Ok(Self { root: folder.to_owned(), data: dot_git.join("refrain") });
+                return Ok(Self {
+                    root: folder.to_owned(),
+                    worktree: folder.to_owned(),
+                    data: dot_git.join("refrain"),
+                });
             }
             if dot_git.is_file() {
                 return Self::of_linked_worktree(folder, &dot_git);
             }
         }
-        Ok(Self { data: dir.join(".refrain/data"), root: dir })
+        Ok(Self { data: dir.join(".refrain/data"), worktree: dir.clone(), root: dir })
     }
 
     /// A linked worktree names its own git folder in `.git`, and that one names the common folder in `commondir`.
@@ -50,7 +56,7 @@ impl Project {
             (Some(".git"), Some(main)) => main.to_owned(),
             _ => folder.to_owned(),
         };
-        Ok(Self { root, data: common.join("refrain") })
+        Ok(Self { root, worktree: folder.to_owned(), data: common.join("refrain") })
     }
 
     /// The folder of one loop, whether it exists or not.
@@ -190,8 +196,10 @@ mod tests {
         fs::create_dir_all(dir.join("side/src")).unwrap();
         fs::create_dir_all(dir.join("plain")).unwrap();
 
-        let expected = Project { root: main.clone(), data: main.join(".git/refrain") };
+        let expected =
+            Project { root: main.clone(), worktree: main.clone(), data: main.join(".git/refrain") };
         assert_eq!(Project::find(&main).unwrap(), expected);
+        let expected = Project { worktree: dir.join("side"), ..expected };
         assert_eq!(Project::find(&dir.join("side/src")).unwrap(), expected);
         let plain = Project::find(&dir.join("plain")).unwrap();
         assert_eq!(plain.data, dir.join("plain/.refrain/data"));

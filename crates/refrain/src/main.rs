@@ -1,1 +1,19 @@
-fn main() {}
+//! The binary: under its own name the command line, under the keeper's name the keeper.
+
+mod cli;
+mod cmd;
+mod error;
+mod out;
+mod run;
+mod screen;
+mod values;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let name = std::env::args_os().next().unwrap_or_default();
+    if name == refrain_engine::keeper::KEEPER_NAME {
+        return ExitCode::from(u8::from(refrain_engine::keeper::run().is_err()));
+    }
+    cli::run()
+}

@@ -200,7 +200,7 @@ impl LoopState {
                 self.ended = Some(Ended { end: *end, at });
             }
             Event::LoopResumed { limits } => {
-                if self.ended.is_none() || self.is_final() || self.cancel.is_some() {
+                if self.in_flight().is_some() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
                 self.limits = limits.clone();

@@ -10,9 +10,6 @@ pub enum Refusal {
     /// Completed and cancelled loops stay so.
     #[error("it is {0}")]
     Final(&'static str),
-    /// There is nothing to resume: it runs, or was never stopped.
-    #[error("it has not stopped")]
-    NotStopped,
     /// It stands still already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
@@ -73,18 +70,22 @@ impl LoopState {
         }
     }
 
-    /// The event that lets a stopped loop go on under new totals; a total that is not named stays. A loop whose runner
-    /// died has not stopped: it needs no such event, unless it is to get more.
+    /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
+    /// whose runner died, as it has not stopped, unless it is to get more.
     ///
     /// # Errors
-    /// A [`Refusal`] where it is final, where it runs, or where it would stop again at once.
-    pub fn resume(&self, iterations: Option<u32>, duration: Option<Millis>) -> Result<Event, Refusal> {
-        let Some(ended) = self.ended else { return Err(Refusal::NotStopped) };
-        if self.is_final() {
-            return Err(Refusal::Final(ended.end.name()));
+    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    pub fn resume(
+        &self,
+        iterations: Option<u32>,
+        duration: Option<Millis>,
+    ) -> Result<Option<Event>, Refusal> {
+        let end = self.ended.map(|ended| ended.end);
+        if self.is_final() || self.cancel.is_some() {
+            return Err(Refusal::Final(end.unwrap_or(End::Cancelled).name()));
         }
-        if self.cancel.is_some() {
-            return Err(Refusal::Final(End::Cancelled.name()));
+        if end.is_none() && iterations.is_none() && duration.is_none() {
+            return Ok(None);
         }
         let most = self.charged.saturating_add(Limits::MAX_GRANT);
         if let Some(asked) = iterations.filter(|asked| *asked > most) {
@@ -108,7 +109,7 @@ impl LoopState {
                 flag: format!("--max-duration {}s", (used.0.saturating_mul(2) / 1000).max(60)),
             });
         }
-        Ok(Event::LoopResumed { limits })
+        Ok(Some(Event::LoopResumed { limits }))
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.

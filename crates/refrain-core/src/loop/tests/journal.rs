@@ -3,12 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{
-    Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason, Wait, WaitKind,
+    Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason, Wait,
+    WaitKind,
 };
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Live, LoopState, Phase, Step, next_step};
 use crate::promise::{MatchMode, Promise, PromiseText};
-use crate::spec::{AgentKind, AgentSpec, Limits, PromptMode, Spec};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
 /// The instant `ms` milliseconds after every test's first event.
 pub(in crate::r#loop) fn time(ms: i64) -> Timestamp {
@@ -38,6 +39,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         limits: unlimited(),
         project: "/project".into(),
         worktree: "/project".into(),
+        working_dir: "/project".into(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -233,7 +235,12 @@ impl Journal {
 
     /// Stops, and is let go on with the same limits.
     pub(in crate::r#loop) fn resumes(self) -> Self {
-        let event = self.state.resume(None, None).unwrap();
+        self.granted(None, None)
+    }
+
+    /// Is let go on with other totals.
+    pub(in crate::r#loop) fn granted(self, iterations: Option<u32>, duration: Option<Millis>) -> Self {
+        let event = self.state.resume(iterations, duration).unwrap().expect("something to record");
         self.then(event).taken_over()
     }
 }

@@ -3,10 +3,12 @@
 use rstest::rstest;
 
 use super::journal::{
-    Journal, asked, finished, id, kind, pace, request, runner, spawn_failed, spawned, spec, started, stop, time,
-    unlimited,
+    Journal, asked, finished, id, kind, pace, request, runner, spawn_failed, spawned, spec, started, stop,
+    time, unlimited,
 };
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency};
+use crate::event::{
+    Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
+};
 use crate::r#loop::{Damage, LoopState};
 use crate::spec::Millis;
 
@@ -100,9 +102,9 @@ fn ended(end: End) -> Journal {
 
 /// What moves a loop on: exactly these of the events of [`every_event`] that [`kind`] says are no mere notes.
 #[rstest]
-#[case::nobody_drives_it(Journal::of(spec()), &["runner.started"])]
-#[case::idle(Journal::running(), &["runner.started", "iteration.begun 1"])]
-#[case::begun(Journal::running().obey(), &["runner.started", "attempt.started 1"])]
+#[case::nobody_drives_it(Journal::of(spec()), &["runner.started", "loop.resumed"])]
+#[case::idle(Journal::running(), &["runner.started", "loop.resumed", "iteration.begun 1"])]
+#[case::begun(Journal::running().obey(), &["runner.started", "loop.resumed", "attempt.started 1"])]
 #[case::started(
     Journal::running().starts(),
     &["runner.started 1", "attempt.spawned", "attempt.spawn-failed", "attempt.finished lost"]
@@ -115,19 +117,19 @@ fn ended(end: End) -> Journal {
     Journal::running().spawns().then(stop(StopReason::Silence)),
     &["runner.started 1", "attempt.finished", "attempt.finished lost"]
 )]
-#[case::charged(Journal::running().runs(1, Exit::Code(0)), &["runner.started", "iteration.begun 2"])]
+#[case::charged(Journal::running().runs(1, Exit::Code(0)), &["runner.started", "loop.resumed", "iteration.begun 2"])]
 #[case::claimed(
     Journal::running().spawns().ends(crate::event::AttemptFinished { promised: true, ..finished(Exit::Code(0)) }),
-    &["runner.started"]
+    &["runner.started", "loop.resumed"]
 )]
-#[case::refunded(Journal::running().crashes(), &["runner.started", "attempt.started 1.2"])]
+#[case::refunded(Journal::running().crashes(), &["runner.started", "loop.resumed", "attempt.started 1.2"])]
 #[case::not_started(
     Journal::running().starts().then(spawn_failed()),
-    &["runner.started", "attempt.started 1.2"]
+    &["runner.started", "loop.resumed", "attempt.started 1.2"]
 )]
 #[case::waiting(
     Journal::running().runs(1, Exit::Code(0)).then(Event::WaitStarted(pace(9))),
-    &["runner.started", "iteration.begun 2"]
+    &["runner.started", "loop.resumed", "iteration.begun 2"]
 )]
 #[case::paused(ended(End::Paused), &["loop.resumed"])]
 #[case::blocked(ended(End::Blocked { why: Blocked::Refunds }), &["loop.resumed"])]
@@ -148,12 +150,17 @@ fn a_loop_moves_on_by(#[case] journal: Journal, #[case] moves: &[&str]) {
         Event::AttemptSwept { .. } | Event::Asked { .. } | Event::JournalTorn { .. } => true,
         Event::JournalRestored { .. } | Event::WaitStarted(_) | Event::LoopEnded(_) => true,
         Event::RunnerStarted { .. } => journal.state.ended.is_some(),
-        Event::AttemptStopRequested { .. } => journal.state.in_flight().is_some_and(|it| it.spawned.is_none()),
+        Event::AttemptStopRequested { .. } => {
+            journal.state.in_flight().is_some_and(|it| it.spawned.is_none())
+        }
         _ => false,
     };
     let fits = |event: &Event| journal.state.clone().apply(&journal.record(event.clone())).is_ok();
-    let mut found: Vec<_> =
-        every_event().into_iter().filter(|event| !note(event) && fits(event)).map(|event| name(&event)).collect();
+    let mut found: Vec<_> = every_event()
+        .into_iter()
+        .filter(|event| !note(event) && fits(event))
+        .map(|event| name(&event))
+        .collect();
     let mut moves = moves.to_vec();
     found.sort_unstable();
     moves.sort_unstable();

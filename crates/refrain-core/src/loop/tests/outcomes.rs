@@ -65,7 +65,13 @@ fn an_attempt_whose_runner_died_is_lost_and_refunded() {
 #[case::the_promise(Exit::Code(0), true, false, true, Some(ClaimSource::Promise))]
 #[case::the_promise_of_an_agent_that_fails(Exit::Code(1), true, false, true, Some(ClaimSource::Promise))]
 #[case::the_state_file(Exit::Code(0), false, true, true, Some(ClaimSource::StateFile))]
-#[case::the_promise_is_named_before_the_state_file(Exit::Code(0), true, true, true, Some(ClaimSource::Promise))]
+#[case::the_promise_is_named_before_the_state_file(
+    Exit::Code(0),
+    true,
+    true,
+    true,
+    Some(ClaimSource::Promise)
+)]
 #[case::exit_code_0_without_a_promise(Exit::Code(0), false, false, false, Some(ClaimSource::ExitCode))]
 #[case::the_state_file_without_a_promise(Exit::Code(1), false, true, false, Some(ClaimSource::StateFile))]
 #[case::exit_code_0_with_a_promise_is_no_claim(Exit::Code(0), false, false, true, None)]
@@ -213,7 +219,8 @@ fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
 
 #[test]
 fn the_more_urgent_of_two_asks_stands() {
-    let journal = Journal::running().asks(Ask::Cancel(Urgency::Now)).asks(Ask::Cancel(Urgency::AfterIteration));
+    let journal =
+        Journal::running().asks(Ask::Cancel(Urgency::Now)).asks(Ask::Cancel(Urgency::AfterIteration));
     assert_eq!(journal.state.cancel, Some(Urgency::Now));
     let journal = Journal::running().asks(Ask::Pause(Urgency::AfterIteration)).asks(Ask::Pause(Urgency::Now));
     assert_eq!(journal.state.pause, Some(Urgency::Now));

@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::journal::{
-    Journal, asked, event_of, finished, id, pace, request, runner, spawn_failed, spawned, spec, started, stop, time,
-    unlimited,
+    Journal, asked, event_of, finished, id, pace, request, runner, spawn_failed, spawned, spec, started,
+    stop, time, unlimited,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
@@ -39,13 +39,15 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 fn any_spec() -> impl Strategy<Value = Spec> {
-    (limits(), any::<bool>(), any::<String>(), any::<u64>()).prop_map(|(limits, promise, text, output_cap)| {
-        let mut spec = Spec { limits, output_cap, prompt: text.clone(), ..spec() };
-        spec.promise = spec.promise.filter(|_| promise);
-        spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
-        spec.agent.args.push(text);
-        spec
-    })
+    (limits(), any::<bool>(), any::<String>(), any::<u64>()).prop_map(
+        |(limits, promise, text, output_cap)| {
+            let mut spec = Spec { limits, output_cap, prompt: text.clone(), ..spec() };
+            spec.promise = spec.promise.filter(|_| promise);
+            spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
+            spec.agent.args.push(text);
+            spec
+        },
+    )
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
@@ -186,10 +188,15 @@ fn happens(journal: Journal, happening: Happening) -> Journal {
         (Happening::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
         (Happening::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
         (Happening::Resumed(more, ms), None) => {
-            let duration = journal.state.limits.max_duration.map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
+            let duration = journal
+                .state
+                .limits
+                .max_duration
+                .map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
             match journal.state.resume(Some(journal.state.charged + more), duration) {
-                Ok(event) => journal.then(event).taken_over(),
-                Err(_) => journal,
+                // A crash, and a person who grants more; or a loop that had stopped.
+                Ok(Some(event)) => journal.taken_over().then(event).taken_over(),
+                Ok(None) | Err(_) => journal,
             }
         }
         _ => journal,
@@ -337,12 +344,15 @@ fn names_in_the_journal_are_dotted_and_stable() {
     let wait = Event::WaitStarted(pace(0));
     for (event, text) in [
         (Event::IterationBegun { iteration: 3 }, r#"{"type":"iteration.begun","data":{"iteration":3}}"#),
+        (Event::AttemptStarted(id(3, 2)), r#"{"type":"attempt.started","data":{"iteration":3,"attempt":2}}"#),
         (
-            Event::AttemptStarted(id(3, 2)),
-            r#"{"type":"attempt.started","data":{"iteration":3,"attempt":2}}"#,
+            stop(StopReason::LoopDuration),
+            r#"{"type":"attempt.stop-requested","data":{"because":"loop-duration"}}"#,
         ),
-        (stop(StopReason::LoopDuration), r#"{"type":"attempt.stop-requested","data":{"because":"loop-duration"}}"#),
-        (asked(Ask::Pause(Urgency::AfterIteration)), r#"{"type":"asked","data":{"ask":{"pause":"after-iteration"}}}"#),
+        (
+            asked(Ask::Pause(Urgency::AfterIteration)),
+            r#"{"type":"asked","data":{"ask":{"pause":"after-iteration"}}}"#,
+        ),
         (asked(Ask::Proceed), r#"{"type":"asked","data":{"ask":"proceed"}}"#),
         (wait, r#"{"type":"wait.started","data":{"kind":"pace","until":"2027-01-15T08:00:00Z"}}"#),
         (

@@ -1,0 +1,162 @@
+//! Agents that follow a script.
+
+use super::random::Random;
+use crate::event::{AttemptFinished, Exit};
+use crate::r#loop::tests::journal::finished;
+
+const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
+
+/// What the agents of one run are like.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Temper {
+    /// They work, mostly.
+    Willing,
+    /// They fail, now at once and now later.
+    Clumsy,
+    /// They cannot work at all: every one fails at once.
+    Broken,
+    /// They hang.
+    Stuck,
+    /// Their keepers die.
+    Doomed,
+    /// Anything.
+    Moody,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Works,
+    Fails,
+    FailsAtOnce,
+    Hangs,
+    /// Prints for as long as it has something to print, and hangs then.
+    Babbles,
+    WorksSlowly,
+    LosesItsKeeper,
+    CannotStart,
+}
+
+impl Temper {
+    pub(super) fn sample(random: &mut Random) -> Self {
+        use Temper::{Broken, Clumsy, Doomed, Moody, Stuck, Willing};
+        random.pick(&[Willing, Willing, Willing, Clumsy, Clumsy, Broken, Stuck, Doomed, Doomed, Moody, Moody])
+    }
+
+    fn role(self, random: &mut Random) -> Role {
+        use Role::{Babbles, CannotStart, Fails, FailsAtOnce, Hangs, LosesItsKeeper, Works, WorksSlowly};
+        let exception = random.once_in(8);
+        let all = [Works, Fails, FailsAtOnce, Hangs, Babbles, WorksSlowly, LosesItsKeeper, CannotStart];
+        match self {
+            _ if exception => random.pick(&all),
+            Self::Moody => random.pick(&all),
+            Self::Willing => random.pick(&[Works, Works, WorksSlowly]),
+            Self::Clumsy => random.pick(&[Fails, FailsAtOnce, Works]),
+            Self::Broken => FailsAtOnce,
+            Self::Stuck => random.pick(&[Hangs, Babbles]),
+            Self::Doomed => random.pick(&[LosesItsKeeper, LosesItsKeeper, LosesItsKeeper, Works]),
+        }
+    }
+}
+
+/// What one agent is going to do. Times are milliseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    /// When its process is there, or is known not to be.
+    spawns_at: u64,
+    starts: bool,
+    spawned: bool,
+    prints: Vec<u64>,
+    ends_at: Option<u64>,
+    exit: Exit,
+    promises: bool,
+    writes_done: bool,
+    /// How long it goes on after it was told to stop.
+    stubborn: u64,
+}
+
+/// What an agent does next.
+pub(super) enum Sign {
+    Spawned,
+    CannotStart,
+    Printed,
+    Finished(Box<AttemptFinished>),
+}
+
+impl Agent {
+    /// An agent that is started at `now`. `able` ones claim, if they work at all.
+    pub(super) fn sample(random: &mut Random, temper: Temper, now: u64, able: bool) -> Self {
+        let role = temper.role(random);
+        let spawns_at = now + random.below(50);
+        let (lasts, exit) = match role {
+            Role::Works => (Some(random.between(100, 60_000)), Exit::Code(0)),
+            Role::Fails => (Some(random.between(2_000, 60_000)), Exit::Code(1)),
+            Role::FailsAtOnce => {
+                (Some(random.below(2_000)), random.pick(&[Exit::Code(127), Exit::Signal(11)]))
+            }
+            Role::Hangs | Role::Babbles => (None, Exit::Code(0)),
+            Role::WorksSlowly => (Some(random.between(60_000, 600_000)), Exit::Code(0)),
+            Role::LosesItsKeeper => (Some(random.below(60_000)), Exit::Lost),
+            Role::CannotStart => (None, Exit::Lost),
+        };
+        let prints = match role {
+            Role::Works | Role::Fails => random.below(3),
+            Role::Babbles | Role::WorksSlowly => random.between(5, 20),
+            Role::FailsAtOnce | Role::Hangs | Role::LosesItsKeeper | Role::CannotStart => 0,
+        };
+        let rhythm = random.between(100, 30_000);
+        let claims = match role {
+            Role::Works | Role::WorksSlowly => able,
+            // Some claim, and then hang or fail; what a stopped agent said must not count.
+            Role::Fails | Role::Babbles | Role::Hangs => random.once_in(10),
+            Role::FailsAtOnce | Role::LosesItsKeeper | Role::CannotStart => false,
+        };
+        let by_file = random.once_in(4);
+        Self {
+            spawns_at,
+            starts: !matches!(role, Role::CannotStart),
+            spawned: false,
+            prints: (1..=prints).rev().map(|i| spawns_at + i * rhythm).collect(),
+            ends_at: lasts.map(|ms| spawns_at + ms),
+            exit,
+            promises: claims && !by_file,
+            writes_done: claims && by_file,
+            stubborn: random.maybe(2, 100, 12_000).unwrap_or(20),
+        }
+    }
+
+    /// When it does something next, if it ever does.
+    pub(super) fn next(&self) -> Option<u64> {
+        if !self.spawned {
+            return Some(self.spawns_at);
+        }
+        self.prints.last().copied().into_iter().chain(self.ends_at).min()
+    }
+
+    pub(super) fn act(&mut self) -> Sign {
+        let now = self.next().expect("asked only when it does something");
+        if !self.spawned {
+            self.spawned = true;
+            return if self.starts { Sign::Spawned } else { Sign::CannotStart };
+        }
+        if self.prints.last() == Some(&now) && self.ends_at != Some(now) {
+            self.prints.pop();
+            return Sign::Printed;
+        }
+        let Self { exit, promises, writes_done, .. } = *self;
+        Sign::Finished(Box::new(AttemptFinished {
+            promised: promises,
+            state_done: writes_done,
+            ..finished(exit)
+        }))
+    }
+
+    /// The stop ladder begins. An agent that ends of its own while it climbs keeps its own exit.
+    pub(super) fn stop(&mut self, now: u64) {
+        let forced = now + self.stubborn;
+        if self.ends_at.is_none_or(|own| own > forced) {
+            self.ends_at = Some(forced);
+            self.exit = Exit::Signal(if self.stubborn > 8_000 { SIGKILL } else { SIGINT });
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What the engine's dispatcher does, in numbers: record, fold, ask for the next step, execute it; and what askers do where
+//! no runner is alive.
+
+use jiff::Timestamp;
+
+use super::agent::{Agent, Sign};
+use super::person::{Act, Leave};
+use super::tally::Tally;
+use super::world::{Crash, World, span_ms};
+use crate::event::{Ask, Event, Exit, StopReason, Urgency};
+use crate::ids::AttemptId;
+use crate::r#loop::tests::journal::{asked, event_of, request, runner, spawn_failed, spawned};
+use crate::r#loop::{Live, Step, next_step};
+use crate::spec::Millis;
+
+/// A run that takes more of these turns spins.
+const MANY_TURNS: u32 = 3_000;
+/// After so many events somebody loses patience, and cancels: without limits nothing else need end a run.
+const MANY_EVENTS: u64 = 150;
+
+impl World {
+    /// One runner's life, or what a person does with a loop that stands still; answers whether it may go on.
+    pub(super) fn live(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
+        self.live = Live::default();
+        if std::mem::take(&mut self.torn) {
+            self.append(Event::JournalTorn { bytes: 7, kept_as: "torn".into() })?;
+            self.sync();
+            tally.add("disk", "a torn line");
+        }
+        if self.state.ended.is_some() {
+            // An asker may have died between the cancel and the end.
+            self.end_if_asked()?;
+        }
+        if self.state.is_final() {
+            return Ok(false);
+        }
+        // What is in the inbox of a loop that stands still, its asker does.
+        if self.state.ended.is_some() && !self.hear(tally)? {
+            let random = &mut self.random;
+            match self.person.finds(random, &self.state) {
+                Leave::It => return Ok(false),
+                Leave::Ask(ask) => {
+                    tally.add("request", "by an asker, with no runner alive");
+                    self.post(ask);
+                    self.hear(tally)?;
+                }
+                Leave::Resume { iterations, duration } => {
+                    self.real += self.random.below(1_000_000);
+                    if let Ok(Some(event)) = self.state.resume(iterations, duration) {
+                        self.append(event)?;
+                        self.sync();
+                        tally.add("loop", "resumed");
+                    }
+                }
+            }
+        } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(8) {
+            // With no runner alive the asker takes the lock, recovers, and does it itself.
+            self.recover(tally)?;
+            let urgency = self.random.pick(&[Urgency::AfterIteration, Urgency::Now]);
+            let ask = match self.random.below(5) {
+                0 => Ask::Cancel(urgency),
+                1 | 2 => Ask::Pause(urgency),
+                _ => Ask::Steer("while it lay there".into()),
+            };
+            tally.add("request", "by an asker, with no runner alive");
+            self.post(ask);
+            self.hear(tally)?;
+            self.end_if_asked()?;
+            self.is_left_alone();
+        } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(6) {
+            self.recover(tally)?;
+            let more = self.state.charged + 1 + u32::try_from(self.random.below(5)).expect("a small number");
+            if let Ok(event) = self.state.resume(Some(more), None) {
+                self.append(event.expect("more is recorded"))?;
+                self.sync();
+                tally.add("loop", "granted more after a crash");
+            }
+        }
+        if self.state.ended.is_some() {
+            self.end_if_asked()?;
+        } else {
+            self.recover(tally)?;
+            self.hear(tally)?;
+            self.drive(tally)?;
+        }
+        Ok(true)
+    }
+
+    /// An asker records the end that it asked for, but starts nothing.
+    fn end_if_asked(&mut self) -> Result<(), Crash> {
+        if let Step::Finish(end) = next_step(&self.state, &self.live, self.now()) {
+            self.append(Event::LoopEnded(end))?;
+            self.sync();
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+        if self.state.in_flight().is_some() {
+            tally.add("loop", "recovered in flight");
+        }
+        self.append(self.state.recover(runner(1)))?;
+        self.sync();
+        Ok(())
+    }
+
+    /// The dispatcher, until there is nothing more to do.
+    fn drive(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+        loop {
+            self.turns += 1;
+            assert!(self.turns < MANY_TURNS, "it spins");
+            let step = next_step(&self.state, &self.live, self.now());
+            if let Some(event) = event_of(step) {
+                self.append(event)?;
+            }
+            match step {
+                Step::Rest => return Ok(()),
+                Step::Await { until } => self.wait(until, tally)?,
+                Step::StartAttempt(id) => self.start(id, tally),
+                Step::StopAttempt(because) => {
+                    self.agent.as_mut().expect("what is stopped is there").stop(self.real);
+                    self.assert_silent(because);
+                    tally.add("agent", stop_name(because));
+                }
+                Step::Wait(_) | Step::Finish(_) => self.sync(),
+                Step::BeginIteration { .. } => {}
+            }
+        }
+    }
+
+    fn start(&mut self, id: AttemptId, tally: &mut Tally) {
+        self.sync();
+        assert!(self.agent.is_none(), "two agents at a time");
+        assert!(!self.started.contains(&id), "an agent was started twice for {id}");
+        self.started.push(id);
+        if !self.state.steering.is_empty() {
+            tally.add("loop", "steered");
+        }
+        let able = u64::from(id.iteration) >= self.able_from;
+        self.agent = Some(Agent::sample(&mut self.random, self.temper, self.real, able));
+        self.live = Live::default();
+        tally.add("agent", "started");
+    }
+
+    /// Waits for whatever comes first, and takes it.
+    fn wait(&mut self, until: Option<Timestamp>, tally: &mut Tally) -> Result<(), Crash> {
+        let now = self.now();
+        assert!(until.is_none_or(|until| until > now), "it awaits what has passed");
+        // Nanoseconds do not matter here: every time of this world is a whole millisecond.
+        let timer = until.map(|until| self.real.saturating_add(span_ms(now, until)));
+        let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
+        let person = self.person.next().map(|at| at.max(self.real));
+        let tired = self.written > MANY_EVENTS && self.state.cancel != Some(Urgency::Now);
+        let first = [agent, person, timer].into_iter().flatten().min();
+        let Some(first) = first.filter(|_| !tired) else {
+            // Nothing will ever happen, or too much did.
+            self.real += 1_000;
+            self.post(Ask::Cancel(Urgency::Now));
+            return self.hear(tally).map(|_| ());
+        };
+        self.real = first;
+        if agent == Some(first) {
+            return self.hear_agent(tally);
+        }
+        if person == Some(first) {
+            match self.person.act() {
+                Act::Request(ask) => self.post(ask),
+                Act::Interrupt => {
+                    let again = self.state.pause.is_some();
+                    let urgency = if again { Urgency::Now } else { Urgency::AfterIteration };
+                    self.append(asked(Ask::Pause(urgency)))?;
+                    self.sync();
+                }
+            }
+            self.hear(tally)?;
+        }
+        Ok(())
+    }
+
+    fn hear_agent(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+        match self.agent.as_mut().expect("it did something").act() {
+            Sign::Spawned => self.append(spawned()),
+            Sign::Printed => {
+                self.live.last_output = Some(self.now());
+                Ok(())
+            }
+            Sign::CannotStart => {
+                self.agent = None;
+                self.append(spawn_failed())?;
+                self.sync();
+                Ok(())
+            }
+            Sign::Finished(finished) => {
+                self.agent = None;
+                self.assert_in_time(finished.exit);
+                self.append(Event::AttemptFinished(finished))?;
+                if self.random.once_in(5) {
+                    self.append(Event::AttemptSwept { killed: 1 })?;
+                }
+                if self.random.once_in(200) {
+                    self.set_clock(tally);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn assert_silent(&self, because: StopReason) {
+        if let (StopReason::Silence, Some(heard)) = (because, self.live.last_output) {
+            let Millis(limit) = self.state.limits.idle_timeout.expect("a limit");
+            assert!(span_ms(heard, self.now()) >= limit, "it was stopped though it spoke");
+        }
+    }
+
+    /// Nobody is let run past a limit: what was not told to stop has ended before it had to.
+    fn assert_in_time(&self, exit: Exit) {
+        let flight = self.state.in_flight().expect("what ended was there");
+        let Some((_, since)) = flight.spawned.filter(|_| flight.stopping.is_none() && exit != Exit::Lost)
+        else {
+            return;
+        };
+        if let Some(Millis(limit)) = self.state.limits.timeout {
+            assert!(span_ms(since, self.now()) <= limit, "it ran past its time");
+        }
+    }
+
+    fn post(&mut self, ask: Ask) {
+        self.inbox.push_back((request(format!("r{}-{}", self.real, self.written)), ask));
+    }
+
+    /// Takes what is in the inbox: heard and told, or refused; a request leaves the inbox only then.
+    fn hear(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
+        let found = !self.inbox.is_empty();
+        while let Some((request, ask)) = self.inbox.front().cloned() {
+            if self.state.has_answered(&request) {
+                tally.add("request", "seen again after a crash");
+            } else if self.state.admits(&ask).is_ok() {
+                self.append(Event::Asked { request: Some(request.clone()), ask })?;
+                tally.add("request", "answered");
+            } else {
+                tally.add("request", "refused");
+                self.inbox.pop_front();
+                continue;
+            }
+            self.sync();
+            self.told.push(request);
+            self.inbox.pop_front();
+        }
+        Ok(found)
+    }
+}
+
+fn stop_name(because: StopReason) -> &'static str {
+    match because {
+        StopReason::Cancel => "stopped: cancel",
+        StopReason::Interrupt => "stopped: interrupt",
+        StopReason::TimeLimit => "stopped: time limit",
+        StopReason::Silence => "stopped: silence",
+        StopReason::LoopDuration => "stopped: loop duration",
+    }
+}

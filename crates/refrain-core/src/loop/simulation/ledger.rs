@@ -1,0 +1,313 @@
+//! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
+//! contract, so that the same mistake would have to be made twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::event::{
+    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
+};
+use crate::ids::{AttemptId, RequestId};
+use crate::r#loop::LoopState;
+use crate::spec::{Limits, Spec};
+
+/// The core counts the time since a dead runner's last event as the loop's own when the first record behind a crash is
+/// another than `runner.started`, that is `journal.torn`. To be deleted with that.
+const TORN_NIGHTS_COUNT: bool = true;
+
+/// The core clears steering that was heard while an agent ran with that agent's end. To be deleted with that.
+const LATE_STEERING_IS_LOST: bool = true;
+
+/// What is known of a loop from its records, and from where its runners died.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    spec: Spec,
+    limits: Limits,
+    seq: u64,
+    at: Timestamp,
+    pub(super) iteration: u32,
+    charged: u32,
+    started: BTreeSet<AttemptId>,
+    flight: Option<Flight>,
+    last: Option<Last>,
+    refunds: u32,
+    instant_failures: u32,
+    asked: BTreeSet<RequestId>,
+    cancelled: Option<Urgency>,
+    paused: Option<Urgency>,
+    /// Words for the next prompt, and whether an agent was told them.
+    steering: Vec<(String, bool)>,
+    waiting: bool,
+    ended: Option<End>,
+    driven: bool,
+    /// Somebody drove it since it was last let go on.
+    had_runner: bool,
+    active: Duration,
+}
+
+#[derive(Debug)]
+struct Flight {
+    id: AttemptId,
+    spawned: Option<Timestamp>,
+    stopped: Option<StopReason>,
+}
+
+#[derive(Debug)]
+enum Last {
+    Charged { claim: Option<ClaimSource> },
+    Refunded,
+    CouldNotStart,
+}
+
+impl Ledger {
+    pub(super) fn new(record: &Record) -> Self {
+        let Event::LoopStarted(start) = &record.event else { panic!("a journal begins with its start") };
+        Self {
+            spec: start.spec.clone(),
+            limits: start.spec.limits.clone(),
+            seq: record.seq,
+            at: record.at,
+            iteration: 0,
+            charged: 0,
+            started: BTreeSet::new(),
+            flight: None,
+            last: None,
+            refunds: 0,
+            instant_failures: 0,
+            asked: BTreeSet::new(),
+            cancelled: None,
+            paused: None,
+            steering: Vec::new(),
+            waiting: false,
+            ended: None,
+            driven: false,
+            had_runner: false,
+            active: Duration::ZERO,
+        }
+    }
+
+    /// The ledger of a whole journal, whose runners died right behind the records `deaths`.
+    pub(super) fn of(records: &[Record], deaths: &BTreeSet<u64>) -> Self {
+        let (first, rest) = records.split_first().expect("a loop has a first record");
+        let mut ledger = Self::new(first);
+        for record in rest {
+            if deaths.contains(&ledger.seq) {
+                ledger.crashed();
+            }
+            ledger.enter(record);
+        }
+        if deaths.contains(&ledger.seq) {
+            ledger.crashed();
+        }
+        ledger
+    }
+
+    /// Nobody drives the loop from here on.
+    pub(super) fn crashed(&mut self) {
+        self.driven = false;
+    }
+
+    pub(super) fn has_started(&self, id: AttemptId) -> bool {
+        self.started.contains(&id)
+    }
+
+    pub(super) fn has_asked(&self, request: &RequestId) -> bool {
+        self.asked.contains(request)
+    }
+
+    /// One more record, and what it must not be.
+    pub(super) fn enter(&mut self, record: &Record) {
+        let Record { seq, at, event } = record;
+        assert_eq!(*seq, self.seq + 1, "a record is missing");
+        assert!(*at >= self.at, "time went backwards");
+        let torn = TORN_NIGHTS_COUNT && self.had_runner && matches!(event, Event::JournalTorn { .. });
+        if (self.driven || torn) && !self.waiting && self.ended.is_none() {
+            self.active +=
+                Duration::try_from(at.duration_since(self.at)).expect("time does not go backwards");
+        }
+        (self.seq, self.at) = (*seq, *at);
+        match event {
+            Event::LoopStarted(_) => panic!("a loop starts once"),
+            Event::RunnerStarted { interrupted, .. } => {
+                assert_eq!(
+                    *interrupted,
+                    self.flight.as_ref().map(|flight| flight.id),
+                    "an attempt is not settled"
+                );
+                if self.flight.take().is_some() {
+                    self.refund(Last::Refunded);
+                }
+                (self.driven, self.had_runner) = (true, true);
+            }
+            Event::IterationBegun { iteration } => {
+                assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
+                self.assert_may_go_on();
+                assert!(self.instant_failures < 3, "it goes on though the agent only fails");
+                (self.iteration, self.waiting) = (*iteration, false);
+            }
+            Event::AttemptStarted(id) => {
+                assert_eq!(id.iteration, self.iteration);
+                assert!(self.started.insert(*id), "attempt {id} is started twice");
+                assert!(self.flight.is_none(), "two attempts at a time");
+                self.assert_may_go_on();
+                self.waiting = false;
+                self.steering.iter_mut().for_each(|(_, told)| *told = true);
+                self.flight = Some(Flight { id: *id, spawned: None, stopped: None });
+            }
+            Event::AttemptSpawned { .. } => self.flight_mut().spawned = Some(*at),
+            Event::AttemptSpawnFailed { .. } => {
+                self.flight = None;
+                self.refund(Last::CouldNotStart);
+            }
+            Event::AttemptStopRequested { because } => self.stop(*because, *at),
+            Event::AttemptFinished(finished) => self.finish(finished, *at),
+            Event::AttemptSwept { .. } | Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
+            Event::Asked { request, ask } => {
+                if let Some(request) = request {
+                    assert!(self.asked.insert(request.clone()), "{request:?} is answered twice");
+                }
+                match ask {
+                    Ask::Cancel(urgency) => self.cancelled = self.cancelled.max(Some(*urgency)),
+                    Ask::Pause(urgency) => self.paused = self.paused.max(Some(*urgency)),
+                    Ask::Proceed => self.waiting = false,
+                    Ask::Steer(text) => self.steering.push((text.clone(), false)),
+                }
+            }
+            Event::WaitStarted(_) => {
+                assert!(self.limits.pause.is_some() && self.cancelled.is_none() && self.paused.is_none());
+                self.waiting = true;
+            }
+            Event::LoopEnded(end) => self.end(*end),
+            Event::LoopResumed { limits } => {
+                assert!(self.cancelled.is_none(), "resumed after a cancel");
+                assert!(self.flight.is_none(), "an attempt is not settled");
+                let end = self.ended.take();
+                assert!(
+                    !matches!(end, Some(End::Completed { .. } | End::Cancelled)),
+                    "resumed after its end"
+                );
+                assert!(limits.max_iterations.is_none_or(|cap| cap > self.charged), "resumed to end at once");
+                assert!(
+                    limits.max_duration.is_none_or(|all| self.active < all.into()),
+                    "resumed to end at once"
+                );
+                self.limits = limits.clone();
+                (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
+                (self.driven, self.had_runner) = (false, false);
+                if matches!(self.last, Some(Last::CouldNotStart)) {
+                    self.last = Some(Last::Refunded);
+                }
+            }
+        }
+    }
+
+    fn flight_mut(&mut self) -> &mut Flight {
+        self.flight.as_mut().expect("an attempt is in flight")
+    }
+
+    fn refund(&mut self, last: Last) {
+        self.refunds += 1;
+        self.last = Some(last);
+    }
+
+    /// Before anything that costs an agent's work.
+    fn assert_may_go_on(&self) {
+        assert!(self.driven, "nobody drives it");
+        assert!(self.ended.is_none(), "it goes on after its end");
+        assert!(self.cancelled.is_none(), "it goes on after a cancel");
+        assert!(self.paused.is_none(), "it goes on after a pause");
+        assert!(self.refunds < 3, "a fourth attempt after three refunds");
+        assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it goes on past its cap");
+        let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
+        assert!(!over, "it goes on past its duration");
+        assert!(!matches!(self.last, Some(Last::CouldNotStart)), "it starts an agent that cannot be");
+        assert!(!matches!(self.last, Some(Last::Charged { claim: Some(_) })), "it goes on after a claim");
+    }
+
+    fn stop(&mut self, because: StopReason, at: Timestamp) {
+        let Limits { timeout, idle_timeout, max_duration, .. } = self.limits.clone();
+        let (cancelled, paused, active) = (self.cancelled, self.paused, self.active);
+        let flight = self.flight_mut();
+        let since = flight.spawned.expect("nothing is stopped before it is there");
+        assert_eq!(flight.stopped.replace(because), None, "it is stopped twice");
+        let ran = Duration::try_from(at.duration_since(since)).expect("time does not go backwards");
+        match because {
+            StopReason::Cancel => assert_eq!(cancelled, Some(Urgency::Now)),
+            StopReason::Interrupt => assert_eq!(paused, Some(Urgency::Now)),
+            StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
+            StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
+            StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
+        }
+    }
+
+    fn finish(&mut self, finished: &AttemptFinished, at: Timestamp) {
+        let flight = self.flight.take().expect("an attempt is in flight");
+        let lost = finished.exit == Exit::Lost;
+        if lost || matches!(flight.stopped, Some(StopReason::Cancel | StopReason::Interrupt)) {
+            return self.refund(Last::Refunded);
+        }
+        let ran = at.duration_since(flight.spawned.expect("what ended by itself was there"));
+        let claim = if flight.stopped.is_some() {
+            None
+        } else if finished.promised {
+            Some(ClaimSource::Promise)
+        } else if finished.state_done {
+            Some(ClaimSource::StateFile)
+        } else if self.spec.promise.is_none() && finished.exit == Exit::Code(0) {
+            Some(ClaimSource::ExitCode)
+        } else {
+            None
+        };
+        let good = claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
+        let instant = !good && ran.as_millis() < 2_000;
+        self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
+        self.steering.retain(|(_, told)| !told && !LATE_STEERING_IS_LOST);
+        self.charged += 1;
+        self.refunds = 0;
+        self.last = Some(Last::Charged { claim });
+        assert_eq!(self.charged, self.iteration, "every iteration is charged once");
+    }
+
+    fn end(&mut self, end: End) {
+        assert!(self.flight.is_none(), "it ends before its attempt");
+        if self.cancelled.is_some() {
+            assert_eq!(end, End::Cancelled, "a cancel was undone");
+        } else {
+            assert_eq!(self.ended, None, "it ends twice");
+        }
+        match end {
+            End::Completed { claim } => {
+                let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
+                assert_eq!(claim, made);
+            }
+            End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
+            End::IterationCap => assert_eq!(Some(self.charged), self.limits.max_iterations),
+            End::TimedOut => assert!(self.active >= self.limits.max_duration.expect("a limit").into()),
+            End::Blocked { why: Blocked::Refunds } => assert_eq!(self.refunds, 3),
+            End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
+            End::Blocked { why: Blocked::AgentMissing } => {
+                assert!(matches!(self.last, Some(Last::CouldNotStart)));
+            }
+            End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
+        }
+        (self.ended, self.waiting) = (Some(end), false);
+    }
+
+    /// The core says the same.
+    pub(super) fn assert_agrees(&self, state: &LoopState) {
+        assert_eq!(state.seq, self.seq);
+        assert_eq!(state.iteration, self.iteration, "the counter is lost");
+        assert_eq!(state.charged, self.charged);
+        assert!(self.limits.max_iterations.is_none_or(|cap| self.charged <= cap), "the cap is exceeded");
+        assert_eq!(state.attempts.len() + usize::from(self.flight.is_some()), self.started.len());
+        assert_eq!(state.in_flight().map(|flight| flight.id), self.flight.as_ref().map(|flight| flight.id));
+        assert_eq!(state.cancel, self.cancelled, "a cancel is lost");
+        assert_eq!(state.pause, self.paused);
+        assert_eq!(state.ended.map(|ended| ended.end), self.ended);
+        assert_eq!(state.limits, self.limits);
+        assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");
+        assert_eq!(state.active, self.active, "the loop's own time is lost or invented");
+    }
+}

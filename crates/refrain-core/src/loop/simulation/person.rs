@@ -1,0 +1,100 @@
+//! People: what they ask while the loop runs, and what they do with one that has stopped.
+
+use super::random::Random;
+use crate::event::{Ask, Urgency};
+use crate::r#loop::{LoopState, Refusal};
+use crate::spec::{Limits, Millis};
+
+/// What a person does while the loop runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    /// A request with an id, through the inbox.
+    Request(Ask),
+    /// Ctrl-C. The first lets the iteration finish.
+    Interrupt,
+}
+
+/// What a person does with a loop that has stopped.
+pub(super) enum Leave {
+    It,
+    Resume { iterations: Option<u32>, duration: Option<Millis> },
+    Ask(Ask),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Person {
+    /// By time, the next one last.
+    plan: Vec<(u64, Act)>,
+    /// How often they come back to a loop that has stopped.
+    patience: u64,
+}
+
+impl Person {
+    pub(super) fn sample(random: &mut Random, now: u64) -> Self {
+        let mut plan = Vec::new();
+        for _ in 0..random.pick(&[0, 0, 1, 1, 2, 3]) {
+            let at = now + random.below(240_000);
+            let act = match random.below(10) {
+                0 | 1 => Act::Request(Ask::Pause(Urgency::AfterIteration)),
+                2 => Act::Request(Ask::Pause(Urgency::Now)),
+                3 => Act::Request(Ask::Cancel(Urgency::AfterIteration)),
+                4 => Act::Request(Ask::Cancel(Urgency::Now)),
+                5 | 6 => Act::Request(Ask::Steer(format!("at {at}"))),
+                7 => Act::Request(Ask::Proceed),
+                _ => Act::Interrupt,
+            };
+            if act == Act::Interrupt && random.once_in(2) {
+                plan.push((at + random.below(20_000), Act::Interrupt));
+            }
+            plan.push((at, act));
+        }
+        plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        Self { plan, patience: random.below(4) }
+    }
+
+    pub(super) fn next(&self) -> Option<u64> {
+        self.plan.last().map(|(at, _)| *at)
+    }
+
+    pub(super) fn act(&mut self) -> Act {
+        self.plan.pop().expect("asked only when somebody does something").1
+    }
+
+    /// What they do with a loop that has stopped.
+    pub(super) fn finds(&mut self, random: &mut Random, state: &LoopState) -> Leave {
+        if self.patience == 0 {
+            return Leave::It;
+        }
+        self.patience -= 1;
+        match random.below(8) {
+            0 => Leave::Ask(Ask::Cancel(random.pick(&[Urgency::AfterIteration, Urgency::Now]))),
+            1 => Leave::Ask(Ask::Steer("while it stood still".into())),
+            2 => Leave::Ask(Ask::Pause(Urgency::Now)),
+            _ => {
+                let more = u32::try_from(random.between(1, 5)).expect("a small number");
+                let longer = random.between(10_000, 300_000);
+                Self::grant(state, more, longer)
+            }
+        }
+    }
+
+    /// At first as it is; if that is refused, more of what the refusal names.
+    fn grant(state: &LoopState, more: u32, longer: u64) -> Leave {
+        let most = state.charged + Limits::MAX_GRANT;
+        assert!(
+            matches!(state.resume(Some(most + 1), None), Err(Refusal::TooMany { .. } | Refusal::Final(_))),
+            "more than {most} iterations were granted"
+        );
+        let (mut iterations, mut duration) = (None, None);
+        for _ in 0..3 {
+            match state.resume(iterations, duration) {
+                Err(Refusal::NothingGranted { limit: "cap", .. }) => iterations = Some(state.charged + more),
+                Err(Refusal::NothingGranted { .. }) => {
+                    duration = Some(Millis(Millis::from(state.active(state.updated_at)).0 + longer));
+                }
+                Ok(_) | Err(_) => break,
+            }
+        }
+        Leave::Resume { iterations, duration }
+    }
+}

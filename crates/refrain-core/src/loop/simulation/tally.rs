@@ -1,0 +1,103 @@
+//! What was seen over all seeds. A simulation that never reaches a corner proves nothing about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::event::{Blocked, ClaimSource, End};
+
+#[derive(Default)]
+pub(super) struct Tally(BTreeMap<(&'static str, &'static str), u64>);
+
+/// Of 10,000 seeds at least so many must show this.
+const COVERED: &[(&str, &str, u64)] = &[
+    ("end", "completed: promise", 500),
+    ("end", "completed: state file", 200),
+    ("end", "completed: exit code", 200),
+    ("end", "cancelled", 500),
+    ("end", "iteration cap", 500),
+    ("end", "timed out", 200),
+    ("end", "paused", 200),
+    ("end", "blocked: refunds", 150),
+    ("end", "blocked: churn", 100),
+    ("end", "blocked: agent missing", 200),
+    ("crash behind", "loop.started", 100),
+    ("crash behind", "runner.started", 100),
+    ("crash behind", "iteration.begun", 100),
+    ("crash behind", "attempt.started", 100),
+    ("crash behind", "attempt.spawned", 100),
+    ("crash behind", "attempt.spawn-failed", 50),
+    ("crash behind", "attempt.stop-requested", 100),
+    ("crash behind", "attempt.finished", 100),
+    ("crash behind", "attempt.swept", 50),
+    ("crash behind", "asked", 100),
+    ("crash behind", "wait.started", 50),
+    ("crash behind", "loop.ended", 100),
+    ("crash behind", "loop.resumed", 100),
+    ("crash behind", "journal.torn", 20),
+    ("disk", "power lost", 1_000),
+    ("disk", "unsynced records lost", 200),
+    ("disk", "a torn line", 200),
+    ("disk", "an iteration vanished before its agent", 20),
+    ("request", "answered", 500),
+    ("request", "seen again after a crash", 20),
+    ("request", "refused", 50),
+    ("request", "by an asker, with no runner alive", 100),
+    ("agent", "started", 10_000),
+    ("agent", "stopped: cancel", 100),
+    ("agent", "stopped: interrupt", 100),
+    ("agent", "stopped: time limit", 200),
+    ("agent", "stopped: silence", 200),
+    ("agent", "stopped: loop duration", 100),
+    ("agent", "claimed, but was stopped", 50),
+    ("loop", "resumed", 1_000),
+    ("loop", "granted more after a crash", 200),
+    ("loop", "recovered in flight", 500),
+    ("loop", "steered", 200),
+    ("clock", "set back", 200),
+    ("clock", "set forward", 200),
+];
+
+impl Tally {
+    pub(super) fn add(&mut self, group: &'static str, what: &'static str) {
+        *self.0.entry((group, what)).or_default() += 1;
+    }
+
+    pub(super) fn count(&self, group: &'static str, what: &'static str) -> u64 {
+        self.0.get(&(group, what)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        for (key, count) in other.0 {
+            *self.0.entry(key).or_default() += count;
+        }
+    }
+
+    /// Fewer seeds, asked for by hand, prove less.
+    pub(super) fn assert_covers(&self, seeds: u64) {
+        for (group, what, least) in COVERED {
+            let (count, least) = (self.count(group, what), least * seeds.min(10_000) / 10_000);
+            assert!(count >= least, "too few cases of {group} {what}: {count}, not {least}");
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|((group, what), count)| writeln!(f, "{count:>8}  {group} {what}"))
+    }
+}
+
+pub(super) fn end_name(end: End) -> &'static str {
+    match end {
+        End::Completed { claim: ClaimSource::Promise } => "completed: promise",
+        End::Completed { claim: ClaimSource::StateFile } => "completed: state file",
+        End::Completed { claim: ClaimSource::ExitCode } => "completed: exit code",
+        End::Cancelled => "cancelled",
+        End::IterationCap => "iteration cap",
+        End::TimedOut => "timed out",
+        End::Paused => "paused",
+        End::Blocked { why: Blocked::Refunds } => "blocked: refunds",
+        End::Blocked { why: Blocked::Churn } => "blocked: churn",
+        End::Blocked { why: Blocked::AgentMissing } => "blocked: agent missing",
+    }
+}

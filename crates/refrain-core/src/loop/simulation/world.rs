@@ -1,0 +1,227 @@
+//! The world of one run: its clock, its disk, who is in it; and how a runner dies.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+
+use super::agent::{Agent, Temper};
+use super::ledger::Ledger;
+use super::person::Person;
+use super::random::Random;
+use super::tally::{Tally, end_name};
+use crate::event::{Ask, Event, Record};
+use crate::ids::{AttemptId, RequestId};
+use crate::r#loop::tests::journal::{kind, spec, started, time};
+use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
+use crate::spec::{Millis, Spec};
+
+/// The most often that one run crashes.
+const MANY_CRASHES: u32 = 4;
+
+/// The runner is dead, right behind a record.
+pub(super) struct Crash;
+
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) aloud: bool,
+    /// Milliseconds since the run began, whatever the wall clock says.
+    pub(super) real: u64,
+    /// How far the wall clock was set wrong.
+    pub(super) skew: i64,
+    /// What is on disk; the first `synced` of it even after a power loss.
+    pub(super) records: Vec<Record>,
+    pub(super) synced: usize,
+    /// A part of a line stands behind the records.
+    pub(super) torn: bool,
+    pub(super) inbox: VecDeque<(RequestId, Ask)>,
+    pub(super) state: LoopState,
+    pub(super) live: Live,
+    pub(super) agent: Option<Agent>,
+    pub(super) person: Person,
+    pub(super) temper: Temper,
+    /// From this iteration on agents claim.
+    pub(super) able_from: u64,
+    pub(super) ledger: Ledger,
+    /// Attempts for which an agent was started, and requests whose askers were told that they were heard.
+    pub(super) started: Vec<AttemptId>,
+    pub(super) told: Vec<RequestId>,
+    pub(super) deaths: BTreeSet<u64>,
+    pub(super) crash_at: Option<u64>,
+    pub(super) crashes: u32,
+    pub(super) written: u64,
+    pub(super) turns: u32,
+}
+
+fn sample_spec(random: &mut Random) -> Spec {
+    let mut spec = spec();
+    let small = |n: u64| u32::try_from(n).expect("a small number");
+    spec.promise = spec.promise.filter(|_| !random.once_in(5));
+    let limits = &mut spec.limits;
+    limits.max_iterations = (!random.once_in(8)).then(|| small(random.between(1, 6)));
+    limits.max_duration = random.maybe(3, 20_000, 400_000).map(Millis);
+    limits.timeout = random.maybe(2, 1_000, 90_000).map(Millis);
+    limits.idle_timeout = random.maybe(3, 500, 60_000).map(Millis);
+    limits.pause = random.maybe(4, 1_000, 60_000).map(Millis);
+    spec
+}
+
+impl World {
+    pub(super) fn new(seed: u64, crash_at: Option<u64>, aloud: bool) -> Self {
+        let mut random = Random::new(seed);
+        let first = Record { seq: 1, at: time(0), event: started(sample_spec(&mut random)) };
+        let person = Person::sample(&mut random, 0);
+        let temper = Temper::sample(&mut random);
+        let able_from = random.between(1, 5);
+        if aloud {
+            println!("{temper:?} agents, able from iteration {able_from}; {person:?}\n{first:?}");
+        }
+        Self {
+            random,
+            aloud,
+            real: 0,
+            skew: 0,
+            state: LoopState::begin(&first).expect("a start"),
+            ledger: Ledger::new(&first),
+            records: vec![first],
+            synced: 1,
+            torn: false,
+            inbox: VecDeque::new(),
+            live: Live::default(),
+            agent: None,
+            person,
+            temper,
+            able_from,
+            started: Vec::new(),
+            told: Vec::new(),
+            deaths: BTreeSet::new(),
+            crash_at,
+            crashes: 0,
+            written: 1,
+            turns: 0,
+        }
+    }
+
+    pub(super) fn into_records(self) -> Vec<Record> {
+        self.records
+    }
+
+    /// Plays a whole run; answers how many events were written.
+    pub(super) fn run(mut self, tally: &mut Tally) -> u64 {
+        self.play(tally);
+        assert!(self.crash_at.is_none() || self.crashes > 0, "the crash was missed");
+        self.written
+    }
+
+    pub(super) fn play(&mut self, tally: &mut Tally) {
+        if self.crash_at == Some(1) {
+            self.crash(tally);
+        }
+        loop {
+            match self.live(tally) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(Crash) => self.crash(tally),
+            }
+        }
+        let end = self.state.ended.expect("a run ends, or rests until somebody asks something of it").end;
+        assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
+        assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
+        tally.add("end", end_name(end));
+        for attempt in &self.state.attempts {
+            let said = attempt.finished.as_ref().is_some_and(|it| it.promised || it.state_done);
+            if said && !matches!(attempt.outcome, Outcome::Claimed) {
+                tally.add("agent", "claimed, but was stopped");
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        time(i64::try_from(self.real).expect("a run is short") + self.skew)
+    }
+
+    pub(super) fn set_clock(&mut self, tally: &mut Tally) {
+        let by = i64::try_from(self.random.between(1, 100_000)).expect("a small number");
+        let back = self.random.once_in(2);
+        self.skew += if back { -by } else { by };
+        tally.add("clock", if back { "set back" } else { "set forward" });
+    }
+
+    pub(super) fn append(&mut self, event: Event) -> Result<(), Crash> {
+        let at = self.now().max(self.state.updated_at);
+        let record = Record { seq: self.state.seq + 1, at, event };
+        if self.aloud {
+            println!("{record:?}");
+        }
+        self.ledger.enter(&record);
+        self.state.apply(&record).expect("what was decided can be recorded");
+        self.ledger.assert_agrees(&self.state);
+        self.records.push(record);
+        self.written += 1;
+        if self.crash_at == Some(self.written) { Err(Crash) } else { Ok(()) }
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.synced = self.records.len();
+    }
+
+    /// Whoever wrote last is gone, and time passes.
+    pub(super) fn is_left_alone(&mut self) {
+        self.deaths.insert(self.state.seq);
+        self.ledger.crashed();
+        self.real += self.random.below(2_000_000);
+    }
+
+    /// The runner dies, and its agent with it; what was not synced may be gone with the power.
+    fn crash(&mut self, tally: &mut Tally) {
+        let last = self.records.last().expect("a loop has a first record");
+        tally.add("crash behind", kind(&last.event));
+        self.crashes += 1;
+        let before =
+            (self.crashes < MANY_CRASHES && self.random.once_in(2)).then(|| self.random.between(1, 12));
+        self.crash_at = self.crash_at.filter(|at| *at > self.written).or(before.map(|n| self.written + n));
+        self.agent = None;
+        let unsynced = self.records.len() - self.synced;
+        let mut lost = 0;
+        if self.random.once_in(3) {
+            tally.add("disk", "power lost");
+            lost = usize::try_from(self.random.below(unsynced as u64 + 1)).expect("a small number");
+        }
+        self.records.truncate(self.records.len() - lost);
+        self.sync();
+        self.torn = self.random.once_in(6);
+        let replayed = LoopState::fold(&self.records).expect("every prefix of a journal folds");
+        if lost == 0 {
+            assert_eq!(replayed, self.state, "a replay differs");
+        } else {
+            tally.add("disk", "unsynced records lost");
+        }
+        if replayed.iteration < self.state.iteration {
+            tally.add("disk", "an iteration vanished before its agent");
+        }
+        self.state = replayed;
+        let last = self.state.seq;
+        self.deaths.retain(|seq| *seq <= last);
+        self.ledger = Ledger::of(&self.records, &self.deaths);
+        self.ledger.assert_agrees(&self.state);
+        for id in &self.started {
+            assert!(self.ledger.has_started(*id) && id.iteration <= self.ledger.iteration, "{id} vanished");
+        }
+        for request in &self.told {
+            assert!(self.ledger.has_asked(request), "{request:?} was told that it was heard");
+        }
+        if self.aloud {
+            println!(
+                "crash: {lost} of {unsynced} unsynced records lost{}",
+                if self.torn { ", a torn line" } else { "" }
+            );
+        }
+        self.is_left_alone();
+        if self.random.once_in(10) {
+            self.set_clock(tally);
+        }
+    }
+}
+
+pub(super) fn span_ms(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
+}

@@ -1,0 +1,67 @@
+//! Why the engine could not do something. Which exit code it is, is the binary's business.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+use refrain_core::{LoopId, Refusal};
+use refrain_store::{DiskError, JournalError};
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no such loop.
+    #[error("no loop {id} in {project}")]
+    NoLoop {
+        /// The id that was asked for.
+        id: LoopId,
+        /// The project that was looked in.
+        project: Utf8PathBuf,
+    },
+    /// The name belongs to another loop.
+    #[error("a loop {0} exists already")]
+    NameTaken(LoopId),
+    /// Another runner drives the loop.
+    #[error("another runner{} drives loop {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Driven {
+        /// The loop.
+        id: LoopId,
+        /// That runner, as far as known.
+        pid: Option<i32>,
+    },
+    /// Loops inside loops inside loops.
+    #[error("a loop may be started inside a loop, but not inside that one again")]
+    TooDeep,
+    /// The loop's state does not allow it.
+    #[error("loop {id} cannot {what}: {why}")]
+    Refused {
+        /// The loop.
+        id: LoopId,
+        /// What was asked of it.
+        what: &'static str,
+        /// Why not.
+        why: Refusal,
+    },
+    /// A running loop cannot be put aside.
+    #[error("loop {0} has not stopped")]
+    NotStopped(LoopId),
+    /// The agent's program is not there.
+    #[error("the agent program {program:?} cannot be found{}", .place)]
+    NoProgram {
+        /// As the person named it.
+        program: String,
+        /// Where it was looked for.
+        place: &'static str,
+    },
+    /// What the agent printed cannot be kept.
+    #[error("the agent's output cannot be kept")]
+    Output(#[source] io::Error),
+    /// A process could not be handled.
+    #[error("{0}")]
+    Process(&'static str, #[source] io::Error),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A file.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}

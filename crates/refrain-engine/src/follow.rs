@@ -1,0 +1,201 @@
+//! Following a loop: its events and what its agent prints, in order, read from disk. Used by the terminal that started
+//! the loop and by `watch` alike; a slow reader holds nothing up and nothing is kept in memory for it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use refrain_core::event::{Event, Identity};
+use refrain_core::{AttemptId, Record};
+use refrain_proc::identity;
+use refrain_store::journal::{JournalError, Tail};
+use refrain_store::notice::Notice;
+use refrain_store::{DiskError, LoopDir};
+
+use crate::pulse::{Beat, Pulse};
+
+/// How much is shown of what an agent had printed before somebody came to watch, in bytes.
+const CATCH_UP: u64 = 8 << 10;
+/// How often a watcher makes sure that the runner still lives, while nothing happens.
+const ALIVE_CHECK: Duration = Duration::from_secs(2);
+
+/// Something to be seen.
+#[derive(Debug)]
+pub enum Sight {
+    /// An event.
+    Event(Box<Record>),
+    /// An event of before: needed to know how the loop stands, not to be shown again.
+    Past(Box<Record>),
+    /// Something that the agent of this attempt printed.
+    Output {
+        /// Whether it was on standard error.
+        stderr: bool,
+        /// The bytes, cut anywhere.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Reads a loop as it happens. Blocks; belongs on a thread of its own.
+#[derive(Debug)]
+pub struct Follower {
+    dir: LoopDir,
+    tail: Tail,
+    wake: Wake,
+    queue: VecDeque<Record>,
+    logs: Vec<Log>,
+    runner: Option<Identity>,
+    /// Events up to this one are of before.
+    past: u64,
+    /// Everything that was there when this began has been seen.
+    caught_up: bool,
+    over: bool,
+}
+
+/// Whether the record says that an attempt is over.
+fn ends_attempt(record: &Record) -> bool {
+    matches!(record.event, Event::AttemptFinished(_) | Event::RunnerStarted { .. })
+}
+
+#[derive(Debug)]
+enum Wake {
+    /// The runner is in this process.
+    Pulse(Arc<Pulse>, Beat),
+    /// It is in another: the system says when files change.
+    Files(Notice),
+}
+
+#[derive(Debug)]
+struct Log {
+    path: Utf8PathBuf,
+    stderr: bool,
+    at: u64,
+}
+
+impl Follower {
+    /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
+    pub(crate) fn of_own(dir: LoopDir, pulse: Arc<Pulse>, past: u64) -> Self {
+        Self::new(dir, Wake::Pulse(pulse, Beat::default()), past)
+    }
+
+    /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
+    /// or else only what they print from now on.
+    ///
+    /// # Errors
+    /// [`DiskError`] where no notices can be had.
+    pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        Ok(Self { caught_up: all_output, ..Self::new(dir, Wake::Files(notice), 0) })
+    }
+
+    fn new(dir: LoopDir, wake: Wake, past: u64) -> Self {
+        let tail = Tail::new(&dir);
+        let (queue, logs) = (VecDeque::new(), Vec::new());
+        Self { dir, tail, wake, queue, logs, runner: None, past, caught_up: false, over: false }
+    }
+
+    /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
+    ///
+    /// # Errors
+    /// [`JournalError`] where the journal cannot be understood.
+    pub fn next(&mut self) -> Result<Option<Sight>, JournalError> {
+        loop {
+            if let Some(record) = self.queue.front() {
+                // What the agent printed comes before the event that says it is gone.
+                if ends_attempt(record)
+                    && let Some(output) = self.read_logs() {
+                    return Ok(Some(output));
+                }
+                if let Some(record) = self.queue.pop_front() {
+                    self.note(&record);
+                    let past = record.seq <= self.past;
+                    let record = Box::new(record);
+                    return Ok(Some(if past { Sight::Past(record) } else { Sight::Event(record) }));
+                }
+            }
+            if self.over {
+                return Ok(None);
+            }
+            let beat = match &self.wake {
+                Wake::Pulse(pulse, _) => pulse.beat(),
+                Wake::Files(_) => Beat { journal: u64::MAX, ..Beat::default() },
+            };
+            self.queue.extend(self.tail.next(beat.journal)?);
+            if !self.queue.is_empty() {
+                continue;
+            }
+            self.caught_up = true;
+            if let Some(output) = self.read_logs() {
+                return Ok(Some(output));
+            }
+            if beat.over {
+                return Ok(None);
+            }
+            match &mut self.wake {
+                Wake::Pulse(pulse, seen) => *seen = pulse.wait(beat),
+                Wake::Files(notice) => {
+                    notice.wait(Some(ALIVE_CHECK));
+                    // A runner that died says no more; but what it wrote last is still to be read.
+                    let dead =
+                        self.runner.as_ref().is_none_or(|runner| identity::is_alive(runner) == Some(false));
+                    if dead {
+                        self.queue.extend(self.tail.next(u64::MAX)?);
+                        self.over = self.queue.is_empty();
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        match &record.event {
+            Event::RunnerStarted { runner, .. } => {
+                self.runner = Some(runner.clone());
+                self.logs.clear();
+            }
+            // What was printed by attempts that were over when somebody came to watch need not scroll by.
+            Event::AttemptStarted(id)
+                if record.seq > self.past && (self.caught_up || !self.queue.iter().any(ends_attempt)) =>
+            {
+                self.open_logs(*id);
+            }
+            Event::AttemptFinished(_) => self.logs.clear(),
+            // A loop that was resumed since has not stopped.
+            Event::LoopEnded(_) => self.over = self.queue.is_empty(),
+            _ => {}
+        }
+    }
+
+    fn open_logs(&mut self, id: AttemptId) {
+        let dir = self.dir.attempt(id);
+        self.logs = [(dir.output(), false), (dir.stderr(), true)]
+            .map(|(path, stderr)| Log { path, stderr, at: 0 })
+            .into();
+        if let Wake::Files(notice) = &self.wake {
+            notice.watch(&dir.0);
+            for log in &mut self.logs {
+                notice.watch(&log.path);
+                if !self.caught_up {
+                    let length = std::fs::metadata(&log.path).map_or(0, |meta| meta.len());
+                    log.at = length.saturating_sub(CATCH_UP);
+                }
+            }
+        }
+    }
+
+    /// Something that was printed and not yet seen.
+    fn read_logs(&mut self) -> Option<Sight> {
+        self.logs.iter_mut().find_map(|log| {
+            // A log is made by its first byte.
+            let mut file = File::open(&log.path).ok()?;
+            file.seek(SeekFrom::Start(log.at)).ok()?;
+            let mut bytes = Vec::new();
+            let read = file.take(64 << 10).read_to_end(&mut bytes).ok()?;
+            log.at += read as u64;
+            (read > 0).then_some(Sight::Output { stderr: log.stderr, bytes })
+        })
+    }
+}

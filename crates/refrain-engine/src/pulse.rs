@@ -1,0 +1,40 @@
+//! How a runner tells the screen in its own process that there is something new: how long the journal is on disk, and
+//! that more was printed. Never what: whoever is woken reads the files, at its own pace, and nobody waits for it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// What is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// The journal's length up to which it is committed.
+    pub(crate) journal: u64,
+    /// Goes up whenever something was printed.
+    pub(crate) prints: u64,
+    /// Nothing more will come.
+    pub(crate) over: bool,
+}
+
+/// The shared beat.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    beat: Mutex<Beat>,
+    changed: Condvar,
+}
+
+impl Pulse {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Beat)) {
+        change(&mut self.beat.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn beat(&self) -> Beat {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the beat is another than `seen`.
+    pub(crate) fn wait(&self, seen: Beat) -> Beat {
+        let guard = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |beat: &mut Beat| *beat == seen && !beat.over;
+        *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,382 @@
+//! The one door for every surface: what can be done with loops, and seen of them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rand::RngExt;
+use refrain_agents::{environment, generic};
+use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
+use refrain_core::ids::RequestId;
+use refrain_core::view::{self, Status};
+use refrain_core::spec::Millis;
+use refrain_core::{Live, LoopId, LoopState, Spec, Step, next_step};
+use refrain_proc::sweep::{Mark, sweep};
+use refrain_proc::{detach, identity};
+use refrain_store::journal::{self, Durability, JournalError, Verdict};
+use refrain_store::notice::Notice;
+use refrain_store::{Journal, LoopDir, Project, Request, RunnerLock, archive, inbox, projects};
+
+use crate::follow::Follower;
+use crate::runner::Runner;
+use crate::{EngineError, now};
+
+/// What the engine needs to know of its surroundings: libraries do not look for themselves.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The binary that becomes a keeper, or a detached runner, under another name.
+    pub program: PathBuf,
+    /// The person's environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The user's data home for Refrain.
+    pub data_home: Utf8PathBuf,
+    /// The version of Refrain.
+    pub version: String,
+}
+
+/// The door to one project's loops.
+#[derive(Clone, Debug)]
+pub struct Service {
+    project: Project,
+    host: Host,
+}
+
+/// A loop that was found.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// Its folder.
+    pub dir: LoopDir,
+    /// Whether it lies in the archive.
+    pub archived: bool,
+}
+
+/// One row of a list.
+#[derive(Debug)]
+pub enum Listed {
+    /// A loop.
+    Loop(Box<Status>),
+    /// A loop whose journal cannot be read: named, so that it is not just missing.
+    Damaged {
+        /// Its folder's name.
+        name: String,
+        /// What is wrong.
+        error: JournalError,
+    },
+}
+
+/// How many more names are tried where a made-up one is taken.
+const NAME_TRIES: u32 = 16;
+/// How long somebody who asks waits before looking whether the runner still lives.
+const ASK_CHECK: Duration = Duration::from_millis(200);
+
+impl Service {
+    /// The door to the project that `dir` lies in.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such folder.
+    pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
+        Ok(Self { project: Project::find(dir)?, host })
+    }
+
+    /// The project.
+    #[must_use]
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// The host that it was opened with.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
+    /// up, another is made up until one is free.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing was begun then.
+    pub fn start(&self, mut spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
+        if spec.depth >= Spec::MAX_DEPTH {
+            return Err(EngineError::TooDeep);
+        }
+        let env = environment::base(&spec, self.host.env.iter().cloned());
+        if generic::locate(&spec, &env).is_none() {
+            let place = if spec.agent.program.contains('/') { "" } else { " in PATH" };
+            return Err(EngineError::NoProgram { program: spec.agent.program, place });
+        }
+        let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
+        for _ in 0..NAME_TRIES {
+            spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
+            let started = LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
+            let dir = self.project.loop_dir(&spec.id);
+            match Journal::create(dir.clone(), Event::LoopStarted(Box::new(started)), now()) {
+                Ok(journal) => {
+                    // Only a convenience: a loop that cannot be listed elsewhere still runs.
+                    let _ = projects::remember(&self.host.data_home, &self.project.root);
+                    let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(&spec.id, None))?;
+                    return Ok(Runner { journal, lock, pulse: Arc::default(), past: 0 });
+                }
+                Err(JournalError::Taken(_)) if named.is_none() => {}
+                Err(JournalError::Taken(_)) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(EngineError::NameTaken(spec.id))
+    }
+
+    /// Takes a loop over to go on with it, under new totals where they are given. What its last runner left behind is
+    /// ended first.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the loop is unchanged then.
+    pub fn resume(
+        &self,
+        id: &LoopId,
+        iterations: Option<u32>,
+        duration: Option<Millis>,
+        proceed: bool,
+    ) -> Result<Runner, EngineError> {
+        let Located { mut dir, archived } = self.locate(id)?;
+        let lock = RunnerLock::try_take(&dir)?;
+        let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
+        let Some(lock) = lock else {
+            let state = journal::read(&dir).ok().map(|snapshot| snapshot.state);
+            return Err(self.driven(id, state.as_ref()));
+        };
+        // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
+        let state = journal::read(&dir)?.state;
+        state.resume(iterations, duration).map_err(refused)?;
+        let past = state.seq;
+        if archived {
+            dir = archive::bring_back(&self.project, &dir, id)?;
+        }
+        let mut journal = Journal::open(dir, now())?;
+        take_over(&mut journal)?;
+        if let Some(event) = journal.state().resume(iterations, duration).map_err(refused)? {
+            journal.push(event, now())?;
+        }
+        if proceed {
+            journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
+        }
+        journal.commit(Durability::Synced)?;
+        Ok(Runner { journal, lock, pulse: Arc::default(), past })
+    }
+
+    /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
+    ///
+    /// # Errors
+    /// [`EngineError`] where somebody else drives it or it cannot be read.
+    pub fn take(&self, id: &LoopId) -> Result<Runner, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
+        let mut journal = Journal::open(dir, now())?;
+        let past = journal.state().seq;
+        take_over(&mut journal)?;
+        Ok(Runner { journal, lock, pulse: Arc::default(), past })
+    }
+
+    /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it did not; the loop exists and can be resumed.
+    pub fn detach(&self, runner: Runner, args: &[String]) -> Result<LoopState, EngineError> {
+        let Runner { journal, lock, .. } = runner;
+        drop(lock);
+        let log = journal.dir().runner_log();
+        detach::start(&self.host.program, "refrain", args, log.as_std_path())
+            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        Ok(journal::read(journal.dir())?.state)
+    }
+
+    /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop.
+    pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
+        Ok(Follower::of(self.locate(id)?.dir, all_output)?)
+    }
+
+    /// Where a loop lies, in the archive too.
+    ///
+    /// # Errors
+    /// [`EngineError::NoLoop`].
+    pub fn locate(&self, id: &LoopId) -> Result<Located, EngineError> {
+        let dir = self.project.loop_dir(id);
+        if dir.exists() {
+            return Ok(Located { dir, archived: false });
+        }
+        archive::find(&self.project, id)
+            .map(|dir| Located { dir, archived: true })
+            .ok_or_else(|| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() })
+    }
+
+    /// How a loop stands.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
+        let dir = self.locate(id)?.dir;
+        Ok(look(&dir, &journal::read(&dir)?.state))
+    }
+
+    /// Every loop of the project, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the project's data cannot be listed.
+    pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
+        let mut rows: Vec<Listed> = self
+            .project
+            .loop_dirs()?
+            .into_iter()
+            .map(|dir| match journal::read(&dir) {
+                Ok(snapshot) => Listed::Loop(Box::new(look(&dir, &snapshot.state).without_iterations())),
+                Err(error) => {
+                    Listed::Damaged { name: dir.0.file_name().unwrap_or_default().to_owned(), error }
+                }
+            })
+            .collect();
+        rows.sort_by_key(|row| match row {
+            Listed::Loop(status) => std::cmp::Reverse(Some(status.updated_at)),
+            Listed::Damaged { .. } => std::cmp::Reverse(None),
+        });
+        Ok(rows)
+    }
+
+    /// The other projects that Refrain has worked in.
+    #[must_use]
+    pub fn other_projects(&self) -> Vec<Utf8PathBuf> {
+        let known = projects::known(&self.host.data_home);
+        known.into_iter().filter(|root| *root != self.project.root).collect()
+    }
+
+    /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
+    /// it is done here.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
+    pub fn ask(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<LoopState, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let name = format!("{:013}-{:08x}", now().as_millisecond(), rand::rng().random::<u32>());
+        let id_error = |_| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() };
+        let request = Request { id: RequestId::try_from(name).map_err(id_error)?, ask };
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
+        journal::read(&dir)?.state.admits(&request.ask).map_err(refused)?;
+
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        request.post(&dir)?;
+        loop {
+            answer_without_runner(&dir)?;
+            let state = journal::read(&dir)?.state;
+            if state.has_answered(&request.id) {
+                return Ok(state);
+            }
+            // Nobody answers what can no longer be done: the loop came to an end in between.
+            if let Err(why) = state.admits(&request.ask) {
+                inbox::remove(&dir.inbox().join(request.id.as_str()));
+                return Err(refused(why));
+            }
+            notice.wait(Some(ASK_CHECK));
+        }
+    }
+
+    /// Waits until the loop has stopped, or its runner is gone.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot be read.
+    pub fn wait_for_end(&self, id: &LoopId) -> Result<Status, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        loop {
+            let status = look(&dir, &journal::read(&dir)?.state);
+            if status.has_stopped() {
+                return Ok(status);
+            }
+            notice.wait(Some(ASK_CHECK));
+        }
+    }
+
+    /// Moves a stopped loop into the archive; returns where it lies then.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it has not stopped, or cannot be moved.
+    pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
+        let dir = self.project.loop_dir(id);
+        if !dir.exists() {
+            return Err(EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() });
+        }
+        let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        Ok(archive::put_aside(&self.project, id, ended.at)?)
+    }
+
+    /// Checks every byte of a loop's journal.
+    ///
+    /// # Errors
+    /// [`EngineError`] that names the first line that is not as it was written.
+    pub fn verify(&self, id: &LoopId) -> Result<Verdict, EngineError> {
+        Ok(journal::verify(&self.locate(id)?.dir)?)
+    }
+
+    /// A loop's events.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be read.
+    pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
+        Ok(journal::read(&self.locate(id)?.dir)?.records)
+    }
+
+    fn driven(&self, id: &LoopId, state: Option<&LoopState>) -> EngineError {
+        let pid = state.and_then(|state| state.runner.as_ref()).map(|runner| runner.process.pid);
+        EngineError::Driven { id: id.clone(), pid }
+    }
+}
+
+/// The view of a loop, with what only the machine knows: whether its runner lives.
+fn look(dir: &LoopDir, state: &LoopState) -> Status {
+    let alive = state.runner.as_ref().and_then(identity::is_alive);
+    // On another machine's word alone a loop would run for ever; its lock says more, where it is shared.
+    let alive = alive.or_else(|| RunnerLock::is_free(dir).then_some(false));
+    view::status(state, alive)
+}
+
+/// Does what waits in the inbox of a loop that nobody drives. With a runner alive, or an empty inbox, this does nothing.
+pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<(), EngineError> {
+    if inbox::waiting(dir)?.is_empty() {
+        return Ok(());
+    }
+    let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
+    let mut journal = Journal::open(dir.clone(), now())?;
+    let waiting = inbox::waiting(dir)?;
+    for (request, _) in &waiting {
+        let state = journal.state();
+        if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
+            continue;
+        }
+        take_over(&mut journal)?;
+        let ask = request.ask.clone();
+        journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
+        if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
+            journal.push(Event::LoopEnded(end), now())?;
+        }
+    }
+    journal.commit(Durability::Synced)?;
+    waiting.iter().for_each(|(_, path)| inbox::remove(path));
+    Ok(())
+}
+
+/// Settles what a dead runner left behind: its processes are ended, its attempt is refunded. Whoever calls has the lock.
+fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
+    let state = journal.state();
+    let Some(flight) = state.in_flight() else { return Ok(()) };
+    let mark = Mark {
+        variable: environment::mark(&state.spec),
+        session: flight.spawned.map(|(process, _)| process),
+    };
+    let _ended = sweep(&mark);
+    journal.push(state.recover(identity::own()), now())?;
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The command line as a whole: which verbs there are, and what each leads to. The loop verbs stand at the top level and
+//! under `loop`, from one definition.
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::{CommandFactory, Parser, Subcommand};
+use refrain_engine::{Host, Service};
+
+use crate::cmd;
+use crate::error::CliError;
+use crate::values::read_environment;
+
+/// Runs a coding agent again and again until the work is proven done, and then stops.
+#[derive(Debug, Parser)]
+#[command(name = "refrain", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Run as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    dir: Option<Utf8PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    #[command(flatten)]
+    Loop(LoopVerb),
+    /// The loop verbs, spelled out
+    #[command(name = "loop", subcommand)]
+    Spelled(LoopVerb),
+    Promise(cmd::promise::Args),
+    Demo(cmd::demo::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+    #[command(hide = true)]
+    Drive(cmd::drive::Args),
+    #[command(hide = true)]
+    Generate(cmd::generate::Args),
+}
+
+#[derive(Debug, Subcommand)]
+enum LoopVerb {
+    Start(Box<cmd::start::Args>),
+    Resume(cmd::resume::Args),
+    Status(cmd::status::Args),
+    List(cmd::list::Args),
+    Watch(cmd::watch::Args),
+    Logs(cmd::logs::Args),
+    Show(cmd::show::Args),
+    Pause(cmd::pause::Args),
+    Cancel(cmd::cancel::Args),
+    Steer(cmd::steer::Args),
+    Archive(cmd::archive::Args),
+    Verify(cmd::verify::Args),
+}
+
+/// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
+pub(crate) struct Context {
+    /// Where the person is, or said to be by `-C`.
+    pub(crate) dir: Utf8PathBuf,
+    pub(crate) host: Host,
+    /// How deep in loops this was started.
+    pub(crate) depth: u32,
+    /// The loop whose attempt this runs in.
+    pub(crate) inside: Option<String>,
+}
+
+impl Context {
+    pub(crate) fn service(&self) -> Result<Service, CliError> {
+        Ok(Service::open(&self.dir, self.host.clone())?)
+    }
+}
+
+/// The whole command line's definition, for help, completions and manuals.
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Reads the command line, does what it says, and answers with the exit code.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return CliError::from(error).report(),
+        Err(asked_for) => {
+            crate::out::print(&asked_for.render().ansi().to_string());
+            return ExitCode::SUCCESS;
+        }
+    };
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(error) => error.report(),
+    }
+}
+
+/// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
+pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
+    let cli = Cli::try_parse_from(words)?;
+    let dir = cli.dir.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    let context = Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
+    execute(&context, cli.verb)
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
+    execute(&read_environment(cli.dir)?, cli.verb)
+}
+
+fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
+    let verb = match verb {
+        Verb::Loop(verb) | Verb::Spelled(verb) => verb,
+        Verb::Promise(args) => return cmd::promise::run(&args),
+        Verb::Demo(args) => return cmd::demo::run(context, &args),
+        Verb::Completions(args) => return cmd::completions::run(&args),
+        Verb::Man(args) => return cmd::man::run(&args),
+        Verb::Drive(args) => return cmd::drive::run(context, &args),
+        Verb::Generate(args) => return cmd::generate::run(&args),
+    };
+    match verb {
+        LoopVerb::Start(args) => cmd::start::run(context, *args),
+        LoopVerb::Resume(args) => cmd::resume::run(context, &args),
+        LoopVerb::Status(args) => cmd::status::run(context, &args),
+        LoopVerb::List(args) => cmd::list::run(context, &args),
+        LoopVerb::Watch(args) => cmd::watch::run(context, &args),
+        LoopVerb::Logs(args) => cmd::logs::run(context, &args),
+        LoopVerb::Show(args) => cmd::show::run(context, &args),
+        LoopVerb::Pause(args) => cmd::pause::run(context, &args),
+        LoopVerb::Cancel(args) => cmd::cancel::run(context, &args),
+        LoopVerb::Steer(args) => cmd::steer::run(context, &args),
+        LoopVerb::Archive(args) => cmd::archive::run(context, &args),
+        LoopVerb::Verify(args) => cmd::verify::run(context, &args),
+    }
+}

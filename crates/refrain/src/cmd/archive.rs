@@ -1,0 +1,25 @@
+//! `refrain archive`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::{out, values};
+
+/// Put a stopped loop aside; its name is free again, and resume brings it back
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that has stopped, where it is left out
+    id: Option<LoopId>,
+}
+
+/// Moves the loop, and says where it lies.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain archive", |status| status.ended_at.is_some())?;
+    let path = service.archive(&id)?;
+    out::print(&format!("{path}\n"));
+    Ok(Code::Done.into())
+}

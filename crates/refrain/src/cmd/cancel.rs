@@ -1,0 +1,74 @@
+//! `refrain cancel`.
+
+use std::process::ExitCode;
+
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::view::{Status, StatusWord};
+use refrain_core::{LoopId, Refusal};
+use refrain_engine::{EngineError, Listed, Service};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::{out, values};
+
+/// Stop a loop for good: after its iteration, or at once
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that is not over, where it is left out
+    #[arg(conflicts_with = "all")]
+    id: Option<LoopId>,
+    /// Every loop of this project that is not over
+    #[arg(long)]
+    all: bool,
+    /// End the agent now
+    #[arg(long)]
+    now: bool,
+}
+
+/// Asks for the end; returns once the loop has heard it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
+    if !args.all {
+        let id = values::only_loop(&service, args.id.as_ref(), "refrain cancel", is_open)?;
+        return cancel(&service, &id, urgency).map(|()| Code::Done.into());
+    }
+    let rows = service.list()?;
+    let open: Vec<_> = rows
+        .into_iter()
+        .filter_map(|row| match row {
+            Listed::Loop(status) if is_open(&status) => Some(status.id),
+            Listed::Loop(_) | Listed::Damaged { .. } => None,
+        })
+        .collect();
+    if open.is_empty() {
+        out::print("No running loops to cancel.\n");
+    }
+    open.iter().try_for_each(|id| cancel(&service, id, urgency))?;
+    Ok(Code::Done.into())
+}
+
+fn is_open(status: &Status) -> bool {
+    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
+fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliError> {
+    match service.ask(id, "be cancelled", Ask::Cancel(urgency)) {
+        Ok(state) => {
+            let when = match (state.ended, urgency) {
+                (Some(_), _) => "is cancelled",
+                (None, Urgency::Now) => "is being cancelled",
+                (None, Urgency::AfterIteration) => "will be cancelled after this iteration (--now ends it at once)",
+            };
+            let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
+            out::print(&format!("{id} {when}; it was at iteration {}/{cap}\n", state.iteration));
+            Ok(())
+        }
+        // What was asked for is so already (seed 000: exit 0).
+        Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {
+            out::print(&format!("{id} is already {word}\n"));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,84 @@
+//! `refrain demo`: the main job without any key or server. A real loop on a real little repository with a failing test;
+//! the agent is a small script that mends one thing an iteration.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_engine::tool;
+
+use crate::cli::Context;
+use crate::error::{CliError, Code, chain};
+use crate::out;
+
+/// Run the main job on a little repository: no key, no server, a few seconds
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to make the repository; a new folder of its own, where it is left out
+    #[arg(long, value_name = "DIR")]
+    dir: Option<Utf8PathBuf>,
+}
+
+const FILES: [(&str, &str, bool); 3] = [
+    ("roman.sh", include_str!("../../demo/roman.sh"), true),
+    ("test.sh", include_str!("../../demo/test.sh"), true),
+    ("agent.sh", include_str!("../../demo/agent.sh"), true),
+];
+
+/// Makes the repository, loops the agent on it, and says what was done and where to look.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let dir = make(context, args)?;
+    let git = |args: &[&str]| {
+        tool::run("git", args, dir.as_std_path()).map_err(|error| {
+            CliError::new(Code::Failed, format!("the demo needs git: {}", chain(&error)))
+        })
+    };
+    git(&["init", "--quiet", "--initial-branch", "main"])?;
+    git(&["config", "user.name", "Refrain Demo"])?;
+    git(&["config", "user.email", "demo@localhost"])?;
+    git(&["add", "roman.sh", "test.sh"])?;
+    git(&["commit", "--quiet", "--message", "A converter of numbers, with a failing test"])?;
+    out::print(&format!("A little repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
+
+    let prompt = "Make ./test.sh pass. Output <promise>COMPLETE</promise> when it does.";
+    let start = [
+        "refrain", "-C", dir.as_str(), "start", "--command", "./agent.sh", "--name", "demo", "--max-iterations", "10",
+        "--prompt", prompt,
+    ];
+    let code = crate::cli::run_words(context, &start)?;
+
+    let log = git(&["log", "--reverse", "--format=  %h %s"])?;
+    out::print(&format!(
+        "\nWhat was done, in its own commits:\n{log}What it cost: nothing, the agent is a script.\nWhere to look:\n  \
+         cd {dir} && ./test.sh\n  refrain -C {dir} show demo\n  refrain -C {dir} logs demo\n"
+    ));
+    Ok(code)
+}
+
+fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {
+    let failed = |error: std::io::Error| CliError::new(Code::Failed, format!("the demo's folder: {error}"));
+    let dir = match &args.dir {
+        Some(dir) => {
+            let dir = context.dir.join(dir);
+            fs::create_dir(&dir).map_err(|error| CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder")))?;
+            dir
+        }
+        None => {
+            let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
+            Utf8PathBuf::from_path_buf(dir).map_err(|_| CliError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
+        }
+    };
+    for (name, text, executable) in FILES {
+        let path = dir.join(name);
+        write(&path, text).map_err(failed)?;
+        let mode = if executable { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    }
+    Ok(dir)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a demo's files need no crash promise")]
+fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {
+    fs::write(path, text)
+}

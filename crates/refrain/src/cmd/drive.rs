@@ -1,0 +1,25 @@
+//! `refrain drive`, hidden: what a detached runner is. It says that it is ready, or why it is not, on standard output.
+
+use std::process::ExitCode;
+
+use refrain_core::{LoopId, view};
+use refrain_engine::{DETACHED_READY, Signals};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code, chain};
+use crate::{out, run};
+
+/// Drive a loop without a terminal
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    id: LoopId,
+}
+
+/// Takes the loop over and drives it to its end.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let ready = || out::print(&format!("{DETACHED_READY}\n"));
+    let state = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready))?;
+    Ok(Code::from(view::status(&state, Some(false)).status).into())
+}

@@ -1,0 +1,20 @@
+//! One file a subcommand: its arguments, whose comments are its help, and what it does.
+
+pub(crate) mod archive;
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod drive;
+pub(crate) mod generate;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod man;
+pub(crate) mod pause;
+pub(crate) mod promise;
+pub(crate) mod resume;
+pub(crate) mod show;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod steer;
+pub(crate) mod verify;
+pub(crate) mod watch;

@@ -1,0 +1,33 @@
+//! `refrain pause`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+use refrain_core::event::{Ask, Urgency};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::{out, values};
+
+/// Stop a loop for now: after its iteration, or at once
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that runs, where it is left out
+    id: Option<LoopId>,
+    /// End the agent now; its attempt is refunded
+    #[arg(long)]
+    now: bool,
+}
+
+/// Asks for the pause; returns once the loop has heard it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain pause", |status| !status.has_stopped())?;
+    let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
+    let state = service.ask(&id, "be paused", Ask::Pause(urgency))?;
+    match state.ended {
+        Some(_) => out::print(&format!("{id} has stopped; refrain resume {id} goes on\n")),
+        None => out::print(&format!("{id} will pause {}\n", if args.now { "now" } else { "after this iteration" })),
+    }
+    Ok(Code::Done.into())
+}

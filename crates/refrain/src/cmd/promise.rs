@@ -1,0 +1,40 @@
+//! `refrain promise`.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use refrain_core::promise::{Promise, PromiseText, scan};
+
+use super::start::{Match, promise_text};
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The words that claim the work done
+    #[arg(long, value_name = "TEXT", default_value = "COMPLETE", value_parser = promise_text)]
+    completion_promise: PromiseText,
+    /// Where the promise counts
+    #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]
+    promise_match: Match,
+}
+
+/// Scans the message.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut bytes)
+        .map_err(|error| CliError::usage(format!("stdin cannot be read: {error}")))?;
+    let promise = Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() };
+    let finding = scan(&promise, &String::from_utf8_lossy(&bytes));
+    if finding.claimed {
+        out::print("a claim\n");
+        return Ok(Code::Done.into());
+    }
+    match finding.near_miss {
+        Some(miss) => out::print(&format!("no claim: {}\n", miss.hint())),
+        None => out::print("no claim\n"),
+    }
+    Ok(Code::Failed.into())
+}

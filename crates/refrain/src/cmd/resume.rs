@@ -1,0 +1,99 @@
+//! `refrain resume`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+use refrain_core::spec::Millis;
+use refrain_core::view::StatusWord;
+use refrain_engine::{Listed, Service};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::run::{self, ShowArgs};
+use crate::{out, values};
+
+/// Let a stopped or crashed loop go on
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that can go on, where it is left out
+    #[arg(conflicts_with_all = ["last", "all"])]
+    id: Option<LoopId>,
+    /// The one that was touched last
+    #[arg(long, conflicts_with = "all")]
+    last: bool,
+    /// Every one that paused or crashed, each in a process of its own
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration"])]
+    all: bool,
+    /// How many iterations at most, in all; at most 200 more at a time
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_iterations: Option<u32>,
+    /// How long the loop may take, in all
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    max_duration: Option<Millis>,
+    /// Wait no longer for what it waits for
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Takes the loop over and drives it, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    if args.all {
+        return all(context, &service, args);
+    }
+    let id = if args.last { last(&service)? } else {
+        values::only_loop(&service, args.id.as_ref(), "refrain resume", |status| can_go_on(status.status))?
+    };
+    // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
+    let grants = args.max_iterations.is_some() || args.max_duration.is_some();
+    match &context.inside {
+        Some(own) if own == id.as_str() || grants => {
+            return Err(CliError::new(Code::Refused, format!("loop {own} cannot resume or extend a loop from inside an attempt"))
+                .hint("a person does that, from outside"));
+        }
+        _ => {}
+    }
+    let runner = service.resume(&id, args.max_iterations, args.max_duration, args.now)?;
+    match args.show.detach {
+        true => run::detached(&service, runner, context.dir.as_str(), &args.show),
+        false => run::in_foreground(&context.host, runner, &args.show),
+    }
+}
+
+fn can_go_on(status: StatusWord) -> bool {
+    matches!(
+        status,
+        StatusWord::Paused | StatusWord::Crashed | StatusWord::Blocked | StatusWord::IterationCap | StatusWord::TimedOut
+    )
+}
+
+fn last(service: &Service) -> Result<LoopId, CliError> {
+    let found = service.list()?.into_iter().find_map(|row| match row {
+        Listed::Loop(status) if can_go_on(status.status) => Some(status.id),
+        Listed::Loop(_) | Listed::Damaged { .. } => None,
+    });
+    let id = found.ok_or_else(|| CliError::usage("--last: no loop of this project can go on").hint("refrain list shows them"))?;
+    out::tell(&format!("resuming {id}\n"));
+    Ok(id)
+}
+
+fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, CliError> {
+    let mut failed = false;
+    for row in service.list()? {
+        let Listed::Loop(status) = row else { continue };
+        if !matches!(status.status, StatusWord::Paused | StatusWord::Crashed) {
+            continue;
+        }
+        let resumed = service
+            .resume(&status.id, None, None, args.now)
+            .map_err(CliError::from)
+            .and_then(|runner| run::detached(service, runner, context.dir.as_str(), &args.show));
+        if let Err(error) = resumed {
+            error.report();
+            failed = true;
+        }
+    }
+    Ok(if failed { Code::Failed } else { Code::Done }.into())
+}

@@ -1,0 +1,264 @@
+//! `refrain start`: from what a person typed to a specification, and then to a running loop.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::{ArgGroup, ValueEnum};
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Secret};
+use refrain_core::{LoopId, Spec};
+use refrain_engine::{Listed, Project, Service, prompt_limit};
+
+use crate::cli::Context;
+use crate::error::CliError;
+use crate::run::{self, ShowArgs};
+use crate::values;
+
+/// Start a loop
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("source").required(true), after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The task, in words; `-` reads it from stdin
+    #[arg(group = "source", value_name = "PROMPT")]
+    words: Vec<String>,
+    /// The task, as one text
+    #[arg(long, short, group = "source", value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The file that holds the task
+    #[arg(long, group = "source", value_name = "FILE")]
+    prompt_file: Option<Utf8PathBuf>,
+    /// The loop's id; made up from the command where it is left out
+    #[arg(long, value_name = "ID")]
+    name: Option<LoopId>,
+    /// What to run; words are split like a shell's, no shell runs it
+    #[arg(long, short, value_name = "CMD ARGS")]
+    command: String,
+    /// Which adapter runs it
+    #[arg(long, visible_alias = "backend", value_enum, default_value = "generic", value_name = "KIND")]
+    agent: Kind,
+    /// One more argument for it
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    agent_arg: Vec<String>,
+    /// Set a variable for it
+    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    env: Vec<(String, String)>,
+    /// Start it from a short list of variables, not from all of yours
+    #[arg(long)]
+    clean_env: bool,
+    /// How the prompt reaches it
+    #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
+    prompt_mode: Mode,
+    /// What its standard output is
+    #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT")]
+    output_format: Format,
+    /// The words that claim the work done
+    #[arg(long, default_value = "COMPLETE", value_name = "TEXT", value_parser = promise_text)]
+    completion_promise: PromiseText,
+    /// No promise: the first run that ends with exit code 0 is the end
+    #[arg(long, conflicts_with_all = ["completion_promise", "promise_match"])]
+    no_promise: bool,
+    /// Where the promise counts
+    #[arg(long, value_enum, default_value = "plain", value_name = "MODE")]
+    promise_match: Match,
+    /// How many iterations at most
+    #[arg(long, short, default_value_t = Limits::DEFAULT_ITERATIONS, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(Limits::MAX_GRANT)))]
+    max_iterations: u32,
+    /// How long the loop may take, less pauses and waits
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    max_duration: Option<Millis>,
+    /// How long one attempt may take; a bare number is seconds
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    timeout: Option<Millis>,
+    /// How long one attempt may print nothing
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    idle_timeout: Option<Millis>,
+    /// How long to rest between iterations
+    #[arg(long, value_name = "DUR", value_parser = values::pause, default_value = "0")]
+    pause: Pause,
+    /// Where to run it; here, where it is left out
+    #[arg(long, short, value_name = "DIR")]
+    working_dir: Option<Utf8PathBuf>,
+    /// Other loops may work in the same worktree: do not mention it
+    #[arg(long)]
+    share_worktree: bool,
+    /// Give it your prompt alone, in every iteration
+    #[arg(long)]
+    no_iteration_context: bool,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+type Pause = Option<Millis>;
+
+const EXAMPLES: &str = "Examples:
+  refrain start --command \"claude -p\" --prompt \"Fix the tests. Output <promise>COMPLETE</promise> when done.\"
+  refrain start --command ./agent.sh --prompt-file TASK.md --max-iterations 10 --timeout 20m --detach";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Any command; its message is all of its standard output
+    Generic,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mode {
+    /// The last argument, or stdin for a prompt that is too long for one
+    Auto,
+    /// The last argument
+    Arg,
+    /// Standard input
+    Stdin,
+    /// The variable PROMPT
+    Env,
+    /// The path of a file, as the last argument
+    File,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// What the adapter expects: text
+    Auto,
+    /// Text
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Match {
+    /// Its tag, alone on a line or ending the last one
+    Tag,
+    /// Its tag, or the bare words as the last line
+    Plain,
+    /// Anywhere
+    Substring,
+}
+
+impl From<Match> for MatchMode {
+    fn from(mode: Match) -> Self {
+        match mode {
+            Match::Tag => Self::Tag,
+            Match::Plain => Self::Plain,
+            Match::Substring => Self::Substring,
+        }
+    }
+}
+
+pub(super) fn promise_text(text: &str) -> Result<PromiseText, String> {
+    PromiseText::try_new(text).map_err(|error| error.to_string())
+}
+
+/// Starts the loop and drives it, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    let dir = match &args.working_dir {
+        Some(dir) => context.dir.join(dir),
+        None => context.dir.clone(),
+    };
+    if !dir.is_dir() {
+        return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
+    }
+    let service = Service::open(&dir, context.host.clone())?;
+    let named = args.name.clone();
+    let spec = resolve(context, &args, service.project(), &dir)?;
+    if !args.share_worktree {
+        mention_neighbours(&service, &spec)?;
+    }
+    let runner = service.start(spec, named)?;
+    match args.show.detach {
+        true => run::detached(&service, runner, dir.as_str(), &args.show),
+        false => run::in_foreground(&context.host, runner, &args.show),
+    }
+}
+
+/// The specification. Nothing past here sees an option that means "default".
+fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf) -> Result<Spec, CliError> {
+    let mut words = shlex::split(&args.command)
+        .ok_or_else(|| CliError::usage(format!("--command {:?}: a quotation is not closed", args.command)))?
+        .into_iter();
+    let program = words.next().filter(|program| !program.is_empty());
+    let program = program.ok_or_else(|| CliError::usage("--command \"\": accepted is a program and its arguments"))?;
+    let prompt = read_prompt(context, args)?;
+    let prompt_mode = match args.prompt_mode {
+        Mode::Auto => PromptMode::Auto,
+        Mode::Arg => PromptMode::Arg,
+        Mode::Stdin => PromptMode::Stdin,
+        Mode::Env => PromptMode::Env,
+        Mode::File => PromptMode::File,
+    };
+    if matches!(prompt_mode, PromptMode::Arg | PromptMode::Env) {
+        prompt_limit::check(&prompt)
+            .map_err(|error| CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file")))?;
+    }
+    let promise = (!args.no_promise)
+        .then(|| Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() });
+    let env: BTreeMap<_, _> =
+        args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    let (Kind::Generic, Format::Auto | Format::Text) = (args.agent, args.output_format);
+    let working_dir = dir
+        .canonicalize_utf8()
+        .map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
+    Ok(Spec {
+        // Replaced where no name is given: the service makes one up that is free.
+        id: args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0)),
+        agent: AgentSpec {
+            kind: AgentKind::Generic,
+            program,
+            args: words.chain(args.agent_arg.iter().cloned()).collect(),
+            prompt_mode,
+            env,
+            clean_env: args.clean_env,
+        },
+        prompt,
+        iteration_context: !args.no_iteration_context,
+        promise,
+        limits: Limits {
+            max_iterations: Some(args.max_iterations),
+            max_duration: args.max_duration,
+            timeout: args.timeout,
+            idle_timeout: args.idle_timeout,
+            pause: args.pause,
+        },
+        project: project.root.clone(),
+        worktree: project.worktree.clone(),
+        working_dir,
+        depth: context.depth,
+        output_cap: Spec::OUTPUT_CAP,
+    })
+}
+
+fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {
+    let unreadable = |name: &str, error: std::io::Error| {
+        CliError::usage(format!("{name} cannot be read as a prompt: {error}; accepted is UTF-8 text"))
+    };
+    let prompt = match (&args.prompt, &args.prompt_file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(file)) => {
+            let path = context.dir.join(file);
+            std::fs::read_to_string(&path).map_err(|error| unreadable(&format!("--prompt-file {file}"), error))?
+        }
+        (None, None) if args.words == ["-"] => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", error))?;
+            text
+        }
+        (None, None) => args.words.join(" "),
+    };
+    if prompt.trim().is_empty() {
+        return Err(CliError::usage("the prompt is empty; accepted is what the agent is to do"));
+    }
+    Ok(prompt)
+}
+
+/// Loops that neither commit nor have gates may share a worktree; but whoever starts the second should know of the first.
+fn mention_neighbours(service: &Service, spec: &Spec) -> Result<(), CliError> {
+    for row in service.list()? {
+        if let Listed::Loop(other) = row
+            && !other.has_stopped()
+            && other.worktree == spec.worktree
+        {
+            crate::out::tell(&format!("note: loop {} is running in {} too\n", other.id, other.worktree));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! `refrain verify`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Check every byte of a loop's journal
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which loop
+    id: LoopId,
+    /// Print the verdict as an object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Verdict {
+    /// The loop.
+    id: LoopId,
+    /// Whether every byte is as it was written.
+    intact: bool,
+    /// How many records stand and fit.
+    records: u64,
+    /// Bytes of a last line that was cut off while it was written; the next writer puts them aside.
+    torn_bytes: u64,
+}
+
+/// Says that it is intact, or fails with the first line that is not.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let found = context.service()?.verify(&args.id)?;
+    if args.json {
+        let (records, torn_bytes) = (found.records, found.torn);
+        out::print_json(&Verdict { id: args.id.clone(), intact: true, records, torn_bytes })?;
+        return Ok(Code::Done.into());
+    }
+    out::print(&format!("{}: {} records, every byte as it was written\n", args.id, found.records));
+    if found.torn > 0 {
+        out::print(&format!("  its tail was torn: {} bytes of a last write are no record\n", found.torn));
+    }
+    Ok(Code::Done.into())
+}

@@ -1,0 +1,29 @@
+//! `refrain watch`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::screen::{Screen, Target};
+use crate::values;
+
+/// Watch a loop as if it had been started here; Ctrl-C leaves it alone
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that has not stopped, where it is left out
+    id: Option<LoopId>,
+    /// Print the journal's events instead, one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the loop until it has stopped.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", |status| !status.has_stopped())?;
+    let follower = service.follow(&id, false)?;
+    Screen::new((!args.json).then_some(Target::Stdout), args.json).run(follower);
+    Ok(Code::Done.into())
+}

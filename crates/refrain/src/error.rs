@@ -1,0 +1,141 @@
+//! One error for people: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use refrain_core::view::StatusWord;
+use refrain_engine::EngineError;
+
+/// The documented exit codes. Public API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    IterationCap = 10,
+    BudgetExceeded = 11,
+    TimedOut = 12,
+    Stuck = 13,
+    Blocked = 14,
+    Cancelled = 15,
+    Paused = 16,
+    Refused = 17,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        ExitCode::from(code as u8)
+    }
+}
+
+impl From<StatusWord> for Code {
+    /// What a loop's end means to the script that ran it.
+    fn from(status: StatusWord) -> Self {
+        match status {
+            StatusWord::Completed => Self::Done,
+            StatusWord::IterationCap => Self::IterationCap,
+            StatusWord::BudgetExceeded => Self::BudgetExceeded,
+            StatusWord::TimedOut => Self::TimedOut,
+            StatusWord::Stuck => Self::Stuck,
+            StatusWord::Blocked => Self::Blocked,
+            StatusWord::Cancelled => Self::Cancelled,
+            StatusWord::Paused => Self::Paused,
+            // A runner that lets go of a loop that has not stopped has failed.
+            StatusWord::Failed | StatusWord::Crashed | StatusWord::Running | StatusWord::Waiting => Self::Failed,
+        }
+    }
+}
+
+/// What went wrong, for a person.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    code: Code,
+    message: String,
+    hints: Vec<String>,
+}
+
+impl CliError {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Something on the command line that cannot be taken: names the value, and what is accepted.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    /// What to do next; never a part of the message.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        let message = refrain_core::text::printable(&self.message).replace('\n', " ");
+        crate::out::tell(&format!("refrain: {message}\n"));
+        for hint in &self.hints {
+            crate::out::tell(&format!("  {}\n", refrain_core::text::printable(hint)));
+        }
+        self.code.into()
+    }
+}
+
+/// A message with its causes.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> Self {
+        let (code, hint) = match &error {
+            EngineError::NoLoop { .. } => {
+                (Code::NotFound, Some("refrain list shows what there is; refrain list --all-projects, everywhere".to_owned()))
+            }
+            EngineError::NameTaken(id) => {
+                (Code::Refused, Some(format!("take another --name, or refrain archive {id} first")))
+            }
+            EngineError::Driven { id, .. } => {
+                (Code::Refused, Some(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
+            }
+            EngineError::TooDeep => {
+                (Code::Refused, Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, .. } => {
+                (Code::Refused, Some(format!("refrain resume {id} {flag}")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::TooMany { .. }, .. } => (Code::Usage, None),
+            EngineError::Refused { .. } => (Code::Refused, None),
+            EngineError::NotStopped(id) => {
+                (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
+            }
+            EngineError::NoProgram { .. } => {
+                (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned()))
+            }
+            EngineError::Output(_) => (Code::Failed, Some("free some space, then refrain resume".to_owned())),
+            EngineError::Journal(_) | EngineError::Disk(_) | EngineError::Process(..) => (Code::Failed, None),
+        };
+        let error = Self::new(code, chain(&error));
+        hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<clap::Error> for CliError {
+    /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
+    fn from(error: clap::Error) -> Self {
+        let text = error.to_string();
+        let text = text.trim_start_matches("error: ");
+        let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
+        let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");
+        Self::usage(message)
+    }
+}

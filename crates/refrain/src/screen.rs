@@ -1,0 +1,264 @@
+//! What a person sees of a loop while it runs: a header, the agent's words as they come, a line for each event that
+//! matters, and at the end what happened and what to type next. Plain lines, so that it reads the same in a log.
+//!
+//! What the agent printed is data: control characters never reach the terminal.
+
+use std::io::Write;
+
+use owo_colors::OwoColorize;
+use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKind};
+use refrain_core::r#loop::{Attempt, LoopState, Outcome};
+use refrain_core::spec::{Millis, Spec};
+use refrain_core::text::printable;
+use refrain_core::view::{self, StatusWord};
+use refrain_engine::{Follower, Sight};
+
+use crate::out;
+
+/// Where progress goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stdout,
+    Stderr,
+}
+
+/// The longest piece of an agent's line that is shown at once, in bytes.
+const LONGEST_PIECE: usize = 64 << 10;
+
+/// A person's view of one loop.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    progress: Option<Target>,
+    events: bool,
+    state: Option<LoopState>,
+    /// Begun lines of standard output and standard error.
+    partial: [Vec<u8>; 2],
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+impl Screen {
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked.
+    pub(crate) fn new(progress: Option<Target>, events: bool) -> Self {
+        Self { progress, events, state: None, partial: [Vec::new(), Vec::new()], closed: false }
+    }
+
+    /// Shows all there is to see, until the loop has stopped.
+    pub(crate) fn run(mut self, mut follower: Follower) {
+        while !self.closed {
+            match follower.next() {
+                Ok(Some(Sight::Event(record))) => self.event(&record),
+                Ok(Some(Sight::Past(record))) => drop(self.fold(&record)),
+                Ok(Some(Sight::Output { stderr, bytes })) => self.output(stderr, &bytes),
+                Ok(None) => return,
+                Err(error) => return out::tell(&format!("refrain: {}\n", crate::error::chain(&error))),
+            }
+        }
+    }
+
+    fn event(&mut self, record: &Record) {
+        if self.events
+            && let Ok(mut line) = serde_json::to_vec(&Record { event: record.event.clone().redacted(), ..record.clone() })
+        {
+            line.push(b'\n');
+            self.closed |= !out::print_raw(&line);
+        }
+        self.end_lines();
+        let settled = self.fold(record);
+        if let Some(state) = &self.state {
+            let text = lines(state, record, settled.then(|| state.attempts.last()).flatten());
+            self.show(&text);
+        }
+    }
+
+    /// Folds one more event; whether it settled an attempt.
+    fn fold(&mut self, record: &Record) -> bool {
+        let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
+        let before = attempts(&self.state);
+        match &mut self.state {
+            None => self.state = LoopState::begin(record).ok(),
+            // Its own process folded it already; from another one, a damaged journal is not this one's to judge.
+            Some(state) => drop(state.apply(record)),
+        }
+        attempts(&self.state) > before
+    }
+
+    /// Whole lines as they come; a line without an end waits for its end or for the next event.
+    fn output(&mut self, stderr: bool, bytes: &[u8]) {
+        let partial = &mut self.partial[usize::from(stderr)];
+        partial.extend_from_slice(bytes);
+        let end = match partial.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if partial.len() > LONGEST_PIECE => partial.len(),
+            None => return,
+        };
+        let text = printable(&String::from_utf8_lossy(&partial[..end])).into_owned();
+        partial.drain(..end);
+        self.show(&text);
+    }
+
+    fn end_lines(&mut self) {
+        for k in 0..2 {
+            if !self.partial[k].is_empty() {
+                let partial = std::mem::take(&mut self.partial[k]);
+                self.show(&format!("{}\n", printable(&String::from_utf8_lossy(&partial))));
+            }
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        let written = match self.progress {
+            _ if text.is_empty() => Ok(()),
+            None => Ok(()),
+            Some(Target::Stdout) => anstream::stdout().lock().write_all(text.as_bytes()),
+            Some(Target::Stderr) => anstream::stderr().lock().write_all(text.as_bytes()),
+        };
+        self.closed |= written.is_err();
+    }
+}
+
+/// What one event says to a person.
+fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> String {
+    let id = &state.spec.id;
+    let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
+    let mut text = match &record.event {
+        Event::LoopStarted(_) => header(&state.spec),
+        Event::IterationBegun { iteration } => format!("{}\n", format!("[loop {id} iteration {iteration}/{cap}]").bold()),
+        Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
+        Event::AttemptStopRequested { because } => note(match because {
+            StopReason::Cancel => "cancelled: ending the agent",
+            StopReason::Interrupt => "ending the agent; this attempt is refunded",
+            StopReason::TimeLimit => "the attempt took too long: ending the agent",
+            StopReason::Silence => "the agent was silent for too long: ending it",
+            StopReason::LoopDuration => "the loop's time is over: ending the agent",
+        }),
+        Event::AttemptSwept { killed } if *killed > 0 => {
+            note(&format!("ended {killed} process{} that the agent left behind", if *killed == 1 { "" } else { "es" }))
+        }
+        Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
+        Event::Asked { request, ask } => note(&match ask {
+            Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
+                "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt".to_owned()
+            }
+            Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+            Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
+            Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
+            Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
+            Ask::Steer(words) => format!("the next prompt will say: {words}"),
+            Ask::Proceed => "waiting no longer".to_owned(),
+        }),
+        Event::WaitStarted(wait) => {
+            let left = wait.until.duration_since(record.at).unsigned_abs();
+            let what = match wait.kind {
+                WaitKind::Pace => "rests",
+            };
+            note(&format!("{what} until {} ({})", clock(wait.until), Millis::from(left)))
+        }
+        Event::LoopResumed { .. } => note("resumed"),
+        Event::RunnerStarted { interrupted: Some(attempt), .. } => {
+            note(&format!("attempt {attempt} was interrupted; it is refunded and tried again"))
+        }
+        Event::JournalTorn { bytes, .. } => note(&format!("the journal's last {bytes} bytes were torn, and put aside")),
+        Event::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
+        Event::LoopEnded(_)
+        | Event::RunnerStarted { .. }
+        | Event::AttemptStarted(_)
+        | Event::AttemptSpawned { .. }
+        | Event::AttemptFinished(_)
+        | Event::AttemptSwept { .. } => String::new(),
+    };
+    if let Some(attempt) = settled {
+        text.push_str(&summary(attempt));
+    }
+    if let Event::LoopEnded(_) = record.event {
+        text.push_str(&closing(state));
+    }
+    text
+}
+
+fn note(text: &str) -> String {
+    format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
+}
+
+/// What will run, and until when.
+fn header(spec: &Spec) -> String {
+    let command: Vec<&str> =
+        std::iter::once(&spec.agent.program).chain(&spec.agent.args).map(String::as_str).collect();
+    let command = command.join(" ");
+    let mut until = match &spec.promise {
+        Some(promise) => format!("it says {}", promise.tag()),
+        None => "it ends with exit code 0".to_owned(),
+    };
+    if let Some(cap) = spec.limits.max_iterations {
+        until.push_str(&format!(", at most {cap} iteration{}", if cap == 1 { "" } else { "s" }));
+    }
+    let limits = [
+        (spec.limits.max_duration, "in all"),
+        (spec.limits.timeout, "an attempt"),
+        (spec.limits.idle_timeout, "of silence"),
+        (spec.limits.pause, "between iterations"),
+    ];
+    for (limit, what) in limits {
+        if let Some(limit) = limit {
+            until.push_str(&format!(", {limit} {what}"));
+        }
+    }
+    let rows = [
+        ("runs", format!("{command} ({})", spec.agent.kind)),
+        ("in", spec.working_dir.to_string()),
+        ("until", until),
+        ("proof", "no gates: a claim suffices, and stays unverified".to_owned()),
+    ];
+    let mut text = format!("{} {}\n", "loop".bold(), spec.id.bold());
+    for (name, value) in rows {
+        text.push_str(&format!("  {:<6} {}\n", name.dimmed(), printable(&value).replace('\n', " ")));
+    }
+    text
+}
+
+/// How an attempt ended, in one line.
+fn summary(attempt: &Attempt) -> String {
+    let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
+    let how = match (attempt.outcome, attempt.finished.as_ref().map(|finished| finished.exit)) {
+        (Outcome::Claimed, _) => "it claims to be done".green().to_string(),
+        (Outcome::Ended, _) => "no claim".to_owned(),
+        (Outcome::Failed, Some(Exit::Code(code))) => format!("exit code {code}").yellow().to_string(),
+        (Outcome::Failed, Some(Exit::Signal(signal))) => format!("ended by signal {signal}").yellow().to_string(),
+        (Outcome::Failed, _) => "failed".yellow().to_string(),
+        (Outcome::TimeLimit, _) => "stopped at its time limit".yellow().to_string(),
+        (Outcome::Silence, _) => "stopped after its silence".yellow().to_string(),
+        (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
+        (Outcome::Cancelled, _) => "cancelled".to_owned(),
+        (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
+        (Outcome::Lost, _) => "lost, refunded".yellow().to_string(),
+        (Outcome::NotStarted, _) => "not started".red().to_string(),
+    };
+    let near = attempt.finished.as_ref().and_then(|finished| finished.near_miss);
+    let mut text = format!("{} iteration {} took {took}: {how}\n", "·".dimmed(), attempt.id);
+    if let Some(miss) = near.filter(|_| attempt.claim.is_none()) {
+        text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
+    }
+    text
+}
+
+/// What happened, and what to type next.
+pub(crate) fn closing(state: &LoopState) -> String {
+    let status = view::status(state, Some(false));
+    let word = match status.status {
+        StatusWord::Completed => status.status.as_str().green().bold().to_string(),
+        _ => status.status.as_str().yellow().bold().to_string(),
+    };
+    let took = Millis::from(state.updated_at.duration_since(state.started_at).unsigned_abs());
+    let many = if status.charged == 1 { "" } else { "s" };
+    let mut text = format!("{word} after {} iteration{many} in {took}: {}\n", status.charged, status.reason);
+    let id = &status.id;
+    let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
+    text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    text
+}
+
+/// A time of day here, with the date where it is another day.
+pub(crate) fn clock(at: jiff::Timestamp) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

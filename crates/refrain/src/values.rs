@@ -1,0 +1,131 @@
+//! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
+//! say. Nothing past here reads the environment or sees a raw text.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use jiff::SignedDuration;
+use refrain_core::spec::Millis;
+use refrain_core::{LoopId, Spec};
+use refrain_engine::{Host, Service};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+
+/// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Millis, String> {
+    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m";
+    let parsed = match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
+        Err(_) => {
+            let duration: SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
+            Duration::try_from(duration).map_err(|_| format!("it is negative; {accepted}"))?
+        }
+    };
+    if parsed < Duration::from_millis(1) {
+        return Err(format!("it is nothing; {accepted}"));
+    }
+    Ok(parsed.into())
+}
+
+/// A duration that may be nothing.
+pub(crate) fn pause(text: &str) -> Result<Option<Millis>, String> {
+    if text.trim() == "0" { Ok(None) } else { duration(text).map(Some) }
+}
+
+/// `K=V`.
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("accepted is NAME=VALUE")?;
+    if name.is_empty() || text.contains('\0') {
+        return Err("accepted is NAME=VALUE".to_owned());
+    }
+    if name.starts_with("REFRAIN_") {
+        return Err("REFRAIN_ variables are refrain's own".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The surroundings: read here and nowhere else.
+#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliError> {
+    let failed = |what: &str, error: std::io::Error| CliError::new(Code::Failed, format!("{what}: {error}"));
+    let here = std::env::current_dir().map_err(|error| failed("the current folder is gone", error))?;
+    let here = Utf8PathBuf::from_path_buf(here)
+        .map_err(|path| CliError::usage(format!("{}: only UTF-8 paths are accepted", path.display())))?;
+    let dir = dir.map_or(here.clone(), |dir| here.join(dir));
+    if !dir.is_dir() {
+        return Err(CliError::usage(format!("-C {dir}: there is no such folder")));
+    }
+    let path = |name| std::env::var(name).ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
+    let data_home = path("XDG_DATA_HOME")
+        .or_else(|| path("HOME").map(|home| home.join(".local/share")))
+        .unwrap_or_else(|| Utf8PathBuf::from("/var/tmp"));
+    Ok(Context {
+        dir,
+        host: Host {
+            program: std::env::current_exe().map_err(|error| failed("refrain cannot find itself", error))?,
+            env: std::env::vars_os().collect(),
+            data_home: data_home.join("refrain"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        depth: std::env::var("REFRAIN_DEPTH").ok().map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
+        inside: std::env::var("REFRAIN_LOOP_ID").ok(),
+    })
+}
+
+/// The loop that is meant where none is named: the only one that the verb could mean.
+pub(crate) fn only_loop(
+    service: &Service,
+    id: Option<&LoopId>,
+    verb: &str,
+    could_be: impl Fn(&refrain_core::view::Status) -> bool,
+) -> Result<LoopId, CliError> {
+    if let Some(id) = id {
+        return Ok(id.clone());
+    }
+    let loops = service.list()?;
+    let candidates: Vec<_> = loops
+        .iter()
+        .filter_map(|row| match row {
+            refrain_engine::Listed::Loop(status) => Some(status.as_ref()),
+            refrain_engine::Listed::Damaged { .. } => None,
+        })
+        .filter(|status| could_be(status))
+        .collect();
+    match candidates.as_slice() {
+        [only] => Ok(only.id.clone()),
+        [] => Err(CliError::usage(format!("no loop of this project can be meant by {verb} without an ID"))
+            .hint("refrain list shows what there is")),
+        several => {
+            let error = CliError::usage(format!("{verb} needs an ID: {} loops can be meant", several.len()));
+            Err(several.iter().fold(error, |error, status| {
+                error.hint(format!("{verb} {}   {} at iteration {}", status.id, status.status.as_str(), status.iteration))
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("300", Some(300_000))]
+    #[case("0.5", Some(500))]
+    #[case("90s", Some(90_000))]
+    #[case("1h 30m", Some(5_400_000))]
+    #[case("1h30m", Some(5_400_000))]
+    #[case("250ms", Some(250))]
+    #[case("0", None)]
+    #[case("-5", None)]
+    #[case("-5s", None)]
+    #[case("nan", None)]
+    #[case("inf", None)]
+    #[case("soon", None)]
+    #[case("", None)]
+    fn a_bare_number_is_seconds(#[case] text: &str, #[case] ms: Option<u64>) {
+        assert_eq!(duration(text).ok(), ms.map(Millis));
+    }
+}
