@@ -6,8 +6,20 @@ use std::ffi::{OsStr, OsString};
 use refrain_core::{AttemptId, LoopState, Spec};
 
 /// What `--clean-env` starts from: where things are, who the user is, how to speak and show.
-const ALLOWED: [&str; 12] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "COLORTERM", "NO_COLOR"];
+const ALLOWED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "COLORTERM",
+    "NO_COLOR",
+];
 
 /// What agents set for their own children, seen in their tools and hooks (agent-clis.md, trap 12): an agent that inherits
 /// it takes itself for a part of another one.

@@ -58,7 +58,8 @@ pub fn launch(state: &LoopState, prompt: &str, prompt_file: &Utf8Path) -> Launch
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let program = &spec.agent.program;
     let is_executable = |path: &PathBuf| {
-        let mode = std::fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.permissions().mode());
+        let mode =
+            std::fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.permissions().mode());
         mode.is_some_and(|mode| mode & 0o111 != 0)
     };
     if program.contains('/') {

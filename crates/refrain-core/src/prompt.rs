@@ -29,7 +29,12 @@ pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
         prompt.push_str(&iteration_context(state));
     }
     let last = state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration);
-    for part in [last.and_then(|last| what_failed(last, output)), steering(state)].into_iter().flatten() {
+    let news = [
+        last.and_then(|last| what_failed(last, output)),
+        last.and_then(what_was_nearly_said),
+        steering(state),
+    ];
+    for part in news.into_iter().flatten() {
         separate(&mut prompt);
         prompt.push_str(&part);
     }
@@ -54,7 +59,8 @@ fn how_to_claim(spec: &Spec) -> String {
     }
     let state_file = spec.state_file();
     let state_file = state_file.strip_prefix(&spec.working_dir).unwrap_or(&state_file);
-    let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there claims the same");
+    let _ =
+        writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there claims the same");
     text.push_str("---");
     text
 }
@@ -74,21 +80,42 @@ fn iteration_context(state: &LoopState) -> String {
 }
 
 fn what_failed(last: &Attempt, output: Option<&str>) -> Option<String> {
-    let finished = last.finished.as_deref()?;
-    let what = match (last.outcome, finished.exit) {
-        (Outcome::Failed, Exit::Code(code)) => format!("your last run ended with exit code {code}"),
-        (Outcome::Failed, Exit::Signal(signal)) => format!("your last run was ended by signal {signal}"),
-        (Outcome::TimeLimit, _) => "your last run took too long and was stopped".to_owned(),
+    let exit = last.finished.as_ref().map(|finished| finished.exit);
+    let what = match (last.outcome, exit) {
+        (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
+        (Outcome::Failed, Some(Exit::Signal(signal))) => {
+            format!("your last run was ended by signal {signal}")
+        }
+        (Outcome::Failed, Some(Exit::Lost) | None) => "your last run was lost".to_owned(),
+        (Outcome::TimeLimit | Outcome::LoopDuration, _) => {
+            "your last run took too long and was stopped".to_owned()
+        }
         (Outcome::Silence, _) => "your last run printed nothing for too long and was stopped".to_owned(),
-        _ => return finished.near_miss.map(|miss| format!("CLAIM NOT HEARD: {}", miss.hint())),
+        (
+            Outcome::Claimed
+            | Outcome::Ended
+            | Outcome::Cancelled
+            | Outcome::Interrupted
+            | Outcome::Lost
+            | Outcome::NotStarted,
+            _,
+        ) => return None,
     };
     let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
     Some(match excerpt {
         Some(output) => {
-            format!("LAST RUN FAILED: {what}. It printed:\n\n{}", fenced(&cut_middle(output, FAILURE_EXCERPT)))
+            format!(
+                "LAST RUN FAILED: {what}. It printed:\n\n{}",
+                fenced(&cut_middle(output, FAILURE_EXCERPT))
+            )
         }
         None => format!("LAST RUN FAILED: {what}."),
     })
+}
+
+fn what_was_nearly_said(last: &Attempt) -> Option<String> {
+    let miss = last.finished.as_ref()?.near_miss?;
+    Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
 }
 
 /// The text in a fence that it cannot close.

@@ -96,7 +96,10 @@ mod tests {
     #[case::single_quotes("---\nloop_id: 'a'\nstatus: 'done'\n---\n", Some(WorkStatus::Done))]
     #[case::double_quotes("---\nloop_id: \"a\"\nstatus: \"done\" # yes\n---\n", Some(WorkStatus::Done))]
     #[case::comment("---\nloop_id: a # mine\nstatus: blocked # help\n---\n", Some(WorkStatus::Blocked))]
-    #[case::extra_keys("---\nx: [1, 2]\niteration: 3\nstatus: done\nloop_id: a\n---\n", Some(WorkStatus::Done))]
+    #[case::extra_keys(
+        "---\nx: [1, 2]\niteration: 3\nstatus: done\nloop_id: a\n---\n",
+        Some(WorkStatus::Done)
+    )]
     #[case::crlf("---\r\nloop_id: a\r\nstatus: done\r\n---\r\n", Some(WorkStatus::Done))]
     #[case::no_front_matter("status: done", None)]
     #[case::not_at_the_start("\n---\nloop_id: a\nstatus: done\n---\n", None)]
@@ -119,7 +122,8 @@ mod tests {
 
     #[test]
     fn only_the_status_line_changes() {
-        let text = "---\r\nmood: 'good'\r\nstatus: \"done\" # at last\r\nloop_id: a\r\n---\r\nstatus: done\r\n";
+        let text =
+            "---\r\nmood: 'good'\r\nstatus: \"done\" # at last\r\nloop_id: a\r\n---\r\nstatus: done\r\n";
         let back = with_status(text, WorkStatus::InProgress).unwrap();
         assert_eq!(
             back,

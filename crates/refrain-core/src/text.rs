@@ -1,6 +1,151 @@
-//! stub, replaced soon
+//! Text that somebody else wrote, made fit to be shown, compared or quoted. Whatever an agent printed passes through
+//! [`printable`] before it is scanned or reaches a terminal.
+
 use std::borrow::Cow;
-#[allow(missing_docs)] pub fn cut_middle(t:&str,n:usize)->Cow<'_,str>{if t.len()<=n{t.into()}else{t[t.floor_char_boundary(t.len()-n)..].to_owned().into()}}
-#[allow(missing_docs)] pub fn printable(t:&str)->Cow<'_,str>{t.chars().filter(|c|!c.is_control()||*c=='\n'||*c=='\t').collect::<String>().into()}
-#[allow(missing_docs)] pub fn clip(t:&str,n:usize)->Cow<'_,str>{t[..t.floor_char_boundary(n.min(t.len()))].into()}
-#[allow(missing_docs)] pub fn squeeze(t:&str)->String{t.split_whitespace().collect::<Vec<_>>().join(" ")}
+use std::fmt::Write;
+
+/// The text without terminal escapes and control characters, but for line breaks and tabs. Format characters, such as a
+/// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: what a terminal would
+/// overwrite is shown instead of hidden.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut rest),
+            '\u{9b}' => skip_control_sequence(&mut rest),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut rest),
+            '\r' if rest.as_str().starts_with('\n') => {}
+            '\r' => out.push('\n'),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// What follows ESC. An escape that is cut off by a line break ends there: the next line is whole.
+fn skip_escape(rest: &mut std::str::Chars<'_>) {
+    match rest.as_str().chars().next() {
+        Some('[') => {
+            rest.next();
+            skip_control_sequence(rest);
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            rest.next();
+            skip_string(rest);
+        }
+        // Intermediate characters, then a final one.
+        Some(' '..='/') => {
+            skip_while(rest, |c| matches!(c, ' '..='/'));
+            skip_one(rest, |c| matches!(c, '0'..='~'));
+        }
+        Some('0'..='~') => drop(rest.next()),
+        _ => {}
+    }
+}
+
+/// `ESC [`, parameters, a final character.
+fn skip_control_sequence(rest: &mut std::str::Chars<'_>) {
+    skip_while(rest, |c| matches!(c, ' '..='?'));
+    skip_one(rest, |c| matches!(c, '@'..='~'));
+}
+
+/// A title, a link and the like: up to BEL or ST, but never past the line. One that does not end on its line was none, or
+/// was cut: then only its introducer is gone, so that it cannot swallow words.
+fn skip_string(rest: &mut std::str::Chars<'_>) {
+    let text = rest.as_str();
+    let end = text.find(['\u{7}', '\u{1b}', '\u{9c}', '\n']).filter(|end| !text[*end..].starts_with('\n'));
+    let Some(end) = end else { return };
+    let tail = &text[end..];
+    let mark = if tail.starts_with("\u{1b}\\") { 2 } else { tail.chars().next().map_or(0, char::len_utf8) };
+    *rest = tail[mark..].chars();
+}
+
+fn skip_while(rest: &mut std::str::Chars<'_>, keep: impl Fn(char) -> bool) {
+    *rest = rest.as_str().trim_start_matches(keep).chars();
+}
+
+fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
+    if rest.as_str().starts_with(is) {
+        rest.next();
+    }
+}
+
+/// The text with every run of white space as one space, and none at its ends.
+#[must_use]
+pub fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of the text, at most `max` bytes, with an ellipsis where something was cut off.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(max.saturating_sub('…'.len_utf8()));
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+/// Both ends of the text, about `max` bytes in all, with a line between them that says how much is left out.
+#[must_use]
+pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let head = text.floor_char_boundary(max / 2);
+    let tail = text.ceil_char_boundary(text.len() - max / 2);
+    let mut out = String::with_capacity(max + 64);
+    out.push_str(&text[..head]);
+    let _ = write!(out, "\n[... {} bytes left out ...]\n", tail - head);
+    out.push_str(&text[tail..]);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::plain("as it is\n\tthere", "as it is\n\tthere")]
+    #[case::colour("\u{1b}[1;32mgreen\u{1b}[0m", "green")]
+    #[case::title("\u{1b}]0;title\u{7}text", "text")]
+    #[case::link("\u{1b}]8;;http://x\u{1b}\\text\u{1b}]8;;\u{1b}\\", "text")]
+    #[case::device_control("\u{1b}Pq#0\u{1b}\\text", "text")]
+    #[case::c1_control_sequence("\u{9b}31mred", "red")]
+    #[case::two_characters("\u{1b}creset \u{1b}(Bcharset", "reset charset")]
+    #[case::unterminated_title_swallows_nothing("\u{1b}]0;never\nnext", "0;never\nnext")]
+    #[case::cut_off("text\u{1b}", "text")]
+    #[case::cut_off_sequence("text\u{1b}[31", "text")]
+    #[case::nul_and_bell("a\0b\u{7}c\u{8}d\u{7f}", "abcd")]
+    #[case::line_ends("a\r\nb", "a\nb")]
+    #[case::overwritten("10%\r20%\rdone", "10%\n20%\ndone")]
+    #[case::zero_width_is_a_format_character("a\u{200b}b", "a\u{200b}b")]
+    fn control_characters_do_not_get_through(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(printable(text), shown);
+    }
+
+    proptest! {
+        #[test]
+        fn printable_is_clean_and_stays_so(text in "(\\PC|[\u{0}-\u{1f}\u{7f}-\u{9f}]|\u{1b}[\\[\\]P(c])*") {
+            let once = printable(&text).into_owned();
+            prop_assert!(once.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
+            prop_assert_eq!(printable(&once), once.as_str());
+        }
+
+        #[test]
+        fn cuts_are_within_bounds(text in "\\PC*", max in 4usize..200) {
+            prop_assert!(clip(&text, max).len() <= max);
+            prop_assert!(cut_middle(&text, max).len() <= max + 64);
+        }
+    }
+}

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, LoopState, Outcome};
-use crate::spec::{AgentKind, Limits, Millis};
+use crate::r#loop::{Attempt, LoopState, Outcome, Refusal};
+use crate::spec::{AgentKind, Limits};
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
@@ -330,7 +330,13 @@ fn reason(state: &LoopState, word: StatusWord) -> String {
             format!("{who}; unverified, as no gate checks it")
         }
         (Some(End::Cancelled), _) => "cancelled by a person".to_owned(),
-        (Some(End::IterationCap), _) => format!("{} iterations without a claim", state.charged),
+        (Some(End::IterationCap), _) => {
+            format!(
+                "{} iteration{} without a claim",
+                state.charged,
+                if state.charged == 1 { "" } else { "s" }
+            )
+        }
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::Paused), _) => "paused by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
@@ -352,18 +358,17 @@ fn reason(state: &LoopState, word: StatusWord) -> String {
 
 fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
-    let resume = |grant: &str| format!("refrain resume {id}{grant}");
-    match word {
-        StatusWord::Crashed | StatusWord::Paused => Some(resume("")),
-        StatusWord::IterationCap => Some(resume(&format!(
-            " --max-iterations {}",
-            state.charged.saturating_add(Limits::DEFAULT_ITERATIONS)
-        ))),
-        StatusWord::TimedOut => {
-            let used = Millis::from(state.active(state.updated_at));
-            Some(resume(&format!(" --max-duration {}s", (used.0 / 500).max(60))))
+    let resume = match state.resume(None, None) {
+        Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
+        Ok(_) | Err(Refusal::Final(_) | Refusal::Stopped(_) | Refusal::TooMany { .. }) => {
+            format!("refrain resume {id}")
         }
-        StatusWord::Blocked => Some(format!("see why with refrain logs {id}, mend it, then {}", resume(""))),
+    };
+    match word {
+        StatusWord::Crashed | StatusWord::Paused | StatusWord::IterationCap | StatusWord::TimedOut => {
+            Some(resume)
+        }
+        StatusWord::Blocked => Some(format!("see why with refrain logs {id}, mend it, then {resume}")),
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Completed
@@ -432,4 +437,3 @@ impl StatusWord {
         }
     }
 }
-

@@ -6,10 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8Path;
-use refrain_agents::generic::{self, Reader};
 use refrain_agents::environment;
-use refrain_core::prompt::FAILURE_EXCERPT;
+use refrain_agents::generic::{self, Reader};
 use refrain_core::r#loop::Outcome;
+use refrain_core::prompt::FAILURE_EXCERPT;
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
 use refrain_proc::{Job, Meter};
 use refrain_store::layout::{AttemptDir, LoopDir};

@@ -106,7 +106,8 @@ impl Follower {
             if let Some(record) = self.queue.front() {
                 // What the agent printed comes before the event that says it is gone.
                 if ends_attempt(record)
-                    && let Some(output) = self.read_logs() {
+                    && let Some(output) = self.read_logs()
+                {
                     return Ok(Some(output));
                 }
                 if let Some(record) = self.queue.pop_front() {

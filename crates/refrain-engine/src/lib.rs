@@ -17,8 +17,8 @@ pub use follow::{Follower, Sight};
 pub use refrain_agents::generic::prompt_limit;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
-pub use runner::Signals;
 pub use refrain_store::Project;
+pub use runner::Signals;
 pub use service::{Host, Listed, Located, Service};
 
 /// Tools that Refrain runs for itself, like git.

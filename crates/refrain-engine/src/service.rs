@@ -10,8 +10,8 @@ use rand::RngExt;
 use refrain_agents::{environment, generic};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::ids::RequestId;
-use refrain_core::view::{self, Status};
 use refrain_core::spec::Millis;
+use refrain_core::view::{self, Status};
 use refrain_core::{Live, LoopId, LoopState, Spec, Step, next_step};
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_proc::{detach, identity};
@@ -109,7 +109,8 @@ impl Service {
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
-            let started = LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
+            let started =
+                LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let dir = self.project.loop_dir(&spec.id);
             match Journal::create(dir.clone(), Event::LoopStarted(Box::new(started)), now()) {
                 Ok(journal) => {

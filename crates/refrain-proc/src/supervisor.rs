@@ -116,8 +116,16 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker =
-            Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: Vec::new(), dead: Vec::new() };
+        let worker = Worker {
+            spec,
+            inbox,
+            woken,
+            keeper: None,
+            attempt: None,
+            report,
+            chunk: Vec::new(),
+            dead: Vec::new(),
+        };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)

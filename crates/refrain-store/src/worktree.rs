@@ -1,8 +1,8 @@
 //! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
 
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
 use camino::Utf8Path;
 use refrain_core::Spec;

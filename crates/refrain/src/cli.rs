@@ -13,7 +13,13 @@ use crate::values::read_environment;
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
 #[derive(Debug, Parser)]
-#[command(name = "refrain", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    name = "refrain",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true)]
@@ -97,7 +103,8 @@ pub(crate) fn run() -> ExitCode {
 pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
     let cli = Cli::try_parse_from(words)?;
     let dir = cli.dir.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
-    let context = Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
+    let context =
+        Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
     execute(&context, cli.verb)
 }
 

@@ -43,7 +43,9 @@ impl From<StatusWord> for Code {
             StatusWord::Cancelled => Self::Cancelled,
             StatusWord::Paused => Self::Paused,
             // A runner that lets go of a loop that has not stopped has failed.
-            StatusWord::Failed | StatusWord::Crashed | StatusWord::Running | StatusWord::Waiting => Self::Failed,
+            StatusWord::Failed | StatusWord::Crashed | StatusWord::Running | StatusWord::Waiting => {
+                Self::Failed
+            }
         }
     }
 }
@@ -98,18 +100,20 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 impl From<EngineError> for CliError {
     fn from(error: EngineError) -> Self {
         let (code, hint) = match &error {
-            EngineError::NoLoop { .. } => {
-                (Code::NotFound, Some("refrain list shows what there is; refrain list --all-projects, everywhere".to_owned()))
-            }
+            EngineError::NoLoop { .. } => (
+                Code::NotFound,
+                Some("refrain list shows what there is; refrain list --all-projects, everywhere".to_owned()),
+            ),
             EngineError::NameTaken(id) => {
                 (Code::Refused, Some(format!("take another --name, or refrain archive {id} first")))
             }
             EngineError::Driven { id, .. } => {
                 (Code::Refused, Some(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
             }
-            EngineError::TooDeep => {
-                (Code::Refused, Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()))
-            }
+            EngineError::TooDeep => (
+                Code::Refused,
+                Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
+            ),
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, .. } => {
                 (Code::Refused, Some(format!("refrain resume {id} {flag}")))
             }

@@ -24,7 +24,8 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
 
 /// Prints one JSON value, readable, on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
     print(&format!("{text}\n"));
     Ok(())
 }

@@ -50,7 +50,12 @@ pub(crate) fn in_foreground(host: &Host, runner: Runner, show: &ShowArgs) -> Res
 }
 
 /// Hands the loop to a process of its own.
-pub(crate) fn detached(service: &Service, runner: Runner, dir: &str, show: &ShowArgs) -> Result<ExitCode, CliError> {
+pub(crate) fn detached(
+    service: &Service,
+    runner: Runner,
+    dir: &str,
+    show: &ShowArgs,
+) -> Result<ExitCode, CliError> {
     let id = runner.id().to_string();
     let state = service.detach(runner, &["-C", dir, "drive", &id].map(str::to_owned))?;
     if show.json {

@@ -58,7 +58,8 @@ impl Screen {
 
     fn event(&mut self, record: &Record) {
         if self.events
-            && let Ok(mut line) = serde_json::to_vec(&Record { event: record.event.clone().redacted(), ..record.clone() })
+            && let Ok(mut line) =
+                serde_json::to_vec(&Record { event: record.event.clone().redacted(), ..record.clone() })
         {
             line.push(b'\n');
             self.closed |= !out::print_raw(&line);
@@ -123,7 +124,9 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
     let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec),
-        Event::IterationBegun { iteration } => format!("{}\n", format!("[loop {id} iteration {iteration}/{cap}]").bold()),
+        Event::IterationBegun { iteration } => {
+            format!("{}\n", format!("[loop {id} iteration {iteration}/{cap}]").bold())
+        }
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => note(match because {
             StopReason::Cancel => "cancelled: ending the agent",
@@ -132,13 +135,15 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             StopReason::Silence => "the agent was silent for too long: ending it",
             StopReason::LoopDuration => "the loop's time is over: ending the agent",
         }),
-        Event::AttemptSwept { killed } if *killed > 0 => {
-            note(&format!("ended {killed} process{} that the agent left behind", if *killed == 1 { "" } else { "es" }))
-        }
+        Event::AttemptSwept { killed } if *killed > 0 => note(&format!(
+            "ended {killed} process{} that the agent left behind",
+            if *killed == 1 { "" } else { "es" }
+        )),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask } => note(&match ask {
             Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
-                "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt".to_owned()
+                "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt"
+                    .to_owned()
             }
             Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
             Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
@@ -158,7 +163,9 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
         Event::RunnerStarted { interrupted: Some(attempt), .. } => {
             note(&format!("attempt {attempt} was interrupted; it is refunded and tried again"))
         }
-        Event::JournalTorn { bytes, .. } => note(&format!("the journal's last {bytes} bytes were torn, and put aside")),
+        Event::JournalTorn { bytes, .. } => {
+            note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
+        }
         Event::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
         Event::LoopEnded(_)
         | Event::RunnerStarted { .. }
@@ -223,7 +230,9 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::Claimed, _) => "it claims to be done".green().to_string(),
         (Outcome::Ended, _) => "no claim".to_owned(),
         (Outcome::Failed, Some(Exit::Code(code))) => format!("exit code {code}").yellow().to_string(),
-        (Outcome::Failed, Some(Exit::Signal(signal))) => format!("ended by signal {signal}").yellow().to_string(),
+        (Outcome::Failed, Some(Exit::Signal(signal))) => {
+            format!("ended by signal {signal}").yellow().to_string()
+        }
         (Outcome::Failed, _) => "failed".yellow().to_string(),
         (Outcome::TimeLimit, _) => "stopped at its time limit".yellow().to_string(),
         (Outcome::Silence, _) => "stopped after its silence".yellow().to_string(),

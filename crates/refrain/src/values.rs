@@ -68,7 +68,9 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
             data_home: data_home.join("refrain"),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        depth: std::env::var("REFRAIN_DEPTH").ok().map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
+        depth: std::env::var("REFRAIN_DEPTH")
+            .ok()
+            .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
         inside: std::env::var("REFRAIN_LOOP_ID").ok(),
     })
 }
@@ -99,7 +101,12 @@ pub(crate) fn only_loop(
         several => {
             let error = CliError::usage(format!("{verb} needs an ID: {} loops can be meant", several.len()));
             Err(several.iter().fold(error, |error, status| {
-                error.hint(format!("{verb} {}   {} at iteration {}", status.id, status.status.as_str(), status.iteration))
+                error.hint(format!(
+                    "{verb} {}   {} at iteration {}",
+                    status.id,
+                    status.status.as_str(),
+                    status.iteration
+                ))
             }))
         }
     }

@@ -1,1 +1,22 @@
-//! placeholder
+//! A hermetic place for tests of the program: a home, an environment and a repository of their own; sessions with it that
+//! cannot hang; and a look at what a sandbox's processes left running. For tests only: everything here fails the test that
+//! uses it, with what was seen, instead of returning an error.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test kit fails the test that uses it, with what it saw"
+)]
+
+mod gate;
+mod processes;
+mod redact;
+mod run;
+mod sandbox;
+mod wait;
+
+pub use gate::Gate;
+pub use processes::{Found, signal_process, survivors};
+pub use run::{Invocation, Run, Session};
+pub use rustix::process::Signal;
+pub use sandbox::{Sandbox, write};
+pub use wait::{eventually, within};

@@ -57,7 +57,12 @@ fn record(journal: &mut File, what: &str, iteration: u32, synced: bool) -> std::
 
 /// One run of the agent; whether it printed the promise.
 #[expect(clippy::disallowed_methods, reason = "the floor is the plainest way to start a process")]
-fn attempt(agent: &str, log: &mut File, finder: &Finder<'_>, buffer: &mut [u8]) -> Result<bool, Box<dyn Error>> {
+fn attempt(
+    agent: &str,
+    log: &mut File,
+    finder: &Finder<'_>,
+    buffer: &mut [u8],
+) -> Result<bool, Box<dyn Error>> {
     let mut child = Command::new(agent)
         .args(["-p", "Do the next item of the plan."])
         .stdin(Stdio::null())

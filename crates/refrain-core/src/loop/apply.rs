@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
-use crate::event::{AttemptFinished, Ask, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason};
+use crate::event::{Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -36,7 +36,9 @@ pub enum Damage {
         what: &'static str,
     },
     /// Another version's format.
-    #[error("the journal has format {found}, this version of Refrain reads {FORMAT}; use the version that wrote it")]
+    #[error(
+        "the journal has format {found}, this version of Refrain reads {FORMAT}; use the version that wrote it"
+    )]
     Format {
         /// The journal's format.
         found: u32,
@@ -102,9 +104,10 @@ impl LoopState {
         if *at < self.updated_at {
             return Err(Damage::Time(*seq));
         }
-        // Between two runners nobody drives the loop: that time is not its own.
+        // Between two runners nobody drives the loop: that time is not its own. A torn tail is the first thing that the
+        // next writer finds.
         let stretch = match event {
-            Event::RunnerStarted { .. } => Duration::ZERO,
+            Event::RunnerStarted { .. } | Event::JournalTorn { .. } => Duration::ZERO,
             _ => self.running_stretch(*at),
         };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
@@ -118,6 +121,7 @@ impl LoopState {
     fn change(&mut self, event: &Event, at: Timestamp) -> Result<(), &'static str> {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
+            Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
             Event::RunnerStarted { runner, interrupted } => {
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
@@ -146,6 +150,7 @@ impl LoopState {
                         started_at: at,
                         spawned: None,
                         stopping: None,
+                        told: self.steering.len(),
                     });
                 }
                 _ => return Err("attempt.started"),
@@ -163,7 +168,9 @@ impl LoopState {
                 _ => return Err("attempt.spawn-failed"),
             },
             Event::AttemptStopRequested { because } => match &mut self.phase {
-                Phase::InFlight(flight) if flight.stopping.is_none() => flight.stopping = Some(*because),
+                Phase::InFlight(flight) if flight.spawned.is_some() && flight.stopping.is_none() => {
+                    flight.stopping = Some(*because);
+                }
                 _ => return Err("attempt.stop-requested"),
             },
             Event::AttemptFinished(finished) => match &self.phase {
@@ -175,7 +182,9 @@ impl LoopState {
             },
             Event::AttemptSwept { .. } | Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask } => {
-                self.answered.extend(request.clone());
+                if request.as_ref().is_some_and(|request| !self.answered.insert(request.clone())) {
+                    return Err("asked");
+                }
                 match ask {
                     Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
                     Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
@@ -186,14 +195,27 @@ impl LoopState {
                     }
                 }
             }
-            Event::WaitStarted(wait) if self.ended.is_none() && self.in_flight().is_none() => {
+            Event::WaitStarted(wait)
+                if self.is_driven() && self.wait.is_none() && self.in_flight().is_none() =>
+            {
                 self.wait = Some(*wait);
             }
             Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => {
-                // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
+                let claimed = match self.phase {
+                    Phase::Idle { claim } => claim,
+                    Phase::Begun { .. } | Phase::InFlight(_) => None,
+                };
+                let fits = match end {
+                    // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
+                    End::Cancelled => self.cancel.is_some() && !self.is_final(),
+                    End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
+                    End::IterationCap | End::TimedOut | End::Blocked { .. } | End::Paused => {
+                        self.cancel.is_none()
+                    }
+                };
                 let again = self.ended.is_some() && *end != End::Cancelled;
-                if again || self.in_flight().is_some() || self.is_final() {
+                if !fits || again || self.in_flight().is_some() {
                     return Err("loop.ended");
                 }
                 self.wait = None;
@@ -206,6 +228,7 @@ impl LoopState {
                 self.limits = limits.clone();
                 self.ended = None;
                 self.pause = None;
+                self.wait = None;
                 self.runner = None;
                 self.refunds_in_a_row = 0;
                 self.churn = 0;
@@ -231,7 +254,7 @@ impl LoopState {
         if outcome.is_charged() {
             self.charged += 1;
             self.refunds_in_a_row = 0;
-            self.steering.clear();
+            self.steering.drain(..flight.told);
             let instant = outcome == Outcome::Failed && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
@@ -260,7 +283,10 @@ impl LoopState {
         outcome: Outcome,
         finished: Option<Box<AttemptFinished>>,
     ) {
-        self.refunds_in_a_row += 1;
+        // What a person stopped says nothing about the next try.
+        if outcome != Outcome::Interrupted {
+            self.refunds_in_a_row += 1;
+        }
         self.attempts.push(Attempt {
             id,
             started_at,

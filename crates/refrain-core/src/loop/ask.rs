@@ -14,11 +14,9 @@ pub enum Refusal {
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
     /// It stopped at a limit, and the same limit would stop it again.
-    #[error("it ended at its {limit} of {used}; grant it more in all with {flag}")]
+    #[error("it would stop at once, {used} being used up; grant it more in all with {flag}")]
     NothingGranted {
-        /// Which limit, as a person calls it.
-        limit: &'static str,
-        /// How much of it is used.
+        /// How much is used.
         used: String,
         /// The option and a value that would do, ready to be typed.
         flag: String,
@@ -65,13 +63,13 @@ impl LoopState {
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         match (self.ended.map(|ended| ended.end), ask) {
             (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
-            (Some(end), Ask::Pause(_)) => Err(Refusal::Stopped(end.name())),
+            (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
             (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
         }
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
-    /// whose runner died, as it has not stopped, unless it is to get more.
+    /// whose runner died, as it has not stopped, unless it is to get more or was about to pause.
     ///
     /// # Errors
     /// A [`Refusal`] where it is final, or where it would stop again at once.
@@ -82,9 +80,9 @@ impl LoopState {
     ) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         if self.is_final() || self.cancel.is_some() {
-            return Err(Refusal::Final(end.unwrap_or(End::Cancelled).name()));
+            return Err(Refusal::Final(end.filter(|_| self.is_final()).unwrap_or(End::Cancelled).name()));
         }
-        if end.is_none() && iterations.is_none() && duration.is_none() {
+        if end.is_none() && self.pause.is_none() && iterations.is_none() && duration.is_none() {
             return Ok(None);
         }
         let most = self.charged.saturating_add(Limits::MAX_GRANT);
@@ -96,15 +94,13 @@ impl LoopState {
         limits.max_duration = duration.or(limits.max_duration);
         if limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
             return Err(Refusal::NothingGranted {
-                limit: "cap",
-                used: format!("{} iterations", self.charged),
+                used: format!("{} iteration{}", self.charged, if self.charged == 1 { "" } else { "s" }),
                 flag: format!("--max-iterations {}", self.charged.saturating_add(Limits::DEFAULT_ITERATIONS)),
             });
         }
         let used = Millis::from(self.active);
         if limits.max_duration.is_some_and(|all| all <= used) {
             return Err(Refusal::NothingGranted {
-                limit: "duration",
                 used: used.to_string(),
                 flag: format!("--max-duration {}s", (used.0.saturating_mul(2) / 1000).max(60)),
             });

@@ -76,9 +76,11 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
         (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
         (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
     ];
-    match deadlines.iter().find(|(at, _)| at.is_some_and(|at| at <= now)) {
-        Some((_, because)) => Step::StopAttempt(*because),
-        None => Step::Await { until: deadlines.iter().filter_map(|(at, _)| *at).min() },
+    let first =
+        deadlines.into_iter().filter_map(|(at, because)| Some((at?, because))).min_by_key(|(at, _)| *at);
+    match first {
+        Some((at, because)) if at <= now => Step::StopAttempt(because),
+        first => Step::Await { until: first.map(|(at, _)| at) },
     }
 }
 

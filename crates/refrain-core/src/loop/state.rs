@@ -83,6 +83,8 @@ pub struct InFlight {
     pub spawned: Option<(Process, Timestamp)>,
     /// Why it is being ended, once it is.
     pub stopping: Option<StopReason>,
+    /// How much of the steering its prompt holds; what is said later is for the next.
+    pub told: usize,
 }
 
 /// An attempt that is over.

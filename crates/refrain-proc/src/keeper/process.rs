@@ -91,12 +91,11 @@ impl Keeper {
                 self.agent.as_ref().and_then(|agent| agent.ladder.as_ref()).map(|ladder| ladder.next),
                 self.leftovers.as_ref().map(|leftovers| leftovers.until),
             ];
-            let wait = deadline.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+            let wait =
+                deadline.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
             let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
-            let mut fds = [
-                PollFd::new(&self.socket, PollFlags::IN),
-                PollFd::new(&self.signals, PollFlags::IN),
-            ];
+            let mut fds =
+                [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             match poll(&mut fds, wait.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

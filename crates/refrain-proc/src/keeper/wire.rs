@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use refrain_core::event::{Exit, Process};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,9 @@ impl Inlet {
 
     /// The descriptors that came with an order.
     pub(crate) fn take_fds(&mut self) -> io::Result<[OwnedFd; ORDER_FDS]> {
-        std::mem::take(&mut self.fds).try_into().map_err(|_| io::Error::other("an order without its descriptors"))
+        std::mem::take(&mut self.fds)
+            .try_into()
+            .map_err(|_| io::Error::other("an order without its descriptors"))
     }
 }
 

@@ -146,9 +146,7 @@ impl Journal {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at);
         let record = Record { seq: self.state.seq + 1, at, event };
-        self.state
-            .apply(&record)
-            .map_err(|damage| JournalError::impossible(&self.dir.journal(), &damage))?;
+        self.state.apply(&record).map_err(|damage| JournalError::impossible(&self.dir.journal(), &damage))?;
         self.head = encode(&record, self.head, &mut self.pending, &self.dir)?;
         Ok(())
     }
@@ -251,7 +249,5 @@ fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
 }
 
 fn encode(record: &Record, before: Hash, out: &mut Vec<u8>, dir: &LoopDir) -> Result<Hash, DiskError> {
-    line::write(record, before, out)
-        .map_err(std::io::Error::from)
-        .on("encode a record for", &dir.journal())
+    line::write(record, before, out).map_err(std::io::Error::from).on("encode a record for", &dir.journal())
 }

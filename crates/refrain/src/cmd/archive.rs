@@ -18,7 +18,8 @@ pub(crate) struct Args {
 /// Moves the loop, and says where it lies.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain archive", |status| status.ended_at.is_some())?;
+    let id =
+        values::only_loop(&service, args.id.as_ref(), "refrain archive", |status| status.ended_at.is_some())?;
     let path = service.archive(&id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

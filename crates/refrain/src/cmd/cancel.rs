@@ -58,7 +58,9 @@ fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliErr
             let when = match (state.ended, urgency) {
                 (Some(_), _) => "is cancelled",
                 (None, Urgency::Now) => "is being cancelled",
-                (None, Urgency::AfterIteration) => "will be cancelled after this iteration (--now ends it at once)",
+                (None, Urgency::AfterIteration) => {
+                    "will be cancelled after this iteration (--now ends it at once)"
+                }
             };
             let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
             out::print(&format!("{id} {when}; it was at iteration {}/{cap}\n", state.iteration));

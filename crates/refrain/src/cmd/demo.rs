@@ -30,9 +30,8 @@ const FILES: [(&str, &str, bool); 3] = [
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let dir = make(context, args)?;
     let git = |args: &[&str]| {
-        tool::run("git", args, dir.as_std_path()).map_err(|error| {
-            CliError::new(Code::Failed, format!("the demo needs git: {}", chain(&error)))
-        })
+        tool::run("git", args, dir.as_std_path())
+            .map_err(|error| CliError::new(Code::Failed, format!("the demo needs git: {}", chain(&error))))
     };
     git(&["init", "--quiet", "--initial-branch", "main"])?;
     git(&["config", "user.name", "Refrain Demo"])?;
@@ -43,8 +42,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 
     let prompt = "Make ./test.sh pass. Output <promise>COMPLETE</promise> when it does.";
     let start = [
-        "refrain", "-C", dir.as_str(), "start", "--command", "./agent.sh", "--name", "demo", "--max-iterations", "10",
-        "--prompt", prompt,
+        "refrain",
+        "-C",
+        dir.as_str(),
+        "start",
+        "--command",
+        "./agent.sh",
+        "--name",
+        "demo",
+        "--max-iterations",
+        "10",
+        "--prompt",
+        prompt,
     ];
     let code = crate::cli::run_words(context, &start)?;
 
@@ -61,12 +70,15 @@ fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {
     let dir = match &args.dir {
         Some(dir) => {
             let dir = context.dir.join(dir);
-            fs::create_dir(&dir).map_err(|error| CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder")))?;
+            fs::create_dir(&dir).map_err(|error| {
+                CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder"))
+            })?;
             dir
         }
         None => {
             let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
-            Utf8PathBuf::from_path_buf(dir).map_err(|_| CliError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
+            Utf8PathBuf::from_path_buf(dir)
+                .map_err(|_| CliError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
         }
     };
     for (name, text, executable) in FILES {

@@ -25,7 +25,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("verify", schemars::schema_for!(Verdict)),
     ];
     for (name, schema) in schemas {
-        let text = serde_json::to_string_pretty(&schema).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
+        let text = serde_json::to_string_pretty(&schema)
+            .map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
         write(&args.dir.join("schema"), &format!("{name}.json"), &text)?;
     }
     write(&args.dir, "cli.md", &reference())?;
@@ -44,7 +45,8 @@ fn write(dir: &Utf8Path, name: &str, text: &str) -> Result<(), CliError> {
 fn reference() -> String {
     let mut definition = crate::cli::definition().term_width(100);
     definition.build();
-    let mut text = String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
+    let mut text =
+        String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
     for verb in definition.get_subcommands_mut() {
         if verb.is_hide_set() || ["help", "loop"].contains(&verb.get_name()) {
             continue;

@@ -36,7 +36,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         for row in service.list()? {
             match row {
                 Listed::Loop(status) => loops.push(*status),
-                Listed::Damaged { name, error } => out::tell(&format!("refrain: {name}: {}\n", chain(&error))),
+                Listed::Damaged { name, error } => {
+                    out::tell(&format!("refrain: {name}: {}\n", chain(&error)))
+                }
             }
         }
     }

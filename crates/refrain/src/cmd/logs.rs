@@ -40,7 +40,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if let Some(n) = args.iteration
         && attempts.is_empty()
     {
-        let error = format!("--iteration {n}: loop {id} has no such iteration; accepted are 1 to {}", status.iteration);
+        let error = format!(
+            "--iteration {n}: loop {id} has no such iteration; accepted are 1 to {}",
+            status.iteration
+        );
         return Err(CliError::new(Code::NotFound, error));
     }
     if args.follow {
@@ -69,7 +72,9 @@ fn show(service: &Service, id: &LoopId, attempt: AttemptId) -> Result<bool, CliE
 
 /// Prints a file under its heading; one that is not there was never written to.
 fn copy(heading: &str, path: &Utf8Path) -> bool {
-    let Ok(file) = File::open(path) else { return !heading.starts_with("==") || out::print_raw(heading.as_bytes()) };
+    let Ok(file) = File::open(path) else {
+        return !heading.starts_with("==") || out::print_raw(heading.as_bytes());
+    };
     if !out::print_raw(heading.as_bytes()) {
         return false;
     }

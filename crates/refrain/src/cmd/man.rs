@@ -17,7 +17,8 @@ pub(crate) struct Args {
 /// Prints or writes them.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let definition = crate::cli::definition();
-    let failed = |error: std::io::Error| CliError::new(Code::Failed, format!("the manual cannot be written: {error}"));
+    let failed =
+        |error: std::io::Error| CliError::new(Code::Failed, format!("the manual cannot be written: {error}"));
     match &args.dir {
         Some(dir) => clap_mangen::generate_to(definition, dir).map_err(failed)?,
         None => {

@@ -27,7 +27,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let state = service.ask(&id, "be paused", Ask::Pause(urgency))?;
     match state.ended {
         Some(_) => out::print(&format!("{id} has stopped; refrain resume {id} goes on\n")),
-        None => out::print(&format!("{id} will pause {}\n", if args.now { "now" } else { "after this iteration" })),
+        None => out::print(&format!(
+            "{id} will pause {}\n",
+            if args.now { "now" } else { "after this iteration" }
+        )),
     }
     Ok(Code::Done.into())
 }

@@ -43,15 +43,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.all {
         return all(context, &service, args);
     }
-    let id = if args.last { last(&service)? } else {
+    let id = if args.last {
+        last(&service)?
+    } else {
         values::only_loop(&service, args.id.as_ref(), "refrain resume", |status| can_go_on(status.status))?
     };
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
     let grants = args.max_iterations.is_some() || args.max_duration.is_some();
     match &context.inside {
         Some(own) if own == id.as_str() || grants => {
-            return Err(CliError::new(Code::Refused, format!("loop {own} cannot resume or extend a loop from inside an attempt"))
-                .hint("a person does that, from outside"));
+            return Err(CliError::new(
+                Code::Refused,
+                format!("loop {own} cannot resume or extend a loop from inside an attempt"),
+            )
+            .hint("a person does that, from outside"));
         }
         _ => {}
     }
@@ -65,7 +70,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 fn can_go_on(status: StatusWord) -> bool {
     matches!(
         status,
-        StatusWord::Paused | StatusWord::Crashed | StatusWord::Blocked | StatusWord::IterationCap | StatusWord::TimedOut
+        StatusWord::Paused
+            | StatusWord::Crashed
+            | StatusWord::Blocked
+            | StatusWord::IterationCap
+            | StatusWord::TimedOut
     )
 }
 
@@ -74,7 +83,9 @@ fn last(service: &Service) -> Result<LoopId, CliError> {
         Listed::Loop(status) if can_go_on(status.status) => Some(status.id),
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
-    let id = found.ok_or_else(|| CliError::usage("--last: no loop of this project can go on").hint("refrain list shows them"))?;
+    let id = found.ok_or_else(|| {
+        CliError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
+    })?;
     out::tell(&format!("resuming {id}\n"));
     Ok(id)
 }

@@ -177,7 +177,8 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         .ok_or_else(|| CliError::usage(format!("--command {:?}: a quotation is not closed", args.command)))?
         .into_iter();
     let program = words.next().filter(|program| !program.is_empty());
-    let program = program.ok_or_else(|| CliError::usage("--command \"\": accepted is a program and its arguments"))?;
+    let program =
+        program.ok_or_else(|| CliError::usage("--command \"\": accepted is a program and its arguments"))?;
     let prompt = read_prompt(context, args)?;
     let prompt_mode = match args.prompt_mode {
         Mode::Auto => PromptMode::Auto,
@@ -187,17 +188,17 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         Mode::File => PromptMode::File,
     };
     if matches!(prompt_mode, PromptMode::Arg | PromptMode::Env) {
-        prompt_limit::check(&prompt)
-            .map_err(|error| CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file")))?;
+        prompt_limit::check(&prompt).map_err(|error| {
+            CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
+        })?;
     }
     let promise = (!args.no_promise)
         .then(|| Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() });
     let env: BTreeMap<_, _> =
         args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     let (Kind::Generic, Format::Auto | Format::Text) = (args.agent, args.output_format);
-    let working_dir = dir
-        .canonicalize_utf8()
-        .map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
+    let working_dir =
+        dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
     Ok(Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0)),
@@ -235,7 +236,8 @@ fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {
         (Some(text), _) => text.clone(),
         (None, Some(file)) => {
             let path = context.dir.join(file);
-            std::fs::read_to_string(&path).map_err(|error| unreadable(&format!("--prompt-file {file}"), error))?
+            std::fs::read_to_string(&path)
+                .map_err(|error| unreadable(&format!("--prompt-file {file}"), error))?
         }
         (None, None) if args.words == ["-"] => {
             let mut text = String::new();

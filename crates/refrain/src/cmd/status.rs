@@ -32,7 +32,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     };
     loops.retain(|row| matches!(row, Listed::Loop(status) if !status.has_stopped()));
     let alive = loops.len() == 1;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain status", |status| !alive || !status.has_stopped())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain status", |status| {
+        !alive || !status.has_stopped()
+    })?;
     let status = service.status(&id)?;
     if args.json {
         out::print_json(&status)?;
@@ -48,7 +50,10 @@ fn text(status: &Status) -> String {
     let mut rows = vec![
         ("loop", status.id.to_string()),
         ("status", format!("{}: {}", status.status.as_str(), status.reason)),
-        ("iteration", format!("{}/{cap} ({} charged, {} attempts)", status.iteration, status.charged, status.started)),
+        (
+            "iteration",
+            format!("{}/{cap} ({} charged, {} attempts)", status.iteration, status.charged, status.started),
+        ),
         ("runs", format!("{} ({})", status.command.join(" "), status.agent)),
         ("in", status.worktree.clone()),
         ("started", clock(status.started_at)),

@@ -13,13 +13,6 @@ use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, Spec};
 
-/// The core counts the time since a dead runner's last event as the loop's own when the first record behind a crash is
-/// another than `runner.started`, that is `journal.torn`. To be deleted with that.
-const TORN_NIGHTS_COUNT: bool = true;
-
-/// The core clears steering that was heard while an agent ran with that agent's end. To be deleted with that.
-const LATE_STEERING_IS_LOST: bool = true;
-
 /// What is known of a loop from its records, and from where its runners died.
 #[derive(Debug)]
 pub(super) struct Ledger {
@@ -122,8 +115,7 @@ impl Ledger {
         let Record { seq, at, event } = record;
         assert_eq!(*seq, self.seq + 1, "a record is missing");
         assert!(*at >= self.at, "time went backwards");
-        let torn = TORN_NIGHTS_COUNT && self.had_runner && matches!(event, Event::JournalTorn { .. });
-        if (self.driven || torn) && !self.waiting && self.ended.is_none() {
+        if self.driven && !self.waiting && self.ended.is_none() {
             self.active +=
                 Duration::try_from(at.duration_since(self.at)).expect("time does not go backwards");
         }
@@ -263,7 +255,7 @@ impl Ledger {
         let good = claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
         let instant = !good && ran.as_millis() < 2_000;
         self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
-        self.steering.retain(|(_, told)| !told && !LATE_STEERING_IS_LOST);
+        self.steering.retain(|(_, told)| !told);
         self.charged += 1;
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });

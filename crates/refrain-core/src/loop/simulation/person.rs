@@ -88,7 +88,9 @@ impl Person {
         let (mut iterations, mut duration) = (None, None);
         for _ in 0..3 {
             match state.resume(iterations, duration) {
-                Err(Refusal::NothingGranted { limit: "cap", .. }) => iterations = Some(state.charged + more),
+                Err(Refusal::NothingGranted { flag, .. }) if flag.starts_with("--max-iterations") => {
+                    iterations = Some(state.charged + more)
+                }
                 Err(Refusal::NothingGranted { .. }) => {
                     duration = Some(Millis(Millis::from(state.active(state.updated_at)).0 + longer));
                 }

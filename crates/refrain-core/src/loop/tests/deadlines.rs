@@ -168,7 +168,6 @@ fn the_time_between_two_runners_is_not_the_loops_own() {
 }
 
 #[test]
-#[ignore = "core: only runner.started is known to follow a crash; journal.torn comes before it, and counts the night"]
 fn nor_where_the_dead_runner_left_a_torn_line() {
     let journal = Journal::limited(set([Some(60_000), None, None])).spawns().after_ms(1_000_000);
     let torn = Event::JournalTorn { bytes: 9, kept_as: "torn".into() };

@@ -211,7 +211,6 @@ fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charg
 }
 
 #[test]
-#[ignore = "core: steering heard while an agent runs is cleared by that agent's end, and told to nobody"]
 fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
     let journal = Journal::running().spawns().then(asked(Ask::Steer("late".into()))).exits(Exit::Code(0));
     assert_eq!(journal.state.steering, ["late"]);

@@ -1,0 +1,358 @@
+//! Reading a message as it streams by: lines out of chunks that are cut anywhere, in bounded memory. Most lines of a long
+//! message cannot hold a promise, and are only asked where they stand.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+use memchr::memmem::Finder;
+
+use super::block::{Block, Place};
+use super::echo::{Echo, Heard};
+use super::line::{self, Says};
+use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
+use crate::text::{clip, printable};
+
+/// How much of each end of a line is looked at. A promise in the middle of a longer line is a mention anyway.
+const LINE_END: usize = 8 << 10;
+/// The longest tag that is spread over lines, in bytes.
+const LONGEST_TAG: usize = 4 << 10;
+/// The longest preview, in bytes.
+const PREVIEW: usize = 160;
+
+/// The result for one whole message, nothing in it being an echo.
+#[must_use]
+pub fn scan(promise: &Promise, message: &str) -> Finding {
+    let mut scanner = Scanner::new(Some(promise), "");
+    scanner.push(message.as_bytes());
+    scanner.finish()
+}
+
+/// Reads one message.
+#[derive(Debug)]
+pub struct Scanner {
+    promise: Option<Promise>,
+    echo: Echo,
+    /// What a line must hold, in either case, to be of interest.
+    words: [Finder<'static>; 2],
+    comment: Finder<'static>,
+    /// The begin of a line whose end has not come; of an overlong one, both ends.
+    held: Vec<u8>,
+    /// How long that line is in truth.
+    held_length: usize,
+    /// Lines that have passed.
+    lines: u64,
+    block: Block,
+    in_comment: bool,
+    /// What was said within what may turn out to be an echo, by line.
+    unsettled: Vec<(u64, Says)>,
+    /// Where that echo would begin, and the state before it.
+    echo_begin: Option<(u64, Block, bool)>,
+    /// A claim that nothing can take back.
+    claimed: bool,
+    near_miss: Option<NearMiss>,
+    /// A tag that was opened on an earlier line, with all since.
+    open_tag: String,
+    last: LastLine,
+}
+
+/// The last line that is not empty.
+#[derive(Debug, Default)]
+struct LastLine {
+    number: u64,
+    bytes: Vec<u8>,
+    says: Option<Says>,
+    /// It stands in plain text.
+    counts: bool,
+}
+
+impl Scanner {
+    /// A scanner for a message in which `prompt` may be echoed. Without a promise only the last line is kept.
+    #[must_use]
+    pub fn new(promise: Option<&Promise>, prompt: &str) -> Self {
+        Self {
+            promise: promise.cloned(),
+            echo: Echo::of(prompt),
+            words: ["romise", "ROMISE"].map(Finder::new),
+            comment: Finder::new("<!--"),
+            held: Vec::new(),
+            held_length: 0,
+            lines: 0,
+            block: Block::new(),
+            in_comment: false,
+            unsettled: Vec::new(),
+            echo_begin: None,
+            claimed: false,
+            near_miss: None,
+            open_tag: String::new(),
+            last: LastLine::default(),
+        }
+    }
+
+    /// The next bytes of the message.
+    pub fn push(&mut self, chunk: &[u8]) {
+        // Asked of the whole chunk, because asking costs next to nothing there and a lot on every line.
+        let special = self.is_special(chunk);
+        let mut rest = chunk;
+        while let Some(end) = memchr(b'\n', rest) {
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            if self.held_length == 0 {
+                self.line(line, special);
+            } else {
+                self.hold(line);
+                self.release();
+            }
+            rest = after;
+        }
+        self.hold(rest);
+    }
+
+    /// What the message said.
+    #[must_use]
+    pub fn finish(mut self) -> Finding {
+        self.release();
+        if !self.open_tag.is_empty() {
+            self.note(self.lines, Says::Nearly(NearMiss::Unclosed));
+        }
+        // An echo that did not come to its end was none.
+        self.settle_before(u64::MAX);
+        let text = String::from_utf8_lossy(&self.last.bytes);
+        let text = printable(&text);
+        let last_line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        if let (Some(promise), true) = (&self.promise, self.last.counts) {
+            let bare = line::is_bare(last_line, promise.text.as_str());
+            match (promise.mode, self.last.says) {
+                (MatchMode::Tag | MatchMode::Plain, Some(Says::PromiseAtEnd)) => self.claimed = true,
+                (MatchMode::Plain, _) if bare => self.claimed = true,
+                (MatchMode::Tag, _) if bare => self.near_miss = Some(NearMiss::Untagged),
+                (MatchMode::Tag | MatchMode::Plain | MatchMode::Substring, _) => {}
+            }
+        }
+        Finding {
+            claimed: self.claimed,
+            near_miss: self.near_miss.filter(|_| !self.claimed),
+            last_line: clip(last_line.trim(), PREVIEW).into_owned(),
+        }
+    }
+
+    /// Whether lines of these bytes must be looked at closely.
+    fn is_special(&self, bytes: &[u8]) -> bool {
+        let control =
+            |byte: &u8| (*byte < b' ' && !matches!(*byte, b'\n' | b'\t')) | matches!(*byte, 0x7f | 0xc2);
+        self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
+            || bytes.iter().fold(false, |special, byte| special | control(byte))
+            || self.words.iter().any(|word| word.find(bytes).is_some())
+            || self.comment.find(bytes).is_some()
+    }
+
+    /// Keeps the begin of a line until its end comes; of an overlong one, both ends.
+    fn hold(&mut self, mut part: &[u8]) {
+        self.held_length += part.len();
+        if self.held.len() + part.len() <= 4 * LINE_END {
+            self.held.extend_from_slice(part);
+            return;
+        }
+        if self.looks_everywhere() {
+            self.search_overlong(part);
+        }
+        let head = LINE_END.saturating_sub(self.held.len()).min(part.len());
+        self.held.extend_from_slice(&part[..head]);
+        part = &part[head..];
+        if part.len() >= LINE_END {
+            self.held.truncate(LINE_END);
+            self.held.extend_from_slice(&part[part.len() - LINE_END..]);
+        } else {
+            self.held.extend_from_slice(part);
+            let middle = self.held.len().saturating_sub(2 * LINE_END);
+            self.held.drain(LINE_END..LINE_END + middle);
+        }
+    }
+
+    /// The held line has come to its end.
+    fn release(&mut self) {
+        if self.held_length > 0 {
+            let held = std::mem::take(&mut self.held);
+            let special = self.is_special(&held);
+            self.line(&held, special);
+            self.held_length = 0;
+        }
+    }
+
+    /// One whole line.
+    fn line(&mut self, bytes: &[u8], special: bool) {
+        self.lines += 1;
+        let bytes = &*if self.looks_everywhere() { Cow::Borrowed(bytes) } else { both_ends(bytes) };
+        if special || self.in_comment || !self.open_tag.is_empty() {
+            self.hear_echo(bytes, |scanner| scanner.close_look(bytes));
+        } else {
+            self.hear_echo(bytes, |scanner| {
+                let place = scanner.block.enter(bytes);
+                if place != Place::Blank && !is_blank(bytes) {
+                    scanner.last.set(scanner.lines, bytes, place == Place::Text);
+                }
+            });
+        }
+    }
+
+    /// Reads the line by `read`, and takes back what was said where it turns out to end an echo of the prompt.
+    fn hear_echo(&mut self, bytes: &[u8], read: impl FnOnce(&mut Self)) {
+        let before = (self.block, self.in_comment);
+        let heard = if is_blank(bytes) { None } else { Some(self.echo.hear(bytes)) };
+        read(self);
+        match heard {
+            None => {}
+            Some(Heard::Nothing) => {
+                self.echo_begin = None;
+                self.settle_before(u64::MAX);
+            }
+            Some(Heard::Partly(lines)) => {
+                // Lines of the prompt can be the begin of another echo of it: the last begin is the one that counts.
+                if lines == 1 || self.echo_begin.is_none() {
+                    self.echo_begin = Some((self.lines, before.0, before.1));
+                    self.settle_before(self.lines);
+                }
+            }
+            Some(Heard::Whole) => {
+                let (begin, block, in_comment) =
+                    self.echo_begin.take().unwrap_or((self.lines, before.0, before.1));
+                self.unsettled.retain(|(line, _)| *line < begin);
+                self.settle_before(u64::MAX);
+                // A fence that the prompt left open does not swallow what the agent says.
+                (self.block, self.in_comment) = (block, in_comment);
+                self.open_tag.clear();
+                if self.last.number >= begin {
+                    self.last.counts = false;
+                }
+            }
+        }
+    }
+
+    /// A line that may say something.
+    fn close_look(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = if self.lines == 1 { text.trim_start_matches('\u{feff}') } else { &text };
+        let text = printable(text);
+        // What overwrites itself on a terminal is several lines.
+        for part in text.split('\n') {
+            self.part(part);
+        }
+    }
+
+    fn part(&mut self, text: &str) {
+        let place = self.block.enter(text.as_bytes());
+        if place == Place::Blank || text.trim().is_empty() {
+            return;
+        }
+        self.last.set(self.lines, text.as_bytes(), place == Place::Text);
+        let Some(promise) = self.promise.clone() else { return };
+        let wanted = promise.text.as_str();
+        if promise.mode == MatchMode::Substring {
+            if contains_in_any_case(text, wanted) && !self.echo.has_line(text) {
+                self.note(self.lines, Says::Promise);
+            }
+            return;
+        }
+        let elsewhere = match place {
+            Place::Text => None,
+            Place::Code => Some(NearMiss::InCode),
+            Place::Quote => Some(NearMiss::InQuote),
+            Place::Blank => return,
+        };
+        if let Some(miss) = elsewhere {
+            self.open_tag.clear();
+            if text.contains(&promise.tag()) && !self.echo.has_line(text) {
+                self.note(self.lines, Says::Nearly(miss));
+            }
+            return;
+        }
+        let seen = line::visible(text, &mut self.in_comment);
+        self.last.counts = !seen.text.trim().is_empty();
+        if let Some(miss) = seen.hidden.filter(|_| !self.echo.has_line(text)) {
+            self.note(self.lines, Says::Nearly(miss));
+        }
+        self.says(&seen.text, text, wanted);
+    }
+
+    fn says(&mut self, seen: &str, text: &str, wanted: &str) {
+        // A tag that an earlier line opened is read with this one, unless this one begins anew.
+        let joined = !self.open_tag.is_empty() && !seen.contains(OPEN);
+        let whole =
+            if joined { Cow::Owned(format!("{} {seen}", self.open_tag)) } else { Cow::Borrowed(seen) };
+        self.open_tag.clear();
+        match line::read(&whole, wanted) {
+            Says::Nothing => {}
+            Says::Open if whole.len() <= LONGEST_TAG => {
+                self.open_tag = whole.into_owned();
+            }
+            Says::Open => self.note(self.lines, Says::Nearly(NearMiss::Unclosed)),
+            // A line of the prompt, with more on it than the promise, is not the agent's word.
+            Says::PromiseAtEnd | Says::Nearly(_) if !joined && self.echo.has_line(text) => {}
+            said => {
+                if said == Says::PromiseAtEnd {
+                    self.note(self.lines, Says::Nearly(NearMiss::InSentence));
+                    self.last.says = Some(said);
+                } else {
+                    self.note(self.lines, said);
+                }
+            }
+        }
+    }
+
+    /// Takes note of what a line said, for good only once it cannot be part of an echo any more.
+    fn note(&mut self, line: u64, says: Says) {
+        self.unsettled.push((line, says));
+    }
+
+    fn settle_before(&mut self, line: u64) {
+        let settled = self.unsettled.iter().take_while(|(at, _)| *at < line).count();
+        for (_, says) in self.unsettled.drain(..settled) {
+            match says {
+                Says::Promise => self.claimed = true,
+                Says::Nearly(miss) => self.near_miss = Some(miss),
+                Says::Nothing | Says::PromiseAtEnd | Says::Open => {}
+            }
+        }
+    }
+
+    fn looks_everywhere(&self) -> bool {
+        self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
+    }
+
+    /// In `substring` mode the middle of an overlong line counts too.
+    fn search_overlong(&mut self, part: &[u8]) {
+        let Some(promise) = &self.promise else { return };
+        let overlap = self.held.len().saturating_sub(4 * promise.text.as_str().len());
+        let piece = [&self.held[overlap..], part].concat();
+        let found = [&self.held[..], &piece].iter().any(|bytes| {
+            contains_in_any_case(&printable(&String::from_utf8_lossy(bytes)), promise.text.as_str())
+        });
+        if found {
+            self.note(self.lines + 1, Says::Promise);
+        }
+    }
+}
+
+impl LastLine {
+    fn set(&mut self, number: u64, bytes: &[u8], counts: bool) {
+        self.number = number;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.says = None;
+        self.counts = counts;
+    }
+}
+
+/// Both ends of an overlong line.
+fn both_ends(line: &[u8]) -> Cow<'_, [u8]> {
+    match line.len() {
+        0..=16_384 => Cow::Borrowed(line),
+        length => Cow::Owned([&line[..LINE_END], &line[length - LINE_END..]].concat()),
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty()
+}
+
+fn contains_in_any_case(text: &str, words: &str) -> bool {
+    text.to_lowercase().contains(&words.to_lowercase())
+}

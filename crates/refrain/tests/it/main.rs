@@ -1,0 +1,52 @@
+//! The program from outside, as a person or a script meets it: sessions with the real binary, in sandboxes of their own.
+//! Agents are small shell scripts. Every module is listed here; one binary holds them all.
+
+#[cfg(test)]
+mod hostile_project;
+#[cfg(test)]
+mod journals;
+#[cfg(test)]
+mod main_job;
+#[cfg(test)]
+mod processes;
+#[cfg(test)]
+mod promise;
+#[cfg(test)]
+mod prompts;
+#[cfg(test)]
+mod refusals;
+#[cfg(test)]
+mod seeing;
+#[cfg(test)]
+mod stopping;
+#[cfg(test)]
+mod terminal;
+#[cfg(test)]
+mod verbs;
+
+use testkit::Sandbox;
+
+/// A sandbox for this build of the program, in a repository.
+fn sandbox() -> Sandbox {
+    Sandbox::new(env!("CARGO_BIN_EXE_refrain"))
+}
+
+/// A sandbox for this build of the program, in a plain folder.
+fn plain_folder() -> Sandbox {
+    Sandbox::without_git(env!("CARGO_BIN_EXE_refrain"))
+}
+
+/// What an agent prints, alone on a line, to claim the work done.
+const CLAIM: &str = "echo '<promise>COMPLETE</promise>'";
+
+/// Every source file beside this one is listed above: a forgotten one would never run.
+#[test]
+fn no_module_is_forgotten() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let listed = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let module = name.trim_end_matches(".rs");
+        assert!(module == "main" || listed.contains(&format!("mod {module};")), "{name} is not listed in main.rs");
+    }
+}

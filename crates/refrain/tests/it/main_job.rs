@@ -1,0 +1,199 @@
+//! The main job, on real input: a loop over a real command in a real repository, killed with -9 in the middle, resumed,
+//! completed.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::Sandbox;
+
+use crate::{CLAIM, sandbox};
+
+/// Commits one line an attempt; its second iteration waits at a gate; its third claims.
+fn worker(sandbox: &Sandbox) -> String {
+    sandbox.agent(
+        "worker",
+        &format!(
+            r#"echo "$REFRAIN_ITERATION.$REFRAIN_ATTEMPT" >> "$NOTES/attempts"
+echo "I work on part $REFRAIN_ITERATION"
+echo "part $REFRAIN_ITERATION" >> work.txt
+git add work.txt && git commit --quiet --message "Part $REFRAIN_ITERATION.$REFRAIN_ATTEMPT"
+case $REFRAIN_ITERATION.$REFRAIN_ATTEMPT in
+  2.1) echo waiting > "$NOTES/held"; read -r _ < "$GATES/second" ;;
+  3.*) {CLAIM} ;;
+esac"#
+        ),
+    )
+}
+
+fn attempts_of(status: &Value) -> Vec<Value> {
+    let row = |row: &Value| json!([row["n"], row["attempt"], row["charged"], row["outcome"]]);
+    status["iterations"].as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn a_loop_killed_in_the_middle_is_resumed_and_completed() {
+    let sandbox = sandbox();
+    let _gate = sandbox.gate("second");
+    let agent = worker(&sandbox);
+    let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "5", "--prompt", "Do all parts."];
+
+    let first = sandbox.spawn(&start);
+    sandbox.wait_for_note("held");
+    first.wait_for_output("[loop job iteration 2/5]");
+    let first = first.kill();
+    assert!(first.has_line("[loop job iteration 1/5]"), "{}", first.stdout);
+    assert!(first.has_line("I work on part 1"), "{}", first.stdout);
+    assert!(first.has_line("[loop job iteration 2/5]"), "{}", first.stdout);
+    sandbox.nobody_survives();
+
+    let crashed = sandbox.status("job");
+    assert_eq!(crashed["status"], "crashed");
+    assert_eq!((&crashed["iteration"], &crashed["charged"], &crashed["started"]), (&json!(2), &json!(1), &json!(2)));
+    assert_eq!(crashed["runner"]["alive"], json!(false));
+    assert_eq!(crashed["needs"], "refrain resume job");
+
+    let resumed = sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert!(resumed.has_line("[loop job iteration 3/5]"), "{}", resumed.stdout);
+    assert_eq!(sandbox.note("attempts"), "1.1\n2.1\n2.2\n3.1\n");
+
+    let status = sandbox.status("job");
+    assert_eq!(status["status"], "completed");
+    assert_eq!(
+        (&status["iteration"], &status["attempt"], &status["started"], &status["charged"]),
+        (&json!(3), &json!(1), &json!(4), &json!(3)),
+        "the lost attempt is in `started`, and not in `charged`"
+    );
+    assert_eq!(
+        attempts_of(&status),
+        [json!([1, 1, true, "ended"]), json!([2, 1, false, "lost"]), json!([2, 2, true, "ended"]), json!([3, 1, true, "claimed"])]
+    );
+    assert_eq!(status["claim"]["source"], "promise");
+    assert_eq!(sandbox.git(&["rev-list", "--count", "HEAD"]).trim(), "5", "what the lost attempt committed stays");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+}
+
+#[test]
+fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
+    let sandbox = sandbox();
+    let _gate = sandbox.gate("second");
+    let agent = worker(&sandbox);
+    let first = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "-m", "5", "--prompt", "Do all parts."]);
+    sandbox.wait_for_note("held");
+    first.kill();
+    let resumed = sandbox.refrain(&["resume", "job"]).with_code(0);
+    insta::assert_snapshot!(sandbox.redact(&resumed.stdout), @"");
+    let status = sandbox.refrain(&["status", "job"]).with_code(0);
+    let rows: Vec<&str> = status.stdout.lines().filter(|line| line.starts_with("  ")).collect();
+    let names: Vec<&str> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();
+    assert_eq!(names, ["1", "2", "2.2", "3"], "{}", status.stdout);
+    let mut folders: Vec<_> = fs::read_dir(sandbox.loop_dir("job").join("iterations"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    folders.sort();
+    assert_eq!(folders, ["0001", "0002", "0002.2", "0003"]);
+    assert_eq!(sandbox.kept_text("job", "0002", "output.log"), "I work on part 2\n", "what it had printed is kept");
+}
+
+#[test]
+fn the_prompts_are_the_contracts() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 3 || {CLAIM}"));
+    let plain = "Mend the tests.\n";
+    let start = ["start", "--command", &agent, "--name", "plain", "-m", "4", "--prompt", plain];
+    sandbox.refrain(&start).with_code(0);
+
+    let first = sandbox.kept_text("plain", "0001", "prompt.md");
+    let section = first.strip_prefix(plain).expect("the person's prompt comes first, unchanged");
+    assert!(section.contains("LOOP") && section.contains("<promise>COMPLETE</promise>"), "{section}");
+    assert!(section.contains(".refrain/plain/state.md"), "{section}");
+    assert!(!section.lines().any(|line| line.trim() == "<promise>COMPLETE</promise>"), "its echo is no claim: {section}");
+    for n in [2, 3] {
+        let prompt = sandbox.kept_text("plain", &format!("000{n}"), "prompt.md");
+        let context = prompt.strip_prefix(first.as_str()).expect("what never changes comes first: caches hit");
+        assert_eq!(context.trim(), context_block(n, 4, true), "iteration {n}");
+    }
+
+    let tagged = "Mend it. Output <promise>COMPLETE</promise> when done.";
+    let start = ["start", "--command", &agent, "--name", "tagged", "-m", "4", "--prompt", tagged];
+    sandbox.refrain(&start).with_code(0);
+    assert_eq!(sandbox.kept_text("tagged", "0001", "prompt.md"), tagged, "it already says how to claim");
+    let second = sandbox.kept_text("tagged", "0002", "prompt.md");
+    assert_eq!(second.strip_prefix(tagged).unwrap().trim(), context_block(2, 4, true));
+}
+
+fn context_block(n: u32, cap: u32, promise: bool) -> String {
+    let claim = "- Output <promise>COMPLETE</promise> when the task is completely finished\n";
+    format!(
+        "---\nITERATION CONTEXT:\n- This is iteration {n} of {cap}\n- Your previous work persists in files and git \
+         history\n- Review what you've done and continue improving\n{}---",
+        if promise { claim } else { "" }
+    )
+}
+
+#[test]
+fn without_iteration_context_every_prompt_is_the_persons_own() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "exit 1");
+    let start = ["start", "--command", &agent, "--name", "bare", "-m", "2", "--no-iteration-context", "--prompt", "Only this."];
+    sandbox.refrain(&start).with_code(10);
+    for attempt in ["0001", "0002"] {
+        assert_eq!(sandbox.kept_text("bare", attempt, "prompt.md"), "Only this.");
+    }
+}
+
+#[test]
+fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_end() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "test $REFRAIN_ITERATION -ge 2 || { echo no wheel here >&2; exit 3; }");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "np", "-m", "3", "--no-promise", "--prompt", "Build."]).with_code(0);
+    let second = sandbox.kept_text("np", "0002", "prompt.md");
+    assert!(second.contains(&context_block(2, 3, false)), "{second}");
+    assert!(second.contains("exit code 3") && second.contains("no wheel here"), "what failed is told: {second}");
+    assert!(!second.contains("<promise>"), "{second}");
+    assert_eq!(sandbox.status("np")["claim"]["source"], "exit-code");
+    assert_eq!(sandbox.status("np")["completion_promise"], Value::Null);
+}
+
+#[test]
+fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "3", "--prompt", "Go."]).with_code(0);
+    let dir = sandbox.loop_dir("job");
+    let whole = fs::read(dir.join("journal.jsonl")).unwrap();
+    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    for end in &ends[..ends.len() - 1] {
+        let names: Vec<String> = whole[..*end].split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+            .map(|record: Value| record["event"]["type"].as_str().unwrap().to_owned())
+            .collect();
+        let last = names.last().unwrap().clone();
+        testkit::write(&dir.join("journal.jsonl"), &whole[..*end]);
+        assert_eq!(sandbox.status("job")["status"], "crashed", "after {last}");
+        sandbox.refrain(&["resume", "job", "--quiet"]).with_code(0);
+        let status = sandbox.status("job");
+        let charged = status["charged"].as_u64().unwrap();
+        assert_eq!((&status["status"], charged), (&json!("completed"), 2), "after {last}");
+        let begun = |names: &[String], name: &str| names.iter().filter(|found| *found == name).count();
+        if last == "attempt.finished" {
+            let (before, after) = (begun(&names, "attempt.started"), begun(&sandbox.event_names("job"), "attempt.started"));
+            assert!(after == 2 && before <= 2, "a result that is there is used, not made again");
+        }
+        sandbox.refrain(&["verify", "job"]).with_code(0);
+    }
+}
+
+#[test]
+fn demo_runs_the_main_job_without_any_key() {
+    let sandbox = sandbox();
+    let dir = sandbox.root().join("demo");
+    let run = sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(0);
+    for n in 1..=3 {
+        assert!(run.has_line(&format!("[loop demo iteration {n}/10]")), "{}", run.stdout);
+    }
+    assert!(run.stdout.contains("completed after 3 iterations"), "{}", run.stdout);
+    assert!(run.stdout.contains("What it cost"), "{}", run.stdout);
+    let log = sandbox.tool("git", &["log", "--format=%s"]).dir(&dir).run().with_code(0).stdout;
+    assert_eq!(log.lines().count(), 4, "{log}");
+    sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(2);
+}

@@ -1,0 +1,171 @@
+//! Every input that cannot be taken: its exit code, one line that names the value and what is accepted, nothing touched.
+
+use testkit::Sandbox;
+
+use crate::{CLAIM, sandbox};
+
+/// A command line, what it exits with, and what its line names: the value, and what is accepted.
+type Case = (&'static [&'static str], i32, &'static [&'static str]);
+
+/// What `start` refuses. `AGENT` stands for an agent that exists.
+const STARTS: &[Case] = &[
+    (&["start"], 2, &["--command"]),
+    (&["start", "do it"], 2, &["--command"]),
+    (&["start", "--command", "AGENT"], 2, &["PROMPT"]),
+    (&["start", "--command", "", "p"], 2, &["--command", "program"]),
+    (&["start", "--command", "  ", "p"], 2, &["--command", "program"]),
+    (&["start", "--command", "AGENT 'x", "p"], 2, &["--command", "'x", "quotation"]),
+    (&["start", "--command", "AGENT", "--prompt", ""], 2, &["prompt", "accepted"]),
+    (&["start", "--command", "AGENT", "--prompt", " \n\t "], 2, &["prompt", "accepted"]),
+    (&["start", "--command", "AGENT", "-"], 2, &["prompt", "accepted"]),
+    (&["start", "--command", "AGENT", "--prompt-file", "missing.md"], 2, &["--prompt-file", "missing.md"]),
+    (&["start", "--command", "AGENT", "--prompt-file", "."], 2, &["--prompt-file", "."]),
+    (&["start", "--command", "AGENT", "--prompt-file", "latin1.md"], 2, &["latin1.md", "UTF-8"]),
+    (&["start", "--command", "AGENT", "--prompt", "a", "b"], 2, &["--prompt", "PROMPT"]),
+    (&["start", "--command", "AGENT", "--prompt", "a", "--prompt-file", "README.md"], 2, &["--prompt", "--prompt-file"]),
+    (&["start", "--command", "AGENT", "p", "--max-iterations", "0"], 2, &["'0'", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--max-iterations", "201"], 2, &["'201'", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--max-iterations=-1"], 2, &["'-1'", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--max-iterations", "many"], 2, &["'many'", "--max-iterations", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--max-iterations", "1.5"], 2, &["'1.5'", "--max-iterations", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--name", "Bad"], 2, &["Bad", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--name", ""], 2, &["--name", "accepted"]),
+    (&["start", "--command", "AGENT", "p", "--name=-x"], 2, &["-x", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--name", "../up"], 2, &["../up", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--name", "a23456789012345678901234567890123456789012345678901234567890abcde"], 2, &["65", "64"]),
+    (&["start", "--command", "AGENT", "p", "--agent", "hal9000"], 2, &["hal9000", "generic"]),
+    (&["start", "--command", "AGENT", "p", "--backend", "hal9000"], 2, &["hal9000", "generic"]),
+    (&["start", "--command", "AGENT", "p", "--prompt-mode", "telepathy"], 2, &["telepathy", "auto", "arg", "stdin", "env", "file"]),
+    (&["start", "--command", "AGENT", "p", "--output-format", "yaml"], 2, &["yaml", "text"]),
+    (&["start", "--command", "AGENT", "p", "--promise-match", "loose"], 2, &["loose", "tag", "plain", "substring"]),
+    (&["start", "--command", "AGENT", "p", "--completion-promise", ""], 2, &["--completion-promise", "accepted"]),
+    (&["start", "--command", "AGENT", "p", "--completion-promise", "  "], 2, &["--completion-promise", "accepted"]),
+    (&["start", "--command", "AGENT", "p", "--no-promise", "--completion-promise", "X"], 2, &["--no-promise", "--completion-promise"]),
+    (&["start", "--command", "AGENT", "p", "--timeout", "soon"], 2, &["soon", "--timeout", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--timeout", "0"], 2, &["'0'", "--timeout", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--timeout="], 2, &["--timeout", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--idle-timeout=-5"], 2, &["-5", "--idle-timeout", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--max-duration", "never"], 2, &["never", "--max-duration", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--pause", "a while"], 2, &["a while", "--pause", "90s"]),
+    (&["start", "--command", "AGENT", "p", "--env", "NOEQUALS"], 2, &["NOEQUALS", "NAME=VALUE"]),
+    (&["start", "--command", "AGENT", "p", "--env", "=v"], 2, &["=v", "NAME=VALUE"]),
+    (&["start", "--command", "AGENT", "p", "--env", "REFRAIN_DEPTH=0"], 2, &["REFRAIN_"]),
+    (&["start", "--command", "AGENT", "p", "--working-dir", "nowhere"], 2, &["--working-dir", "nowhere"]),
+    (&["start", "--command", "AGENT", "p", "--working-dir", "README.md"], 2, &["--working-dir", "README.md"]),
+    (&["start", "--command", "AGENT", "--prompt-mode", "arg", "--prompt-file", "long.md"], 2, &["200000", "stdin"]),
+    (&["start", "--command", "AGENT", "--prompt-mode", "env", "--prompt-file", "long.md"], 2, &["200000", "stdin"]),
+    (&["start", "--command", "AGENT", "p", "--colour", "blue"], 2, &["--colour"]),
+    (&["loop", "start", "--command", "AGENT", "p", "-m", "0"], 2, &["'0'", "1..=200"]),
+    (&["-C", "nowhere", "start", "--command", "AGENT", "p"], 2, &["-C", "nowhere"]),
+    (&["start", "--command", "no-such-program-anywhere", "p"], 1, &["no-such-program-anywhere"]),
+    (&["start", "--command", "./README.md", "p"], 1, &["./README.md"]),
+    (&["start", "--command", "./missing.sh --flag", "p"], 1, &["./missing.sh"]),
+];
+
+/// What the other verbs refuse, in a project without loops.
+const OTHERS: &[Case] = &[
+    (&["dance"], 2, &["dance"]),
+    (&["loop", "dance"], 2, &["dance"]),
+    (&["--loud"], 2, &["--loud"]),
+    (&["status", "Ghost"], 2, &["Ghost", "a-z"]),
+    (&["status", "../etc"], 2, &["../etc", "a-z"]),
+    (&["status", "ghost"], 3, &["ghost"]),
+    (&["show", "ghost"], 3, &["ghost"]),
+    (&["logs", "ghost"], 3, &["ghost"]),
+    (&["logs", "-f", "ghost"], 3, &["ghost"]),
+    (&["watch", "ghost"], 3, &["ghost"]),
+    (&["pause", "ghost"], 3, &["ghost"]),
+    (&["cancel", "ghost"], 3, &["ghost"]),
+    (&["cancel", "ghost", "--now"], 3, &["ghost"]),
+    (&["steer", "ghost", "left"], 3, &["ghost"]),
+    (&["archive", "ghost"], 3, &["ghost"]),
+    (&["verify", "ghost"], 3, &["ghost"]),
+    (&["resume", "ghost"], 3, &["ghost"]),
+    (&["status"], 2, &["status", "ID"]),
+    (&["watch"], 2, &["watch", "ID"]),
+    (&["pause"], 2, &["pause", "ID"]),
+    (&["cancel"], 2, &["cancel", "ID"]),
+    (&["resume"], 2, &["resume", "ID"]),
+    (&["resume", "--last"], 2, &["--last"]),
+    (&["resume", "--last", "--all"], 2, &["--last", "--all"]),
+    (&["resume", "ghost", "--all"], 2, &["--all"]),
+    (&["resume", "ghost", "--max-iterations", "0"], 2, &["'0'", "--max-iterations"]),
+    (&["resume", "ghost", "--max-duration", "x"], 2, &["'x'", "90s"]),
+    (&["cancel", "ghost", "--all"], 2, &["--all"]),
+    (&["logs", "ghost", "--iteration", "0"], 2, &["'0'", "--iteration"]),
+    (&["logs", "ghost", "-f", "--iteration", "1"], 2, &["--iteration"]),
+    (&["steer", "ghost"], 2, &["TEXT"]),
+    (&["steer", "ghost", " "], 2, &["TEXT"]),
+    (&["completions", "tcsh"], 2, &["tcsh", "bash", "zsh"]),
+    (&["promise", "--promise-match", "loose"], 2, &["loose", "tag", "plain", "substring"]),
+    (&["promise", "--completion-promise", ""], 2, &["--completion-promise", "accepted"]),
+];
+
+fn prepared() -> (Sandbox, String) {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    testkit::write(&sandbox.project().join("latin1.md"), b"caf\xe9");
+    testkit::write(&sandbox.project().join("long.md"), "x".repeat(200_000));
+    (sandbox, agent)
+}
+
+/// Runs every case, and says all that is wrong with any of them.
+fn check(cases: &[Case]) {
+    let (sandbox, agent) = prepared();
+    let before = sandbox.snapshot();
+    let mut wrong = Vec::new();
+    for (words, code, names) in cases {
+        let words: Vec<String> = words.iter().map(|word| word.replace("AGENT", &agent)).collect();
+        let run = sandbox.refrain(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let line = run.stderr.lines().next().unwrap_or_default();
+        let mut say = |what: String| wrong.push(format!("{}: {what}\n    {}", words.join(" "), run.stderr.trim_end()));
+        if run.code != *code {
+            say(format!("exit code {}, not {code}", run.code));
+        }
+        // What to do next may stand below, indented; the message itself is one line.
+        if run.stderr.lines().skip(1).any(|hint| !hint.starts_with("  ")) || line.is_empty() {
+            say("not one line".to_owned());
+        }
+        names.iter().filter(|name| !line.contains(*name)).for_each(|name| say(format!("{name} is not named")));
+        if !run.stdout.is_empty() {
+            say(format!("it prints {:?}", run.stdout));
+        }
+        if sandbox.snapshot() != before {
+            say("something was touched".to_owned());
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{} refusals are not as they should be:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn start_refuses_what_it_cannot_take_and_touches_nothing() {
+    check(STARTS);
+}
+
+#[test]
+fn every_other_verb_refuses_what_it_cannot_take_and_touches_nothing() {
+    check(OTHERS);
+}
+
+#[test]
+fn looking_touches_nothing() {
+    let (sandbox, _) = prepared();
+    let before = sandbox.snapshot();
+    for words in [["list"].as_slice(), &["list", "--json"], &["list", "--all-projects"], &["cancel", "--all"], &["resume", "--all"], &["--help"], &["--version"]] {
+        sandbox.refrain(words).with_code(0);
+        assert!(sandbox.snapshot() == before, "{words:?} touched something");
+    }
+    assert_eq!(sandbox.refrain(&["list", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_loop_in_a_loop_in_a_loop_is_refused() {
+    let (sandbox, agent) = prepared();
+    let before = sandbox.snapshot();
+    for depth in ["2", "3", "nonsense"] {
+        let run = sandbox.command(&["start", "--command", &agent, "p"]).env("REFRAIN_DEPTH", depth).run().with_code(17);
+        assert_eq!(run.stderr.lines().filter(|line| !line.starts_with("  ")).count(), 1, "{}", run.stderr);
+        assert!(sandbox.snapshot() == before, "something was touched");
+    }
+}

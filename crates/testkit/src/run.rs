@@ -1,0 +1,197 @@
+//! One session with the program: what is given to it, what came out of it, and what can be done to it on the way.
+
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+
+use crate::wait::{DEADLINE, eventually, poll};
+
+/// A command line that is about to be run.
+#[derive(Debug)]
+#[must_use = "an invocation does nothing before it is run or spawned"]
+pub struct Invocation {
+    command: Command,
+    words: String,
+    /// Where standard output and standard error go: files, so that nobody who holds them open can delay a test.
+    files: [PathBuf; 2],
+}
+
+impl Invocation {
+    pub(crate) fn new(mut command: Command, words: String, files: [PathBuf; 2]) -> Self {
+        let [stdout, stderr] = files.each_ref().map(|path| File::create(path).expect("a file can be made"));
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
+        Self { command, words, files }
+    }
+
+    /// Sets a variable for it.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it from that folder.
+    pub fn dir(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// What it can read from standard input.
+    pub fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
+        let path = self.files[0].with_extension("stdin");
+        crate::write(&path, text);
+        self.command.stdin(File::open(path).expect("what was just written can be read"));
+        self
+    }
+
+    /// Runs it to its end; a deadline kills it and fails the test.
+    #[track_caller]
+    pub fn run(self) -> Run {
+        self.spawn().wait()
+    }
+
+    /// Starts it, in a process group of its own.
+    #[track_caller]
+    pub fn spawn(mut self) -> Session {
+        let child = self.command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words));
+        Session { child, words: self.words, files: self.files }
+    }
+}
+
+/// A session that is going on.
+#[derive(Debug)]
+pub struct Session {
+    child: Child,
+    words: String,
+    files: [PathBuf; 2],
+}
+
+impl Session {
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("process numbers are small")
+    }
+
+    /// Sends it a signal; to it alone.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.id(), signal).unwrap_or_else(|error| panic!("{}: {error}", self.words));
+    }
+
+    /// Sends a signal to its whole process group, as a terminal would.
+    pub fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.id(), signal).unwrap_or_else(|error| panic!("{}: {error}", self.words));
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(self.pid()).expect("a child has a number")
+    }
+
+    /// What it has printed on standard output so far.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        text(&self.files[0])
+    }
+
+    /// What it has printed on standard error so far.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        text(&self.files[1])
+    }
+
+    /// Waits until it has printed `part` on standard output.
+    #[track_caller]
+    pub fn wait_for_output(&self, part: &str) {
+        eventually(&format!("{} prints {part:?}", self.words), || self.stdout().contains(part).then_some(()));
+    }
+
+    /// Whether it is still going on.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be waited for").is_none()
+    }
+
+    /// Waits for its end; a deadline kills it and fails the test.
+    #[track_caller]
+    pub fn wait(self) -> Run {
+        self.wait_at_most(DEADLINE)
+    }
+
+    /// Waits for its end, at most that long.
+    #[track_caller]
+    pub fn wait_at_most(mut self, limit: Duration) -> Run {
+        let ended = poll(limit, || self.child.try_wait().expect("a child can be waited for"));
+        let Some(status) = ended else {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            panic!("{} did not end within {limit:?}\n{}\n{}", self.words, self.stdout(), self.stderr());
+        };
+        Run { stdout: self.stdout(), stderr: self.stderr(), code: code(status), words: self.words }
+    }
+
+    /// Kills it with -9, alone, and waits until it is gone.
+    pub fn kill(mut self) -> Run {
+        self.signal(Signal::KILL);
+        let status = self.child.wait().expect("a child can be waited for");
+        Run { stdout: self.stdout(), stderr: self.stderr(), code: code(status), words: self.words }
+    }
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// As a shell says it: 128 and the signal where one ended it.
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+/// What came out of a session.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// All of standard output.
+    pub stdout: String,
+    /// All of standard error.
+    pub stderr: String,
+    /// The exit code; 128 and the signal where one ended it.
+    pub code: i32,
+    words: String,
+}
+
+impl Run {
+    /// Fails the test, showing everything, unless it ended with this code.
+    #[track_caller]
+    #[expect(clippy::must_use_candidate, reason = "often it is all that is asked")]
+    pub fn with_code(self, code: i32) -> Self {
+        let Self { stdout, stderr, words, .. } = &self;
+        assert_eq!(self.code, code, "exit code of {words}\n--- stdout\n{stdout}\n--- stderr\n{stderr}");
+        self
+    }
+
+    /// Standard output as the one JSON value that it must be.
+    #[track_caller]
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{}: {error}\n{}\n{}", self.words, self.stdout, self.stderr))
+    }
+
+    /// Standard output as JSON values, one a line.
+    #[track_caller]
+    #[must_use]
+    pub fn json_lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", self.words))
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// Whether standard output has this line.
+    #[must_use]
+    pub fn has_line(&self, line: &str) -> bool {
+        self.stdout.lines().any(|found| found == line)
+    }
+}
