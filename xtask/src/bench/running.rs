@@ -10,7 +10,7 @@ use super::proc_fs::{descendants, lives, parent_and_death, runs_from, status};
 use super::sandbox::Sandbox;
 use super::tools::Tools;
 use crate::failure::{Doing, Result, fail};
-use crate::process::{pause, tail};
+use crate::process::{pause, tail, wall_clock_ns};
 
 /// How long anything may take that should take moments.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,12 +40,22 @@ impl<'a> Running<'a> {
 
     /// Waits until the n-th process of a role (`agent`, `grandchild`) has noted its pid; gives its pid.
     pub(crate) fn wait_for(&mut self, role: &str, n: usize) -> Result<i32> {
-        let mut found = None;
+        let (sandbox, mut found) = (self.sandbox, None);
         self.wait_until(&format!("{role} number {n}"), || {
-            found = pids(self.sandbox, role).get(n - 1).copied();
+            found = pids(sandbox, role).get(n - 1).copied();
             found.is_some()
         })?;
         found.map_or_else(|| fail("a pid that was there is gone"), Ok)
+    }
+
+    /// Waits until the journal holds the n-th event of a type; gives the wall clock at which it was first seen there.
+    pub(crate) fn wait_for_event(&mut self, kind: &str, n: usize) -> Result<u128> {
+        let (sandbox, mut seen) = (self.sandbox, 0);
+        self.wait_until(&format!("`{kind}` number {n} in the journal"), || {
+            seen = wall_clock_ns();
+            sandbox.events(kind) >= n
+        })?;
+        Ok(seen)
     }
 
     /// Waits until something holds; looks every half millisecond. Fails if the loop ends before.
@@ -88,8 +98,6 @@ impl<'a> Running<'a> {
         let from = Instant::now();
         while self.child.try_wait().doing("look at the loop")?.is_none() {
             for pid in descendants(self.pid()) {
-                // Between fork and exec a child still is its parent, and would be counted twice: it must be seen
-                // twice under its own program, which the peak of a short-lived fork never is.
                 if !runs_from(pid, &tools.folder)
                     && let Some(peak) = status(pid, "VmHWM")
                 {

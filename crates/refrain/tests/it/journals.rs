@@ -1,0 +1,144 @@
+//! `verify`, and what damage to a journal comes to: a changed byte is found and nothing is written; a torn tail is set aside.
+
+use std::fs;
+use std::path::PathBuf;
+
+use testkit::Sandbox;
+
+use crate::{CLAIM, sandbox};
+
+fn finished(sandbox: &Sandbox) -> (PathBuf, Vec<u8>) {
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(0);
+    let path = sandbox.loop_dir("job").join("journal.jsonl");
+    let bytes = fs::read(&path).unwrap();
+    (path, bytes)
+}
+
+/// How far the sampled positions lie apart: every byte is tried in the store's own tests, where no process is started.
+const STEP: usize = 11;
+
+#[test]
+fn verify_finds_any_single_flipped_byte() {
+    let sandbox = sandbox();
+    let (path, whole) = finished(&sandbox);
+    let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    let positions = (0..whole.len()).step_by(STEP).chain(ends);
+    for (k, at) in positions.enumerate() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (k % 8);
+        testkit::write(&path, &bytes);
+        let run = sandbox.refrain(&["verify", "job"]);
+        let says_torn = run.code == 0 && run.stdout.contains("torn");
+        let is_last_newline = at == whole.len() - 1;
+        assert!(run.code == 1 || (says_torn && is_last_newline), "byte {at} of {}: {run:?}", whole.len());
+        if run.code == 1 {
+            let line = 1 + whole[..at].iter().filter(|byte| **byte == b'\n').count();
+            let named = [line, line + 1].iter().any(|line| run.stderr.contains(&format!("{line}")));
+            assert!(run.stderr.contains("journal.jsonl") && named, "byte {at}, line {line}: {}", run.stderr);
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes, "readers never repair");
+    }
+}
+
+#[test]
+fn verify_finds_lines_that_are_missing_doubled_or_swapped() {
+    let sandbox = sandbox();
+    let (path, whole) = finished(&sandbox);
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let [mut missing, mut doubled, mut swapped] = [lines.clone(), lines.clone(), lines.clone()];
+    missing.remove(2);
+    doubled.insert(2, lines[2]);
+    swapped.swap(2, 3);
+    for (what, lines) in [("missing", missing), ("doubled", doubled), ("swapped", swapped)] {
+        testkit::write(&path, lines.concat());
+        let run = sandbox.refrain(&["verify", "job"]);
+        assert_eq!(run.code, 1, "{what}: {run:?}");
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_never_written_to() {
+    let sandbox = sandbox();
+    let (path, mut bytes) = finished(&sandbox);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    testkit::write(&path, &bytes);
+    for words in [["resume", "job"].as_slice(), &["cancel", "job"], &["pause", "job"], &["steer", "job", "x"], &["archive", "job"]] {
+        let run = sandbox.refrain(words).with_code(1);
+        assert!(run.stderr.contains("journal.jsonl"), "{words:?}: {}", run.stderr);
+        assert_eq!(fs::read(&path).unwrap(), bytes, "{words:?} wrote to it");
+    }
+}
+
+#[test]
+fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "true");
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "2", "-q", "p"]).with_code(10);
+    let path = sandbox.loop_dir("job").join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let intact = sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert!(!intact.stdout.contains("torn"), "{}", intact.stdout);
+
+    let torn = &whole[..whole.len() - 20];
+    testkit::write(&path, torn);
+    let run = sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert!(run.stdout.contains("torn"), "{}", run.stdout);
+    let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(0).json();
+    let start_of_last = torn.iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    assert_eq!(verdict["torn_bytes"], torn.len() - start_of_last);
+    assert_eq!(sandbox.status("job")["status"], "crashed", "what is torn did not happen");
+    assert_eq!(fs::read(&path).unwrap(), torn, "readers never repair");
+
+    sandbox.refrain(&["resume", "job"]).with_code(10);
+    let names = sandbox.event_names("job");
+    assert!(names.contains(&"journal.torn".to_owned()), "{names:?}");
+    let kept: Vec<Vec<u8>> = fs::read_dir(sandbox.loop_dir("job")).unwrap().flatten()
+        .filter_map(|entry| fs::read(entry.path()).ok())
+        .filter(|bytes| *bytes == torn[start_of_last..])
+        .collect();
+    assert_eq!(kept.len(), 1, "the torn bytes are kept beside it");
+    let run = sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert!(!run.stdout.contains("torn"), "{}", run.stdout);
+}
+
+#[test]
+fn a_loop_exists_from_its_first_whole_line_on() {
+    let sandbox = sandbox();
+    let (path, whole) = finished(&sandbox);
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    for length in [0, 1, first] {
+        testkit::write(&path, &whole[..length]);
+        assert_eq!(sandbox.refrain(&["list", "--json"]).with_code(0).json(), serde_json::json!([]), "{length} bytes");
+        sandbox.refrain(&["status", "job"]).with_code(3);
+        sandbox.refrain(&["resume", "job"]).with_code(3);
+    }
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-q", "p"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "completed");
+}
+
+#[test]
+fn a_journal_of_a_newer_version_is_named_as_such() {
+    let sandbox = sandbox();
+    let (path, whole) = finished(&sandbox);
+    let text = String::from_utf8(whole).unwrap().replacen("\"format\":1", "\"format\":99", 1);
+    assert!(text.contains("\"format\":99"));
+    testkit::write(&path, text);
+    sandbox.refrain(&["status", "job"]).with_code(1);
+    sandbox.refrain(&["resume", "job"]).with_code(1);
+}
+
+#[test]
+fn what_is_raw_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo err >&2\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-q", "--env", "KEY=hunter2", "p"]).with_code(0);
+    let dir = sandbox.loop_dir("job");
+    for name in ["journal.jsonl", "iterations/0001/output.log", "iterations/0001/stderr.log", "iterations/0001/prompt.md"] {
+        let mode = fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{name} is {mode:o}");
+    }
+}

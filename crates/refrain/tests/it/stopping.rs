@@ -1,0 +1,180 @@
+//! Asking something of a loop: pause, cancel, steer; of one that runs, one that rests, one that is over.
+
+use serde_json::json;
+use testkit::{Gate, Sandbox, Session};
+
+use crate::{CLAIM, sandbox};
+
+/// A loop whose every iteration waits at a gate, and claims in its third; it is waiting in its first now.
+fn running(sandbox: &Sandbox, id: &str) -> (Gate, Session) {
+    let gate = sandbox.gate(id);
+    let script = format!(
+        "echo \"$REFRAIN_ITERATION.$REFRAIN_ATTEMPT\" >> $NOTES/{id}\nread -r _ < $GATES/{id}\ntest $REFRAIN_ITERATION -lt 3 || {CLAIM}"
+    );
+    let agent = sandbox.agent(id, &script);
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", id, "--prompt", "Go."]);
+    sandbox.wait_for_note(id);
+    (gate, session)
+}
+
+#[test]
+fn pause_lets_the_iteration_end_and_resume_goes_on() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    let pause = sandbox.refrain(&["pause", "job"]).with_code(0);
+    assert!(pause.stdout.contains("after this iteration"), "{}", pause.stdout);
+    assert_eq!(sandbox.status("job")["status"], "running", "the iteration goes on");
+    gate.let_one_pass();
+    let run = session.wait().with_code(16);
+    assert!(run.stdout.contains("refrain resume job"), "it says how to go on: {}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("paused"), &json!(1)));
+    let again = sandbox.refrain(&["pause", "job"]).with_code(17);
+    assert!(again.stderr.contains("paused"), "{}", again.stderr);
+
+    gate.let_one_pass();
+    gate.let_one_pass();
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.note("job"), "1.1\n2.1\n3.1\n");
+}
+
+#[test]
+fn pause_now_ends_the_agent_and_refunds_the_attempt() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["pause", "--now"]).with_code(0);
+    session.wait().with_code(16);
+    sandbox.nobody_survives();
+    let status = sandbox.status("job");
+    assert_eq!((&status["charged"], &status["iterations"][0]["outcome"]), (&json!(0), &json!("interrupted")));
+    (0..3).for_each(|_| gate.let_one_pass());
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.note("job"), "1.1\n1.2\n2.1\n3.1\n");
+}
+
+#[test]
+fn cancel_lets_the_iteration_end_and_is_final() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["cancel"]).with_code(0);
+    gate.let_one_pass();
+    session.wait().with_code(15);
+    assert_eq!(sandbox.status("job")["status"], "cancelled");
+    let again = sandbox.refrain(&["cancel", "job"]).with_code(0);
+    assert!(again.stdout.contains("already cancelled"), "{}", again.stdout);
+    for words in [["resume", "job"].as_slice(), &["pause", "job"], &["steer", "job", "left"]] {
+        let refused = sandbox.refrain(words).with_code(17);
+        assert!(refused.stderr.contains("cancelled"), "{words:?}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn cancel_now_ends_the_agent_at_once() {
+    let sandbox = sandbox();
+    let (_gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    sandbox.nobody_survives();
+    let status = sandbox.status("job");
+    assert_eq!(status["iterations"][0]["outcome"], "cancelled");
+    assert_eq!(status["ended_at"].as_str().map(|at| at.ends_with('Z')), Some(true));
+}
+
+#[test]
+fn cancel_now_is_stronger_than_a_cancel_before_it() {
+    let sandbox = sandbox();
+    let (_gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+}
+
+#[test]
+fn cancel_all_ends_every_loop_of_the_project_that_is_not_over() {
+    let sandbox = sandbox();
+    let (_a, first) = running(&sandbox, "first");
+    let (gate, second) = running(&sandbox, "second");
+    sandbox.refrain(&["pause", "second"]).with_code(0);
+    gate.let_one_pass();
+    second.wait().with_code(16);
+    let agent = sandbox.agent("done", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "done", "p", "--share-worktree"]).with_code(0);
+
+    let run = sandbox.refrain(&["cancel", "--all", "--now"]).with_code(0);
+    assert!(run.stdout.contains("first") && run.stdout.contains("second") && !run.stdout.contains("done"), "{}", run.stdout);
+    first.wait().with_code(15);
+    let words = ["first", "second", "done"].map(|id| sandbox.status(id)["status"].clone());
+    assert_eq!(words, [json!("cancelled"), json!("cancelled"), json!("completed")]);
+}
+
+#[test]
+fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
+    let sandbox = sandbox();
+    let (_gate, session) = running(&sandbox, "job");
+    session.kill();
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "cancelled");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn steering_stands_in_the_next_prompt_and_only_there() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["steer", "job", "Take", "the left $(way)"]).with_code(0);
+    (0..3).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(0);
+    let prompts = [1, 2, 3].map(|n| sandbox.kept_text("job", &format!("000{n}"), "prompt.md"));
+    assert_eq!(prompts.each_ref().map(|prompt| prompt.contains("Take the left $(way)")), [false, true, false], "{prompts:#?}");
+}
+
+#[test]
+fn a_stopped_loop_is_steered_for_when_it_goes_on() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    sandbox.refrain(&["pause", "job", "--now"]).with_code(0);
+    session.wait().with_code(16);
+    sandbox.refrain(&["steer", "job", "Mind the gap."]).with_code(0);
+    (0..3).for_each(|_| gate.let_one_pass());
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert!(sandbox.kept_text("job", "0001.2", "prompt.md").contains("Mind the gap."));
+}
+
+#[test]
+fn a_rest_between_iterations_can_be_cut_short_paused_and_cancelled() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
+    for (id, words, code) in [("p", ["pause", "p"], 16), ("c", ["cancel", "c"], 15)] {
+        let session = sandbox.spawn(&["start", "--command", &agent, "--name", id, "--pause", "1h", "p"]);
+        let status = sandbox.wait_for_status(id, "waiting");
+        assert_eq!(status["wait"]["kind"], "pace");
+        assert!(status["wait"]["until"].as_str().unwrap() > status["updated_at"].as_str().unwrap());
+        sandbox.refrain(&words).with_code(0);
+        session.wait().with_code(code);
+    }
+    sandbox.refrain(&["resume", "p", "--now"]).with_code(0);
+}
+
+#[test]
+fn a_runner_that_drives_a_loop_keeps_others_from_it() {
+    let sandbox = sandbox();
+    let (_gate, session) = running(&sandbox, "job");
+    let pid = session.pid().to_string();
+    let refused = sandbox.refrain(&["resume", "job"]).with_code(17);
+    assert!(refused.stderr.contains("job") && refused.stderr.contains(&pid), "{}", refused.stderr);
+    sandbox.refrain(&["archive", "job"]).with_code(17);
+    let refused = sandbox.refrain(&["start", "--command", "true", "--name", "job", "p"]).with_code(17);
+    assert!(refused.stderr.contains("job"), "{}", refused.stderr);
+    assert_eq!(sandbox.status("job")["status"], "running");
+}
+
+#[test]
+fn a_second_loop_in_the_same_worktree_is_mentioned_unless_it_is_to_be_shared() {
+    let sandbox = sandbox();
+    let (_gate, _session) = running(&sandbox, "job");
+    let agent = sandbox.agent("agent", CLAIM);
+    let run = sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(0);
+    assert!(run.stderr.contains("job"), "{}", run.stderr);
+    let run = sandbox.refrain(&["start", "--command", &agent, "p", "--share-worktree"]).with_code(0);
+    assert!(!run.stderr.contains("job"), "{}", run.stderr);
+}
