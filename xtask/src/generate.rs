@@ -23,7 +23,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
         for (file, wrong) in &stale {
             println!("{file}: {wrong}; run `cargo xtask generate` and commit the result");
         }
-        return if stale.is_empty() { Ok(()) } else { fail(format!("{} generated file(s) not current", stale.len())) };
+        return if stale.is_empty() {
+            Ok(())
+        } else {
+            fail(format!("{} generated file(s) not current", stale.len()))
+        };
     }
     let docs = workspace.root.join("docs");
     let (wanted, present) = (wanted(&workspace)?, present(&docs)?);
@@ -51,19 +55,39 @@ pub(crate) fn stale(workspace: &Workspace) -> Result<Vec<(String, &'static str)>
             Some(_) => {}
         }
     }
-    stale.extend(present.keys().filter(|path| !wanted.contains_key(*path)).map(|path| (path, "is no longer generated")));
+    stale.extend(
+        present
+            .keys()
+            .filter(|path| !wanted.contains_key(*path))
+            .map(|path| (path, "is no longer generated")),
+    );
     Ok(stale.into_iter().map(|(path, wrong)| (format!("docs/{}", path.display()), wrong)).collect())
 }
 
 /// Builds the program and lets it write.
 fn wanted(workspace: &Workspace) -> Result<Generated> {
-    capture(cargo().current_dir(&workspace.root).args(["build", "--quiet", "--package", "refrain", "--bin", "refrain"]))?;
+    capture(cargo().current_dir(&workspace.root).args([
+        "build",
+        "--quiet",
+        "--package",
+        "refrain",
+        "--bin",
+        "refrain",
+    ]))?;
     let scratch = workspace.target.join("xtask-generate");
     fresh_folder(&scratch)?;
     // Nothing of the machine may show in the files: no width of a terminal, no locale, no configuration.
     let path = environment("PATH").unwrap_or_default();
     let program = workspace.target.join("debug/refrain");
-    capture(command(&program).arg("generate").arg(&scratch).current_dir(&scratch).env_clear().env("PATH", path).env("HOME", &scratch))?;
+    capture(
+        command(&program)
+            .arg("generate")
+            .arg(&scratch)
+            .current_dir(&scratch)
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &scratch),
+    )?;
     let found = present(&scratch)?;
     if found.is_empty() {
         return fail("`refrain generate DIR` wrote neither schema/*.json nor cli.md");

@@ -1,6 +1,10 @@
 //! The project's own tool, run as `cargo xtask …`: what a compiler and a linter cannot check, the files that are
 //! generated, and the benchmarks. It is no part of the product and uses none of its crates: it runs the binary.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool for the people who build Refrain")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool for the people who build Refrain"
+)]
 
 mod bench;
 mod check;

@@ -7,7 +7,10 @@ use std::time::{Duration, SystemTime};
 use crate::failure::{Doing, Result, fail};
 
 /// A command to be started. The only constructor, so that the exemption stands once.
-#[expect(clippy::disallowed_methods, reason = "xtask runs cargo, git and the program under test; it hosts no agent")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "xtask runs cargo, git and the program under test; it hosts no agent"
+)]
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
@@ -19,7 +22,10 @@ pub(crate) fn environment(name: &str) -> Option<OsString> {
 }
 
 /// Waits. Only for watching another program's files from outside: nothing announces their change.
-#[expect(clippy::disallowed_methods, reason = "a benchmark watches from outside and must not disturb what it measures")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark watches from outside and must not disturb what it measures"
+)]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
@@ -65,5 +71,9 @@ pub(crate) fn show(command: &Command) -> String {
 pub(crate) fn tail(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { "(it said nothing)".into() } else { lines[lines.len().saturating_sub(6)..].join(" | ") }
+    if lines.is_empty() {
+        "(it said nothing)".into()
+    } else {
+        lines[lines.len().saturating_sub(6)..].join(" | ")
+    }
 }

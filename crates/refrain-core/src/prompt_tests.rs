@@ -197,6 +197,11 @@ fn no_iteration_context_leaves_only_the_persons_words() {
 #[case::a_code(None, Exit::Code(3), "your last run ended with exit code 3")]
 #[case::a_signal(None, Exit::Signal(11), "your last run was ended by signal 11")]
 #[case::too_long(Some(StopReason::TimeLimit), Exit::Signal(2), "your last run took too long and was stopped")]
+#[case::the_loop_too_long(
+    Some(StopReason::LoopDuration),
+    Exit::Signal(2),
+    "your last run took too long and was stopped"
+)]
 #[case::too_silent(
     Some(StopReason::Silence),
     Exit::Signal(2),
@@ -257,7 +262,31 @@ fn a_refunded_attempt_changes_nothing_in_the_prompt() {
 fn a_near_miss_is_told_with_its_hint() {
     let near = AttemptFinished { near_miss: Some(NearMiss::InCode), ..finished(Exit::Code(0)) };
     let prompt = assemble(&after(spec(TAGGED), [(None, near)]), None);
-    assert_eq!(prompt, format!("{TAGGED}\n\n{SECOND}\n\nCLAIM NOT HEARD: {}", NearMiss::InCode.hint()));
+    assert_eq!(prompt, format!("{TAGGED}\n\n{SECOND}\n\nCLAIM NOT HEARD: {}.", NearMiss::InCode.hint()));
+    assert!(prompt.ends_with("print it as plain text, alone on its line."), "{prompt}");
+}
+
+#[rstest]
+#[case::a_failure(None, Exit::Code(3), "your last run ended with exit code 3")]
+#[case::a_stop(Some(StopReason::TimeLimit), Exit::Signal(2), "your last run took too long and was stopped")]
+fn a_near_miss_is_told_beside(#[case] because: Option<StopReason>, #[case] exit: Exit, #[case] what: &str) {
+    let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(exit) };
+    let state = steered(after(spec(TAGGED), [(because, near)]), &["Use the left door."]);
+    let hint = NearMiss::WrongCase.hint();
+    assert_eq!(
+        assemble(&state, Some("it burns")),
+        format!(
+            "{TAGGED}\n\n{SECOND}\n\nLAST RUN FAILED: {what}. It printed:\n\n```\nit burns\n```\n\n\
+             CLAIM NOT HEARD: {hint}.\n\nSTEERING:\nUse the left door."
+        )
+    );
+}
+
+#[test]
+fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
+    let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
+    let ends = [(None, near), (None, finished(Exit::Code(0)))];
+    assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));
 }
 
 #[test]

@@ -8,6 +8,9 @@ mod line;
 mod read;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use read::{Snapshot, Tail, Verdict, read, verify};
 pub use write::{Batch, Committed, Durability, Journal};
 

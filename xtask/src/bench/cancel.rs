@@ -27,9 +27,21 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         ends.push(end);
     }
     Ok(vec![
-        Row::limit(SUBJECT, format!("cancel --now to the agent's death: worst of {rounds}"), 0.1, worst(&deaths), Unit::Time),
+        Row::limit(
+            SUBJECT,
+            format!("cancel --now to the agent's death: worst of {rounds}"),
+            0.1,
+            worst(&deaths),
+            Unit::Time,
+        ),
         Row::reported(SUBJECT, "cancel --now to the agent's death: median", median(&deaths), Unit::Time),
-        Row::limit(SUBJECT, format!("cancel --now to the recorded end: worst of {rounds}"), 0.1, worst(&ends), Unit::Time),
+        Row::limit(
+            SUBJECT,
+            format!("cancel --now to the recorded end: worst of {rounds}"),
+            0.1,
+            worst(&ends),
+            Unit::Time,
+        ),
         Row::reported(SUBJECT, "cancel --now to the recorded end: median", median(&ends), Unit::Time),
     ])
 }
@@ -46,11 +58,16 @@ fn cancel(bench: &Bench) -> Result<(f64, f64)> {
 
     let from = Instant::now();
     let mut command = sandbox.command(&bench.tools.refrain);
-    command.args(["cancel", LOOP, "--now"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["cancel", LOOP, "--now"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let asker = command.spawn().doing("start refrain cancel")?;
     let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
     // Readable when the process has ended, whether or not its parent has looked.
-    let died = poll(&mut [PollFd::new(&agent, PollFlags::IN)], Some(&patience)).doing("wait for the agent's death")?;
+    let died = poll(&mut [PollFd::new(&agent, PollFlags::IN)], Some(&patience))
+        .doing("wait for the agent's death")?;
     let death = from.elapsed().as_secs_f64();
     if died != 1 {
         return fail("the agent still lived 10 s after `refrain cancel --now` was started");
@@ -59,7 +76,11 @@ fn cancel(bench: &Bench) -> Result<(f64, f64)> {
     let end = from.elapsed().as_secs_f64();
     let answer = asker.wait_with_output().doing("wait for refrain cancel")?;
     if !answer.status.success() {
-        return fail(format!("`refrain cancel {LOOP} --now` ended with {}: {}", answer.status, tail(&answer.stderr)));
+        return fail(format!(
+            "`refrain cancel {LOOP} --now` ended with {}: {}",
+            answer.status,
+            tail(&answer.stderr)
+        ));
     }
     running.expect_code(15)?;
     Ok((death, end))

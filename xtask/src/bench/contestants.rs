@@ -45,7 +45,8 @@ impl Contestant {
     /// The command line for so many iterations; puts what it needs into the sandbox.
     pub(crate) fn prepare(self, tools: &Tools, sandbox: &Sandbox, iterations: u32) -> Result<Vec<OsString>> {
         let n = iterations.to_string();
-        let floor = |mode: &str| vec![tools.floor.clone().into(), "mock_agent".into(), n.clone().into(), mode.into()];
+        let floor =
+            |mode: &str| vec![tools.floor.clone().into(), "mock_agent".into(), n.clone().into(), mode.into()];
         Ok(match self {
             Self::Refrain => start(tools, iterations),
             Self::Shell => {

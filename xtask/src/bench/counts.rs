@@ -15,10 +15,13 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (short, long) = bench.pick((10, 40), (2, 4));
     let iterations = f64::from(long - short);
     let grown = journal(bench, long)? as f64 - journal(bench, short)? as f64;
-    let mut rows =
-        vec![Row::limit(SUBJECT, "journal growth", 1024.0, grown / iterations, Unit::Bytes)];
+    let mut rows = vec![Row::limit(SUBJECT, "journal growth", 1024.0, grown / iterations, Unit::Bytes)];
     let Some(strace) = &bench.tools.strace else {
-        rows.push(Row::skipped(SUBJECT, "syncs, renames, programs, sleeps, bytes written", "strace is not installed"));
+        rows.push(Row::skipped(
+            SUBJECT,
+            "syncs, renames, programs, sleeps, bytes written",
+            "strace is not installed",
+        ));
         return Ok(rows);
     };
     let tally = |contestant: Contestant, iterations: u32| -> Result<Tally> {
@@ -30,20 +33,36 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     };
     let ours = (tally(Contestant::Refrain, short)?, tally(Contestant::Refrain, long)?);
     let floor = (tally(Contestant::FloorSync2, short)?, tally(Contestant::FloorSync2, long)?);
-    let slope = |pair: &(Tally, Tally), of: fn(&Tally) -> u64| (of(&pair.1) as f64 - of(&pair.0) as f64) / iterations;
+    let slope =
+        |pair: &(Tally, Tally), of: fn(&Tally) -> u64| (of(&pair.1) as f64 - of(&pair.0) as f64) / iterations;
     let limit = |what: &str, most: f64, of: fn(&Tally) -> u64, unit: Unit| {
-        Row::limit(SUBJECT, what, most, slope(&ours, of), unit).beside(Contestant::FloorSync2.name(), slope(&floor, of), unit)
+        Row::limit(SUBJECT, what, most, slope(&ours, of), unit).beside(
+            Contestant::FloorSync2.name(),
+            slope(&floor, of),
+            unit,
+        )
     };
     let beyond_agent = ours.1.programs - u64::from(long);
     rows.extend([
-        limit("bytes written beyond prompt and output", 1024.0, |tally| tally.bytes(is_overhead), Unit::Bytes),
+        limit(
+            "bytes written beyond prompt and output",
+            1024.0,
+            |tally| tally.bytes(is_overhead),
+            Unit::Bytes,
+        ),
         limit("fsync, fdatasync and their like", 2.0, |tally| tally.syncs, Unit::Count),
         limit("renames", 0.0, |tally| tally.renames, Unit::Count),
         limit("programs started (the agent)", 1.0, |tally| tally.programs, Unit::Count),
         limit("git processes", 0.0, |tally| tally.git, Unit::Count),
         limit("sleeps", 0.0, |tally| tally.sleeps, Unit::Count),
         // Refrain itself and its keeper.
-        Row::limit(SUBJECT, "programs started beside the agents, in the whole loop", 2.0, beyond_agent as f64, Unit::Count),
+        Row::limit(
+            SUBJECT,
+            "programs started beside the agents, in the whole loop",
+            2.0,
+            beyond_agent as f64,
+            Unit::Count,
+        ),
     ]);
     Ok(rows)
 }

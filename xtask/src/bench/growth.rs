@@ -18,10 +18,9 @@ const PACKAGE: &str = "refrain-engine";
 const EXAMPLE: &str = "growth";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let exists = bench
-        .workspace
-        .package(PACKAGE)
-        .is_some_and(|package| package.targets.iter().any(|target| target.kind == "example" && target.name == EXAMPLE));
+    let exists = bench.workspace.package(PACKAGE).is_some_and(|package| {
+        package.targets.iter().any(|target| target.kind == "example" && target.name == EXAMPLE)
+    });
     if !exists {
         let why = format!("{PACKAGE} has no example `{EXAMPLE}`");
         return Ok(vec![Row::skipped(SUBJECT, "bytes per iteration, and opening a long journal", why)]);
@@ -30,7 +29,15 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     fresh_folder(&folder)?;
     let iterations = bench.pick("10000", "1000");
     let mut example = cargo();
-    example.current_dir(&bench.workspace.root).args(["run", "--release", "--quiet", "-p", PACKAGE, "--example", EXAMPLE]);
+    example.current_dir(&bench.workspace.root).args([
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        PACKAGE,
+        "--example",
+        EXAMPLE,
+    ]);
     let printed = capture(example.arg("--").arg(&folder).arg(iterations))?;
     let figures = Figures::parse(&printed)?;
     let (early, late) = (figures.early, figures.late);
@@ -43,7 +50,9 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     }];
     rows.push(match figures.open_ms {
         Some(ms) => Row::limit(SUBJECT, "opening a journal of 10,000 iterations", 0.05, ms / 1e3, Unit::Time),
-        None if bench.smoke => Row::skipped(SUBJECT, "opening a journal of 10,000 iterations", "smoke makes fewer"),
+        None if bench.smoke => {
+            Row::skipped(SUBJECT, "opening a journal of 10,000 iterations", "smoke makes fewer")
+        }
         None => return fail(format!("example `{EXAMPLE}` printed no `open_10k_ms`: {printed}")),
     });
     Ok(rows)
@@ -60,11 +69,14 @@ struct Figures {
 impl Figures {
     /// Reads the object, wherever it stands among other lines.
     fn parse(printed: &str) -> Result<Self> {
-        let objects: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let objects: Vec<Value> =
+            printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let figure = |key: &str| objects.iter().find_map(|object| object[key].as_f64());
         match (figure("bytes_per_iteration_at_10"), figure("bytes_per_iteration_at_1000")) {
             (Some(early), Some(late)) => Ok(Self { early, late, open_ms: figure("open_10k_ms") }),
-            _ => fail(format!("example `{EXAMPLE}` printed no bytes_per_iteration_at_10 and …_at_1000: {printed}")),
+            _ => fail(format!(
+                "example `{EXAMPLE}` printed no bytes_per_iteration_at_10 and …_at_1000: {printed}"
+            )),
         }
     }
 }
@@ -76,7 +88,10 @@ mod tests {
     #[test]
     fn the_object_is_found_among_other_lines() {
         let printed = "building\n{\"at\":10}\n{\"bytes_per_iteration_at_10\":500,\"bytes_per_iteration_at_1000\":503.5,\"open_10k_ms\":8}\n";
-        assert_eq!(Figures::parse(printed).unwrap(), Figures { early: 500.0, late: 503.5, open_ms: Some(8.0) });
+        assert_eq!(
+            Figures::parse(printed).unwrap(),
+            Figures { early: 500.0, late: 503.5, open_ms: Some(8.0) }
+        );
         assert!(Figures::parse("").is_err());
     }
 }

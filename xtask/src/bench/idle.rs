@@ -21,7 +21,8 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
 
     let runner = running.pid();
-    let mut rows = vec![Row::limit(SUBJECT, "runner, resident", 12.0 * 1024.0, resident(runner)?, Unit::Memory)];
+    let mut rows =
+        vec![Row::limit(SUBJECT, "runner, resident", 12.0 * 1024.0, resident(runner)?, Unit::Memory)];
     let mut watched = vec![("runner", runner)];
     if let Some(keeper) = keeper(agent, runner) {
         rows.push(Row::reported(SUBJECT, "keeper, resident", resident(keeper)?, Unit::Memory));
@@ -39,7 +40,8 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 fn resident(pid: i32) -> Result<f64> {
-    status(pid, "VmRSS").map_or_else(|| fail(format!("process {pid} ended while its agent slept")), |kib| Ok(kib as f64))
+    status(pid, "VmRSS")
+        .map_or_else(|| fail(format!("process {pid} ended while its agent slept")), |kib| Ok(kib as f64))
 }
 
 fn switches(pid: i32) -> Result<f64> {

@@ -36,10 +36,25 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let light = memory(bench, &[("MOCK_MIB", &one)])?;
     let in_line = memory(bench, &[("MOCK_ONE_LINE_MIB", &line)])?;
     rows.extend([
-        Row::limit(SUBJECT, format!("memory, {what} less that for 1 MiB"), 8.0 * 1024.0, heavy - light, Unit::Memory),
-        Row::reported(SUBJECT, format!("memory in all, {what}"), heavy, Unit::Memory)
-            .beside(floor.name(), floor_memory, Unit::Memory),
-        Row::limit(SUBJECT, format!("memory in all, one line of {line_mib} MiB"), 32.0 * 1024.0, in_line, Unit::Memory),
+        Row::limit(
+            SUBJECT,
+            format!("memory, {what} less that for 1 MiB"),
+            8.0 * 1024.0,
+            heavy - light,
+            Unit::Memory,
+        ),
+        Row::reported(SUBJECT, format!("memory in all, {what}"), heavy, Unit::Memory).beside(
+            floor.name(),
+            floor_memory,
+            Unit::Memory,
+        ),
+        Row::limit(
+            SUBJECT,
+            format!("memory in all, one line of {line_mib} MiB"),
+            32.0 * 1024.0,
+            in_line,
+            Unit::Memory,
+        ),
     ]);
     Ok(rows)
 }
@@ -64,7 +79,9 @@ fn all_kept(sandbox: &Sandbox, mib: &str) -> Result<()> {
     if kept.checked_sub(asked + last).is_some_and(|more| more <= 1) {
         return Ok(());
     }
-    fail(format!("output.log holds {kept} bytes, where the agent printed {asked} and a last message of {last}"))
+    fail(format!(
+        "output.log holds {kept} bytes, where the agent printed {asked} and a last message of {last}"
+    ))
 }
 
 /// Peak memory of all processes of the program together, in KiB. A run of its own, because watching costs CPU. The

@@ -45,7 +45,8 @@ The sources are in `xtask/src/bench/` (a file a subject) and `xtask/bench/` (the
 /// Renews the page.
 pub(crate) fn write(bench: &Bench, rows: &[Row], load_before: &str) -> Result<()> {
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let judged = format!("\n{} goals met, {} missed in this run.\n", count(Verdict::Pass), count(Verdict::Missed));
+    let judged =
+        format!("\n{} goals met, {} missed in this run.\n", count(Verdict::Pass), count(Verdict::Missed));
     let machine = machine(&bench.workspace.root, &bench.tools.scratch, load_before);
     let text = format!("{INTRODUCTION}{judged}{}{machine}{REPEAT}", markdown(rows));
     write_file(&bench.workspace.root.join("docs/performance.md"), text)?;
@@ -64,7 +65,8 @@ fn machine(root: &Path, scratch: &Path, load_before: &str) -> String {
         let told = capture(command(program).current_dir(root).args(words));
         told.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
     };
-    let edits = if said("git", &["status", "--porcelain"]).is_empty() { "" } else { ", with uncommitted changes" };
+    let edits =
+        if said("git", &["status", "--porcelain"]).is_empty() { "" } else { ", with uncommitted changes" };
     let facts = [
         ("date", said("date", &["-u", "+%Y-%m-%d"])),
         ("commit", format!("{}{edits}", said("git", &["rev-parse", "--short", "HEAD"]))),
@@ -92,7 +94,8 @@ fn processor() -> String {
 }
 
 fn memory() -> String {
-    let kib = fact("/proc/meminfo", "MemTotal").and_then(|value| value.split_whitespace().next()?.parse::<f64>().ok());
+    let kib = fact("/proc/meminfo", "MemTotal")
+        .and_then(|value| value.split_whitespace().next()?.parse::<f64>().ok());
     kib.map_or_else(|| "unknown".to_owned(), |kib| format!("{:.1} GiB", kib / 1024.0 / 1024.0))
 }
 

@@ -48,7 +48,8 @@ pub(crate) fn descendants(root: i32) -> Vec<i32> {
     let mut found = vec![root];
     let mut next = 0;
     while next < found.len() {
-        found.extend(all.iter().filter(|(_, parent)| *parent == found[next]).map(|(pid, _)| *pid));
+        let above = found[next];
+        found.extend(all.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
         next += 1;
     }
     found
@@ -70,7 +71,8 @@ mod tests {
 
     #[test]
     fn headings_are_matched_whole() {
-        let text = "VmRSSx:\t9 kB\nVmRSS:\t  512 kB\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
+        let text =
+            "VmRSSx:\t9 kB\nVmRSS:\t  512 kB\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
         assert_eq!(number(text, "VmRSS"), Some(512));
         assert_eq!(number(text, "voluntary_ctxt_switches"), Some(7));
         assert_eq!(number(text, "Threads"), None);

@@ -77,18 +77,37 @@ impl Unit {
 
 impl Row {
     /// CPU time of both, round by round; the goal is at most so many times the floor's.
-    pub(crate) fn cpu(subject: &'static str, what: &str, goal: Option<f64>, ours: &[f64], floor: (&str, &[f64])) -> Self {
+    pub(crate) fn cpu(
+        subject: &'static str,
+        what: &str,
+        goal: Option<f64>,
+        ours: &[f64],
+        floor: (&str, &[f64]),
+    ) -> Self {
         let ratio = median_ratio(ours, floor.1);
         Self::ratio(subject, format!("{what}: CPU"), goal, (median(ours), median(floor.1)), ratio, floor.0)
     }
 
     /// Wall time of both, compared at the tenth percentile.
-    pub(crate) fn wall(subject: &'static str, what: &str, goal: Option<f64>, ours: &[f64], floor: (&str, &[f64])) -> Self {
+    pub(crate) fn wall(
+        subject: &'static str,
+        what: &str,
+        goal: Option<f64>,
+        ours: &[f64],
+        floor: (&str, &[f64]),
+    ) -> Self {
         let figures = (p10(ours), p10(floor.1));
         Self::ratio(subject, format!("{what}: time, p10"), goal, figures, figures.0 / figures.1, floor.0)
     }
 
-    fn ratio(subject: &'static str, what: String, goal: Option<f64>, figures: (f64, f64), ratio: f64, floor: &str) -> Self {
+    fn ratio(
+        subject: &'static str,
+        what: String,
+        goal: Option<f64>,
+        figures: (f64, f64),
+        ratio: f64,
+        floor: &str,
+    ) -> Self {
         Self {
             subject,
             what,
@@ -101,7 +120,13 @@ impl Row {
     }
 
     /// A figure with an upper bound of its own.
-    pub(crate) fn limit(subject: &'static str, what: impl Into<String>, most: f64, ours: f64, unit: Unit) -> Self {
+    pub(crate) fn limit(
+        subject: &'static str,
+        what: impl Into<String>,
+        most: f64,
+        ours: f64,
+        unit: Unit,
+    ) -> Self {
         Self {
             goal: format!("<= {}", unit.show(most)),
             verdict: Verdict::of(ours <= most),
@@ -130,7 +155,11 @@ impl Row {
 
     /// A row that says why it has no figure.
     pub(crate) fn skipped(subject: &'static str, what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { ours: "-".into(), verdict: Verdict::Skipped(why.into()), ..Self::reported(subject, what, 0.0, Unit::Count) }
+        Self {
+            ours: "-".into(),
+            verdict: Verdict::Skipped(why.into()),
+            ..Self::reported(subject, what, 0.0, Unit::Count)
+        }
     }
 
     fn cells(&self) -> [&str; 5] {
@@ -149,7 +178,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
         }
     }
     let line = |cells: [&str; 5], verdict: &str| {
-        let cells: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> =
+            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         format!("  {}  {verdict}\n", cells.join("  "))
     };
     let mut text = String::new();
@@ -171,7 +201,10 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     for row in rows {
         if row.subject != subject {
             subject = row.subject;
-            text.push_str(&format!("\n## {subject}\n\n| {} | verdict |\n|---|---|---|---|---|---|\n", HEADINGS.join(" | ")));
+            text.push_str(&format!(
+                "\n## {subject}\n\n| {} | verdict |\n|---|---|---|---|---|---|\n",
+                HEADINGS.join(" | ")
+            ));
         }
         text.push_str(&format!("| {} | {} |\n", row.cells().join(" | "), row.verdict.text()));
     }

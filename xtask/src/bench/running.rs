@@ -23,7 +23,11 @@ pub(crate) struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// Starts a command line in the sandbox.
-    pub(crate) fn start(sandbox: &'a Sandbox, words: &[OsString], variables: &[(&str, &str)]) -> Result<Self> {
+    pub(crate) fn start(
+        sandbox: &'a Sandbox,
+        words: &[OsString],
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         let Some((program, arguments)) = words.split_first() else { return fail("an empty command line") };
         let stderr = File::create(sandbox.note("stderr")).doing("create a file for standard error")?;
         let mut command = sandbox.command(program);
@@ -67,7 +71,11 @@ impl<'a> Running<'a> {
             }
             if let Some(code) = self.child.try_wait().doing("look at the loop")? {
                 // It may have happened just before the end.
-                return if holds() { Ok(()) } else { fail(format!("the loop ended with {code} before there was {what}: {}", self.said())) };
+                return if holds() {
+                    Ok(())
+                } else {
+                    fail(format!("the loop ended with {code} before there was {what}: {}", self.said()))
+                };
             }
             if from.elapsed() > PATIENCE {
                 return fail(format!("no {what} within {} s: {}", PATIENCE.as_secs(), self.said()));
@@ -82,9 +90,15 @@ impl<'a> Running<'a> {
         loop {
             match self.child.try_wait().doing("wait for the loop")? {
                 Some(status) if status.code() == Some(code) => return Ok(()),
-                Some(status) => return fail(format!("the loop ended with {status}, not {code}: {}", self.said())),
+                Some(status) => {
+                    return fail(format!("the loop ended with {status}, not {code}: {}", self.said()));
+                }
                 None if from.elapsed() > PATIENCE => {
-                    return fail(format!("the loop did not end within {} s: {}", PATIENCE.as_secs(), self.said()));
+                    return fail(format!(
+                        "the loop did not end within {} s: {}",
+                        PATIENCE.as_secs(),
+                        self.said()
+                    ));
                 }
                 None => pause(Duration::from_millis(1)),
             }
@@ -105,7 +119,11 @@ impl<'a> Running<'a> {
                 }
             }
             if from.elapsed() > PATIENCE {
-                return fail(format!("the loop did not end within {} s: {}", PATIENCE.as_secs(), self.said()));
+                return fail(format!(
+                    "the loop did not end within {} s: {}",
+                    PATIENCE.as_secs(),
+                    self.said()
+                ));
             }
             pause(Duration::from_millis(5));
         }

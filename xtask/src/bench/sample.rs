@@ -36,7 +36,11 @@ pub(crate) fn measure(
 ) -> Result<Sample> {
     let (out, said) = (sandbox.note("meas.json"), sandbox.note("stderr"));
     let mut launcher = sandbox.command(&tools.meas);
-    launcher.arg(&out).args([PATIENCE, &repeat.to_string(), "--"]).args(words).envs(variables.iter().copied());
+    launcher
+        .arg(&out)
+        .args([PATIENCE, &repeat.to_string(), "--"])
+        .args(words)
+        .envs(variables.iter().copied());
     let stderr = File::create(&said).doing("create a file for standard error")?;
     launcher.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let status = launcher.status().doing("start the launcher")?;
@@ -54,7 +58,10 @@ pub(crate) fn measure(
         return fail(format!("`{shown}` ended with {}, not {code}: {}", value["code"], complaint()));
     }
     if value["survivors"] != 0 {
-        return fail(format!("`{shown}` left {} process(es) behind that still lived 2 s after its end", value["survivors"]));
+        return fail(format!(
+            "`{shown}` left {} process(es) behind that still lived 2 s after its end",
+            value["survivors"]
+        ));
     }
     let figure = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
     Ok(Sample { wall: figure("wall"), cpu: figure("cpu"), max_rss_kib: figure("maxrss_kib") })

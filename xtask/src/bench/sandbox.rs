@@ -30,7 +30,10 @@ impl Sandbox {
         let sandbox = Self { base, path };
         make_folder(&sandbox.home())?;
         make_folder(&sandbox.repository())?;
-        write(&sandbox.repository().join("PROMPT.md"), "Do the next item of the plan. When all is finished say so as agreed.\n")?;
+        write(
+            &sandbox.repository().join("PROMPT.md"),
+            "Do the next item of the plan. When all is finished say so as agreed.\n",
+        )?;
         for words in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "init"]] {
             capture(sandbox.command("git").args(words))?;
         }

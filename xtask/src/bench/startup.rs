@@ -19,8 +19,11 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     measure(&bench.tools, &sandbox, &words, &[], (1, Contestant::Refrain.code_at_cap()))?;
 
     let refrain = || bench.tools.refrain.clone().into_os_string();
-    let asked: [Vec<OsString>; 3] =
-        [vec!["/bin/true".into()], vec![refrain(), "--help".into()], vec![refrain(), "status".into(), LOOP.into()]];
+    let asked: [Vec<OsString>; 3] = [
+        vec!["/bin/true".into()],
+        vec![refrain(), "--help".into()],
+        vec![refrain(), "status".into(), LOOP.into()],
+    ];
     let (mut cpu, mut wall) = ([const { Vec::new() }; 3], [const { Vec::new() }; 3]);
     for round in 0..rounds {
         for turn in 0..asked.len() {

@@ -37,7 +37,11 @@ impl Tally {
 pub(crate) fn count(strace: &Path, sandbox: &Sandbox, words: &[OsString], code: i32) -> Result<Tally> {
     let log = sandbox.note("strace.log");
     let mut traced = sandbox.command(strace);
-    traced.args(["-f", "-q", "-y", "-s", "200", "-e", "signal=none", "-e", TRACED, "-o"]).arg(&log).arg("--").args(words);
+    traced
+        .args(["-f", "-q", "-y", "-s", "200", "-e", "signal=none", "-e", TRACED, "-o"])
+        .arg(&log)
+        .arg("--")
+        .args(words);
     let shown = show(&traced);
     let output = match traced.stdin(Stdio::null()).output() {
         Ok(output) => output,
@@ -90,7 +94,9 @@ fn enter(tally: &mut Tally, call: &str, result: Option<i64>) {
         "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync" => tally.syncs += 1,
         "rename" | "renameat" | "renameat2" => tally.renames += 1,
         "nanosleep" | "clock_nanosleep" => tally.sleeps += 1,
-        "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" => wrote(tally, file(arguments, 0), result),
+        "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "sendfile" => {
+            wrote(tally, file(arguments, 0), result)
+        }
         // The first descriptor is the source; offsets stand between the two.
         "copy_file_range" | "splice" => wrote(tally, file(arguments, 1), result),
         _ => {}

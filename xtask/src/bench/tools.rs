@@ -30,7 +30,15 @@ impl Tools {
 
         let other = environment("REFRAIN_BIN").map(PathBuf::from);
         let mut build = cargo();
-        build.current_dir(&workspace.root).args(["build", "--release", "--quiet", "-p", "xtask", "--bin", "bench_floor"]);
+        build.current_dir(&workspace.root).args([
+            "build",
+            "--release",
+            "--quiet",
+            "-p",
+            "xtask",
+            "--bin",
+            "bench_floor",
+        ]);
         if other.is_none() {
             build.args(["-p", "refrain", "--bin", "refrain"]);
         }
@@ -49,7 +57,14 @@ impl Tools {
         if strace.is_none() {
             eprintln!("bench: strace is not installed; what only it can count is skipped");
         }
-        Ok(Self { folder, meas, refrain, floor: workspace.target.join("release/bench_floor"), strace, scratch })
+        Ok(Self {
+            folder,
+            meas,
+            refrain,
+            floor: workspace.target.join("release/bench_floor"),
+            strace,
+            scratch,
+        })
     }
 }
 
@@ -61,10 +76,20 @@ fn compile(source: &Path, folder: &Path) -> Result<PathBuf> {
     };
     let program = folder.join(source.file_stem().unwrap_or_default());
     let build = |options: &[&str]| {
-        capture(command(&compiler).args(["-O2", "-Wall", "-Wextra"]).args(options).arg("-o").arg(&program).arg(source))
+        capture(
+            command(&compiler)
+                .args(["-O2", "-Wall", "-Wextra"])
+                .args(options)
+                .arg("-o")
+                .arg(&program)
+                .arg(source),
+        )
     };
     if build(&["-static"]).is_err() {
-        eprintln!("bench: no static C library; {} is linked dynamically and starts more slowly", source.display());
+        eprintln!(
+            "bench: no static C library; {} is linked dynamically and starts more slowly",
+            source.display()
+        );
         build(&[])?;
     }
     Ok(program)

@@ -45,7 +45,9 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
                 findings.push(Finding::error(
                     &manifest,
                     format!("`{}` may not use `{}`", package.name, dependency.name),
-                    format!("it may use {may}: move the code to the room it belongs in (docs/architecture.md)"),
+                    format!(
+                        "it may use {may}: move the code to the room it belongs in (docs/architecture.md)"
+                    ),
                 ));
             }
         }
@@ -72,7 +74,8 @@ mod tests {
             })
             .collect();
         let packages = packages.join(",");
-        let text = format!(r#"{{"workspace_root":"/r","target_directory":"/r/target","packages":[{packages}]}}"#);
+        let text =
+            format!(r#"{{"workspace_root":"/r","target_directory":"/r/target","packages":[{packages}]}}"#);
         Workspace::parse(&text).unwrap()
     }
 
@@ -89,7 +92,9 @@ mod tests {
 
     #[test]
     fn an_arrow_back_past_a_room_or_to_the_testkit_is_an_error() {
-        for (from, to) in [("refrain-core", "refrain-store"), ("refrain", "refrain-store"), ("refrain", "testkit")] {
+        for (from, to) in
+            [("refrain-core", "refrain-store"), ("refrain", "refrain-store"), ("refrain", "testkit")]
+        {
             let map = workspace(&[(from, &[(to, false)]), (to, &[])]);
             let findings = check(&map);
             assert_eq!(findings.len(), 1, "{from} -> {to}");

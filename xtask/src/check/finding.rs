@@ -20,12 +20,20 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Something that must not land.
-    pub(crate) fn error(place: impl Into<String>, wrong: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn error(
+        place: impl Into<String>,
+        wrong: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self { weight: Weight::Error, place: place.into(), wrong: wrong.into(), remedy: remedy.into() }
     }
 
     /// Something to think about.
-    pub(crate) fn warning(place: impl Into<String>, wrong: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn warning(
+        place: impl Into<String>,
+        wrong: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self { weight: Weight::Warning, ..Self::error(place, wrong, remedy) }
     }
 }

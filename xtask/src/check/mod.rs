@@ -21,9 +21,9 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(purity::check(&workspace.root)?);
     // Last, because it builds the binary, and the others need nothing built.
     match generate::stale(&workspace) {
-        Ok(stale) => findings.extend(
-            stale.into_iter().map(|(file, wrong)| Finding::error(file, wrong, "run `cargo xtask generate` and commit the result")),
-        ),
+        Ok(stale) => findings.extend(stale.into_iter().map(|(file, wrong)| {
+            Finding::error(file, wrong, "run `cargo xtask generate` and commit the result")
+        })),
         Err(failure) => findings.push(Finding::error(
             "docs/",
             format!("cannot tell whether generated files are current: {failure}"),
@@ -38,6 +38,8 @@ pub(crate) fn run() -> Result<()> {
     if errors > 0 {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
-    println!("checked: arrows, file sizes, test suites, purity of refrain-core, generated files; {warnings} warning(s)");
+    println!(
+        "checked: arrows, file sizes, test suites, purity of refrain-core, generated files; {warnings} warning(s)"
+    );
     Ok(())
 }

@@ -13,7 +13,8 @@ use crate::files::{below, read, shown};
 const MODULES: &[&str] = &["fs", "net", "process", "env", "thread"];
 
 /// Other names that stand for an effect.
-const NAMES: &[&str] = &["tokio", "SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "rand::"];
+const NAMES: &[&str] =
+    &["tokio", "SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "rand::"];
 
 /// Every place in refrain-core that reaches for an effect.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {

@@ -13,9 +13,15 @@ const FAIL: usize = 800;
 
 /// Every Rust file of the repository, tracked or new, that is too long.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let listed = capture(
-        command("git").current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.rs"]),
-    )?;
+    let listed = capture(command("git").current_dir(root).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        "*.rs",
+    ]))?;
     let mut findings = Vec::new();
     for name in listed.split('\0').filter(|name| !name.is_empty()) {
         let path = root.join(name);
@@ -30,7 +36,11 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
 fn judge(name: &str, lines: usize) -> Option<Finding> {
     let wrong = format!("{lines} lines");
     if lines > FAIL && !is_test(name) {
-        Some(Finding::error(name, wrong, format!("split it by subject; {FAIL} is the limit, under 300 the aim")))
+        Some(Finding::error(
+            name,
+            wrong,
+            format!("split it by subject; {FAIL} is the limit, under 300 the aim"),
+        ))
     } else if lines > WARN {
         Some(Finding::warning(name, wrong, "ask whether it still has one subject; the aim is under 300"))
     } else {
@@ -60,7 +70,11 @@ mod tests {
             ("crates/a/tests/it/main.rs", 2000, Some(Weight::Warning)),
             ("crates/a/src/contests.rs", 801, Some(Weight::Error)),
         ] {
-            assert_eq!(judge(name, lines).map(|finding| finding.weight), expected, "{name} with {lines} lines");
+            assert_eq!(
+                judge(name, lines).map(|finding| finding.weight),
+                expected,
+                "{name} with {lines} lines"
+            );
         }
     }
 }

@@ -27,7 +27,11 @@ fn check_package(package: &Package, root: &Path) -> Result<Vec<Finding>> {
     let place = shown(&folder, root);
     match binaries.as_slice() {
         [] if !has_code => Ok(Vec::new()),
-        [] => Ok(vec![Finding::error(place, "holds Rust files, but no test binary", "make tests/it/main.rs and declare them there")]),
+        [] => Ok(vec![Finding::error(
+            place,
+            "holds Rust files, but no test binary",
+            "make tests/it/main.rs and declare them there",
+        )]),
         [only] if only.source.ends_with("main.rs") => {
             let mut findings = Vec::new();
             undeclared(&only.source, only.source.parent().unwrap_or(&folder), root, &mut findings)?;
@@ -36,7 +40,11 @@ fn check_package(package: &Package, root: &Path) -> Result<Vec<Finding>> {
         [_] => Ok(Vec::new()),
         several => {
             let names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
-            let wrong = format!("{} test binaries ({}), each of which is linked on its own", names.len(), names.join(", "));
+            let wrong = format!(
+                "{} test binaries ({}), each of which is linked on its own",
+                names.len(),
+                names.join(", ")
+            );
             Ok(vec![Finding::error(place, wrong, "make them modules of one tests/it/main.rs")])
         }
     }
@@ -76,7 +84,8 @@ fn is_rust(path: &Path) -> bool {
 fn declares(text: &str, name: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let closed = format!("{name};");
-    words.windows(2).any(|pair| pair[0] == "mod" && pair[1] == closed) || text.contains(&format!("{name}.rs\""))
+    words.windows(2).any(|pair| pair[0] == "mod" && pair[1] == closed)
+        || text.contains(&format!("{name}.rs\""))
 }
 
 #[cfg(test)]
@@ -85,7 +94,12 @@ mod tests {
 
     #[test]
     fn declarations_are_found_in_every_form() {
-        for text in ["mod loops;", "pub(crate) mod loops;", "#[cfg(unix)]\nmod loops;", "#[path = \"loops.rs\"]\nmod other;"] {
+        for text in [
+            "mod loops;",
+            "pub(crate) mod loops;",
+            "#[cfg(unix)]\nmod loops;",
+            "#[path = \"loops.rs\"]\nmod other;",
+        ] {
             assert!(declares(text, "loops"), "{text}");
         }
         for text in ["mod loops_too;", "use loops;", "mod loop;", "mod loops { }"] {

@@ -70,10 +70,23 @@ impl World {
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(6) {
             self.recover(tally)?;
             let more = self.state.charged + 1 + u32::try_from(self.random.below(5)).expect("a small number");
-            if let Ok(event) = self.state.resume(Some(more), None) {
-                self.append(event.expect("more is recorded"))?;
-                self.sync();
-                tally.add("loop", "granted more after a crash");
+            // Some grant more; some only say that it shall go on, which takes back a pause that is still to come.
+            let more = self.random.once_in(2).then_some(more);
+            let pausing = self.state.pause.is_some();
+            if let Ok(event) = self.state.resume(more, None) {
+                assert_eq!(event.is_some(), more.is_some() || pausing, "what is to change is recorded");
+                if let Some(event) = event {
+                    self.append(event)?;
+                    self.sync();
+                    tally.add(
+                        "loop",
+                        if more.is_some() {
+                            "granted more after a crash"
+                        } else {
+                            "let go on before its pause"
+                        },
+                    );
+                }
             }
         }
         if self.state.ended.is_some() {

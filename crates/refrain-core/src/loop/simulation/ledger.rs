@@ -128,6 +128,7 @@ impl Ledger {
                     self.flight.as_ref().map(|flight| flight.id),
                     "an attempt is not settled"
                 );
+                assert_eq!(self.ended, None, "a runner drives what has stopped");
                 if self.flight.take().is_some() {
                     self.refund(Last::Refunded);
                 }
@@ -169,6 +170,8 @@ impl Ledger {
             }
             Event::WaitStarted(_) => {
                 assert!(self.limits.pause.is_some() && self.cancelled.is_none() && self.paused.is_none());
+                assert!(self.driven && self.ended.is_none(), "nobody drives it");
+                assert!(!self.waiting && self.flight.is_none(), "it has something else to do than to wait");
                 self.waiting = true;
             }
             Event::LoopEnded(end) => self.end(*end),
@@ -187,7 +190,7 @@ impl Ledger {
                 );
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
-                (self.driven, self.had_runner) = (false, false);
+                (self.driven, self.had_runner, self.waiting) = (false, false, false);
                 if matches!(self.last, Some(Last::CouldNotStart)) {
                     self.last = Some(Last::Refunded);
                 }
@@ -237,8 +240,12 @@ impl Ledger {
     fn finish(&mut self, finished: &AttemptFinished, at: Timestamp) {
         let flight = self.flight.take().expect("an attempt is in flight");
         let lost = finished.exit == Exit::Lost;
-        if lost || matches!(flight.stopped, Some(StopReason::Cancel | StopReason::Interrupt)) {
-            return self.refund(Last::Refunded);
+        match flight.stopped {
+            // A person's doing says nothing about the next attempt.
+            Some(StopReason::Interrupt) if !lost => return self.last = Some(Last::Refunded),
+            Some(StopReason::Cancel) => return self.refund(Last::Refunded),
+            _ if lost => return self.refund(Last::Refunded),
+            _ => {}
         }
         let ran = at.duration_since(flight.spawned.expect("what ended by itself was there"));
         let claim = if flight.stopped.is_some() {
@@ -297,6 +304,8 @@ impl Ledger {
         assert_eq!(state.in_flight().map(|flight| flight.id), self.flight.as_ref().map(|flight| flight.id));
         assert_eq!(state.cancel, self.cancelled, "a cancel is lost");
         assert_eq!(state.pause, self.paused);
+        assert_eq!(state.wait.is_some(), self.waiting, "it waits for nothing, or not at all");
+        assert_eq!(state.refunds_in_a_row, self.refunds);
         assert_eq!(state.ended.map(|ended| ended.end), self.ended);
         assert_eq!(state.limits, self.limits);
         assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");

@@ -51,6 +51,7 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "claimed, but was stopped", 50),
     ("loop", "resumed", 1_000),
     ("loop", "granted more after a crash", 200),
+    ("loop", "let go on before its pause", 10),
     ("loop", "recovered in flight", 500),
     ("loop", "steered", 200),
     ("clock", "set back", 200),

@@ -1,15 +1,13 @@
 //! What may be asked of a loop, and what lets a stopped one go on.
 
+use std::time::Duration;
+
 use rstest::rstest;
 
-use super::journal::{Journal, id, request, runner, spec};
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use super::journal::{Journal, id, pace, request, runner, spec, stop, time};
+use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::r#loop::{Refusal, Step};
 use crate::spec::{Limits, Millis};
-
-fn ended(end: End) -> Journal {
-    Journal::running().then(Event::LoopEnded(end))
-}
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const BLOCKED: End = End::Blocked { why: Blocked::Churn };
@@ -48,7 +46,7 @@ fn a_final_loop_hears_nobody(
     ask: Ask,
     #[values((COMPLETED, "completed"), (End::Cancelled, "cancelled"))] (end, name): (End, &'static str),
 ) {
-    assert_eq!(ended(end).state.admits(&ask), Err(Refusal::Final(name)));
+    assert_eq!(Journal::ended(end).state.admits(&ask), Err(Refusal::Final(name)));
 }
 
 #[rstest]
@@ -56,9 +54,14 @@ fn a_final_loop_hears_nobody(
 #[case(End::IterationCap, "iteration-cap")]
 #[case(End::TimedOut, "timed-out")]
 #[case(BLOCKED, "blocked")]
-fn a_stopped_loop_can_be_cancelled_and_steered_but_not_paused(#[case] end: End, #[case] name: &'static str) {
-    let state = ended(end).state;
-    assert_eq!(state.admits(&Ask::Pause(Urgency::Now)), Err(Refusal::Stopped(name)));
+fn a_stopped_loop_can_be_cancelled_and_steered_but_nothing_else(
+    #[case] end: End,
+    #[case] name: &'static str,
+) {
+    let state = Journal::ended(end).state;
+    for ask in [Ask::Pause(Urgency::AfterIteration), Ask::Pause(Urgency::Now), Ask::Proceed] {
+        assert_eq!(state.admits(&ask), Err(Refusal::Stopped(name)), "{ask:?}");
+    }
     assert_eq!(state.admits(&Ask::Cancel(Urgency::AfterIteration)), Ok(()));
     assert_eq!(state.admits(&Ask::Steer("left".into())), Ok(()));
 }
@@ -78,7 +81,9 @@ fn resume_keeps_the_totals_that_it_does_not_name() {
         limits.timeout = Some(Millis(7_000));
     });
     let before = journal.state.limits.clone();
-    let state = journal.runs(3_000, Exit::Code(0)).then(Event::LoopEnded(End::Paused)).state;
+    let journal = journal.runs(3_000, Exit::Code(0)).asks(Ask::Pause(Urgency::AfterIteration)).obey();
+    let state = journal.state;
+    assert_eq!(state.ended.unwrap().end, End::Paused);
     let granted = |iterations, duration| match state.resume(iterations, duration) {
         Ok(Some(Event::LoopResumed { limits })) => limits,
         other => panic!("{other:?}"),
@@ -149,6 +154,44 @@ fn a_loop_that_has_not_stopped_needs_no_event_to_go_on() {
 }
 
 #[test]
+fn a_pause_that_is_still_to_come_is_taken_back_by_an_event() {
+    for journal in [
+        Journal::of(spec()),
+        Journal::running(),
+        Journal::running().runs(3_000, Exit::Code(0)),
+        Journal::running().spawns(),
+        Journal::running().spawns().then(stop(StopReason::Interrupt)),
+    ] {
+        let limits = journal.state.limits.clone();
+        let journal = journal.asks(Ask::Pause(Urgency::Now));
+        let event = journal.state.resume(None, None).unwrap();
+        assert_eq!(event, Some(Event::LoopResumed { limits }), "{:?}", journal.state.phase);
+        let paused = journal.taken_over();
+        assert_eq!(paused.next(), Step::Finish(End::Paused), "else it would stop again at once");
+        let journal = paused.then(event.unwrap()).taken_over();
+        assert_eq!((journal.state.pause, journal.state.ended), (None, None));
+        assert!(matches!(journal.next(), Step::BeginIteration { .. } | Step::StartAttempt(_)));
+        assert_eq!(journal.state.resume(None, None), Ok(None));
+    }
+}
+
+#[test]
+fn resume_takes_a_wait_back() {
+    let journal = Journal::limited(|limits| limits.pause = Some(Millis(10_000))).runs(3_000, Exit::Code(0));
+    let waiting = journal.obey();
+    assert_eq!(waiting.state.wait, Some(pace(13_000)));
+    let event = waiting.state.resume(Some(9), None).unwrap().unwrap();
+    // Its runner died while it waited; who takes over would go on waiting.
+    let journal = waiting.after_ms(1_000).taken_over();
+    assert_eq!(journal.next(), Step::Await { until: Some(time(13_000)) });
+    let journal = journal.then(event);
+    assert_eq!(journal.state.wait, None);
+    let journal = journal.taken_over().after_ms(500);
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+    assert_eq!(journal.state.active(time(journal.now)), Duration::from_millis(3_500));
+}
+
+#[test]
 fn a_loop_whose_runner_died_can_be_granted_more() {
     let journal = Journal::limited(|limits| limits.max_iterations = Some(1)).spawns();
     let event = journal.state.resume(Some(2), None).unwrap().unwrap();
@@ -173,19 +216,19 @@ fn a_loop_whose_runner_died_is_granted_nothing_that_would_end_it_at_once() {
 #[case(COMPLETED, "completed")]
 #[case(End::Cancelled, "cancelled")]
 fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
-    assert_eq!(ended(end).state.resume(Some(9), None), Err(Refusal::Final(name)));
+    assert_eq!(Journal::ended(end).state.resume(Some(9), None), Err(Refusal::Final(name)));
 }
 
 #[test]
 fn a_stopped_loop_that_is_cancelled_is_not_resumed_before_its_end_is_recorded() {
-    let journal = ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
+    let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
     assert!(matches!(journal.state.resume(None, None), Err(Refusal::Final(_))));
     journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone() });
 }
 
 #[test]
 fn and_the_refusal_names_the_cancel() {
-    let journal = ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
+    let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
     assert_eq!(journal.state.resume(None, None), Err(Refusal::Final("cancelled")));
 }
 
@@ -199,7 +242,7 @@ fn resume_takes_a_pause_back_and_rests_no_more() {
 
 #[test]
 fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
-    let journal = ended(End::Paused);
+    let journal = Journal::ended(End::Paused);
     let resumed = journal.state.resume(None, None).unwrap().unwrap();
     let journal = journal.then(resumed);
     assert_eq!(journal.state.runner, None);
@@ -213,11 +256,21 @@ fn refusals_say_what_to_type() {
     let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it ended at its cap of 1 iterations; grant it more in all with --max-iterations 21"
+        "it would stop at once, 1 iteration being used up; grant it more in all with --max-iterations 21"
     );
-    assert_eq!(refusal(ended(End::Cancelled)), "it is cancelled");
-    let paused = ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();
+    let capped = Journal::limited(|limits| limits.max_iterations = Some(2));
+    let capped = capped.runs(1, Exit::Code(0)).runs(1, Exit::Code(0)).obey();
+    assert_eq!(
+        refusal(capped),
+        "it would stop at once, 2 iterations being used up; grant it more in all with --max-iterations 22"
+    );
+    assert_eq!(
+        refusal(Journal::ended(End::TimedOut)),
+        "it would stop at once, 3.0s being used up; grant it more in all with --max-duration 60s"
+    );
+    assert_eq!(refusal(Journal::ended(End::Cancelled)), "it is cancelled");
+    let paused = Journal::ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();
     assert_eq!(paused.to_string(), "it has stopped already (paused)");
-    let most = ended(End::Paused).state.resume(Some(999), None).unwrap_err();
+    let most = Journal::ended(End::Paused).state.resume(Some(999), None).unwrap_err();
     assert_eq!(most.to_string(), "at most 200 more iterations at a time: up to 200, not 999");
 }

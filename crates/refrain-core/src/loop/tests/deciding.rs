@@ -5,7 +5,7 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::journal::{Journal, id, pace, spec, time};
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use crate::event::{Ask, Blocked, ClaimSource, End, Exit, Urgency};
 use crate::r#loop::{MAX_CHURN, MAX_REFUNDS, Phase, Step};
 use crate::spec::Millis;
 
@@ -97,15 +97,19 @@ fn a_patient_ask_lets_the_iteration_finish(#[case] ask: Ask, #[case] end: End) {
 
 #[test]
 fn what_has_stopped_rests() {
-    for (journal, end) in [
-        (Journal::running(), End::Paused),
-        (Journal::running(), End::TimedOut),
-        (Journal::running(), End::IterationCap),
-        (Journal::running(), End::Blocked { why: Blocked::Churn }),
-        (Journal::running(), End::Cancelled),
-        (Journal::running(), End::Completed { claim: ClaimSource::Promise }),
+    for end in [
+        End::Paused,
+        End::TimedOut,
+        End::IterationCap,
+        End::Blocked { why: Blocked::Refunds },
+        End::Blocked { why: Blocked::Churn },
+        End::Blocked { why: Blocked::AgentMissing },
+        End::Cancelled,
+        End::Completed { claim: ClaimSource::Promise },
+        End::Completed { claim: ClaimSource::StateFile },
+        End::Completed { claim: ClaimSource::ExitCode },
     ] {
-        let journal = journal.then(Event::LoopEnded(end));
+        let journal = Journal::ended(end);
         assert_eq!(journal.next(), Step::Rest, "{end:?}");
         assert_eq!(journal.asks(Ask::Proceed).next(), Step::Rest, "{end:?}");
     }
@@ -113,7 +117,7 @@ fn what_has_stopped_rests() {
 
 #[test]
 fn a_stopped_loop_can_be_cancelled_and_then_rests_for_ever() {
-    let journal = Journal::running().then(Event::LoopEnded(End::Paused));
+    let journal = Journal::ended(End::Paused);
     let journal = journal.asks(Ask::Cancel(Urgency::AfterIteration));
     assert_eq!(journal.next(), Step::Finish(End::Cancelled));
     let journal = journal.obey();
@@ -124,7 +128,7 @@ fn a_stopped_loop_can_be_cancelled_and_then_rests_for_ever() {
 #[test]
 fn a_completed_loop_is_not_cancelled_afterwards() {
     let end = End::Completed { claim: ClaimSource::Promise };
-    let journal = Journal::running().then(Event::LoopEnded(end)).asks(Ask::Cancel(Urgency::Now));
+    let journal = Journal::ended(end).asks(Ask::Cancel(Urgency::Now));
     assert_eq!(journal.next(), Step::Rest);
     assert_eq!(journal.state.ended.unwrap().end, end);
 }

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::event::{
-    Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason, Wait,
-    WaitKind,
+    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
+    Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Live, LoopState, Phase, Step, next_step};
@@ -59,6 +59,15 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),
+    }
+}
+
+/// What an agent leaves behind that claims like this.
+pub(in crate::r#loop) fn claiming(claim: ClaimSource) -> AttemptFinished {
+    AttemptFinished {
+        promised: claim == ClaimSource::Promise,
+        state_done: claim == ClaimSource::StateFile,
+        ..finished(Exit::Code(0))
     }
 }
 
@@ -155,6 +164,36 @@ impl Journal {
     /// A loop without any limit, and with a runner.
     pub(in crate::r#loop) fn running() -> Self {
         Self::limited(|_| ())
+    }
+
+    /// A loop that is about to complete.
+    pub(in crate::r#loop) fn claimed(claim: ClaimSource) -> Self {
+        let mut spec = spec();
+        spec.promise = spec.promise.filter(|_| claim != ClaimSource::ExitCode);
+        Self::of(spec).taken_over().spawns().after_ms(3_000).ends(claiming(claim))
+    }
+
+    /// A loop that stopped like this, by what leads there.
+    pub(in crate::r#loop) fn ended(end: End) -> Self {
+        let journal = match end {
+            End::Completed { claim } => Self::claimed(claim),
+            End::Cancelled => Self::running().asks(Ask::Cancel(Urgency::AfterIteration)),
+            End::Paused => Self::running().asks(Ask::Pause(Urgency::AfterIteration)),
+            End::IterationCap => {
+                Self::limited(|limits| limits.max_iterations = Some(1)).runs(3_000, Exit::Code(0))
+            }
+            End::TimedOut => {
+                Self::limited(|limits| limits.max_duration = Some(Millis(3_000))).runs(3_000, Exit::Code(0))
+            }
+            End::Blocked { why: Blocked::Refunds } => Self::running().crashes().crashes().crashes(),
+            End::Blocked { why: Blocked::Churn } => {
+                (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
+            }
+            End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+        };
+        let journal = journal.obey();
+        assert_eq!(journal.state.ended.map(|ended| ended.end), Some(end));
+        journal
     }
 
     pub(in crate::r#loop) fn record(&self, event: Event) -> Record {

@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, asked, finished, id, spawn_failed, spec, stop};
+use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop};
 use crate::event::{Ask, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
 use crate::r#loop::{MAX_REFUNDS, Outcome, Phase, Step};
 
@@ -140,6 +140,35 @@ fn three_refunds_in_a_row_block() {
 }
 
 #[test]
+fn what_a_person_stopped_is_refunded_but_not_counted_in_the_row() {
+    let interrupted = |journal: Journal| {
+        journal.spawns().after_ms(SLOW).then(stop(StopReason::Interrupt)).exits(Exit::Signal(2))
+    };
+    let journal = interrupted(Journal::running().crashes().crashes());
+    assert_eq!(journal.state.attempts.last().unwrap().outcome, Outcome::Interrupted);
+    assert_eq!((journal.state.refunds_in_a_row, journal.state.charged), (2, 0));
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 4)));
+    let journal = interrupted(interrupted(journal));
+    assert_eq!(journal.next(), Step::StartAttempt(id(1, 6)));
+    // Nor does it begin the row again.
+    assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+}
+
+#[test]
+fn a_pause_after_two_refunds_is_a_pause() {
+    let journal = Journal::running().crashes().crashes().spawns().asks(Ask::Pause(Urgency::Now)).obey();
+    assert_eq!(journal.exits(Exit::Signal(2)).next(), Step::Finish(End::Paused));
+}
+
+#[test]
+fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
+    let journal = Journal::running().crashes().crashes().spawns().then(stop(StopReason::Interrupt));
+    for journal in [journal.clone().exits(Exit::Lost), journal.taken_over()] {
+        assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
+    }
+}
+
+#[test]
 fn a_charged_attempt_between_refunds_begins_the_count_again() {
     let journal = Journal::running().crashes().crashes().runs(SLOW, Exit::Code(1)).crashes().crashes();
     assert_eq!(journal.next(), Step::StartAttempt(id(2, 3)));
@@ -214,6 +243,20 @@ fn steering_is_kept_through_refunds_until_an_iteration_that_was_told_it_is_charg
 fn steering_that_came_too_late_for_this_attempt_is_told_to_the_next() {
     let journal = Journal::running().spawns().then(asked(Ask::Steer("late".into()))).exits(Exit::Code(0));
     assert_eq!(journal.state.steering, ["late"]);
+}
+
+#[test]
+fn what_an_attempt_was_told_is_done_with_and_what_came_later_is_kept() {
+    let steer = |text: &str| Ask::Steer(text.into());
+    let journal =
+        Journal::running().asks(steer("a")).starts().asks(steer("b")).then(spawned()).asks(steer("c"));
+    assert_eq!(journal.clone().exits(Exit::Code(0)).state.steering, ["b", "c"]);
+    // A refund keeps it all, and the next attempt is told it all.
+    let journal = journal.exits(Exit::Lost);
+    assert_eq!(journal.state.steering, ["a", "b", "c"]);
+    let journal = journal.spawns().asks(steer("d")).exits(Exit::Code(1));
+    assert_eq!(journal.state.steering, ["d"]);
+    assert_eq!(journal.runs(SLOW, Exit::Code(0)).state.steering, [""; 0]);
 }
 
 #[test]

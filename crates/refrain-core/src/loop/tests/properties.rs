@@ -4,18 +4,22 @@
 //! *loose* ones, made of whatever the fold accepts. What is promised to people holds for the first; what must never
 //! panic holds for the second too.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::{SignedDuration, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::journal::{
-    Journal, asked, event_of, finished, id, pace, request, runner, spawn_failed, spawned, spec, started,
-    stop, time, unlimited,
+    Journal, asked, event_of, finished, id, kind, pace, request, runner, spawn_failed, spawned, spec,
+    started, stop, time, unlimited,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::r#loop::{Live, LoopState, MAX_REFUNDS, Step, next_step};
+use crate::r#loop::{Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
 use crate::spec::{Limits, Millis, Secret, Spec};
 
 fn ms() -> impl Strategy<Value = Option<Millis>> {
@@ -121,7 +125,8 @@ fn stop_reason() -> impl Strategy<Value = StopReason> {
 /// Any event; numbers are small, so that some of them fit where they are tried.
 fn any_event() -> impl Strategy<Value = Event> {
     let attempt = || (1..4u32, 1..4u32).prop_map(|(n, k)| id(n, k));
-    let name = proptest::option::of("[a-zA-Z0-9-]{1,64}".prop_map(request));
+    // Few names, so that some are said again.
+    let name = proptest::option::of(prop_oneof!["[ab]", "[a-zA-Z0-9-]{1,64}"].prop_map(request));
     prop_oneof![
         1 => any_spec().prop_map(started),
         4 => (any::<i32>(), proptest::option::of(attempt()))
@@ -194,7 +199,8 @@ fn happens(journal: Journal, happening: Happening) -> Journal {
                 .max_duration
                 .map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
             match journal.state.resume(Some(journal.state.charged + more), duration) {
-                // A crash, and a person who grants more; or a loop that had stopped.
+                Ok(Some(event)) if journal.state.ended.is_some() => journal.then(event).taken_over(),
+                // A crash, and a person who grants more.
                 Ok(Some(event)) => journal.taken_over().then(event).taken_over(),
                 Ok(None) | Err(_) => journal,
             }
@@ -271,7 +277,8 @@ proptest! {
     #[test]
     fn three_refunds_in_a_row_end_blocked(journal in obedient()) {
         let refunded = |state: &LoopState| {
-            state.attempts.iter().rev().take_while(|attempt| !attempt.charged).count()
+            let last = state.attempts.iter().rev().take_while(|attempt| !attempt.charged);
+            last.filter(|attempt| attempt.outcome != Outcome::Interrupted).count()
         };
         for end in 1..=journal.records.len() {
             let state = LoopState::fold(&journal.records[..end]).unwrap();
@@ -312,6 +319,41 @@ proptest! {
     }
 
     #[test]
+    fn an_end_fits_what_was_heard_and_a_stopped_loop_is_left_alone(journal in prop_oneof![obedient(), loose()]) {
+        let mut state = LoopState::begin(&journal.records[0]).unwrap();
+        let (mut cancelled, mut names) = (false, BTreeSet::new());
+        for record in &journal.records[1..] {
+            match &record.event {
+                Event::Asked { request, ask } => {
+                    cancelled |= matches!(ask, Ask::Cancel(_));
+                    prop_assert!(request.as_ref().is_none_or(|name| names.insert(name)), "{:?} again", request);
+                }
+                Event::LoopEnded(End::Completed { claim }) => {
+                    prop_assert!(!cancelled);
+                    prop_assert_eq!(state.attempts.last().unwrap().claim, Some(*claim));
+                }
+                Event::LoopEnded(end) => prop_assert_eq!(*end == End::Cancelled, cancelled),
+                Event::RunnerStarted { .. } => prop_assert_eq!(state.ended, None),
+                Event::WaitStarted(_) => {
+                    prop_assert!(state.runner.is_some() && state.ended.is_none());
+                    prop_assert!(state.wait.is_none() && state.in_flight().is_none());
+                }
+                Event::AttemptStopRequested { .. } => {
+                    prop_assert!(state.in_flight().is_some_and(|flight| flight.spawned.is_some()));
+                }
+                _ => {}
+            }
+            let before = state.active;
+            state.apply(record).unwrap();
+            match &record.event {
+                Event::JournalTorn { .. } => prop_assert_eq!(state.active, before),
+                Event::LoopResumed { .. } => prop_assert_eq!((state.wait, state.pause), (None, None)),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
     fn a_refused_record_changes_nothing(journal in prop_oneof![obedient(), loose()], event in any_event()) {
         let mut state = journal.state.clone();
         if state.apply(&journal.record(event)).is_err() {
@@ -336,6 +378,73 @@ proptest! {
         let text = format!(r#"{{"seq":1,"at":"2027-01-15T08:00:00Z","event":{{"type":"{name}","data":{{}}}}}}"#);
         let error = serde_json::from_str::<Record>(&text).unwrap_err().to_string();
         prop_assert!(error.contains(&name), "{}", error);
+    }
+}
+
+/// A property that is never tried proves nothing: this is what the journals of 256 cases hold.
+fn seen(journals: &impl Strategy<Value = Journal>) -> BTreeMap<&'static str, u32> {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = BTreeMap::new();
+    for _ in 0..256 {
+        let journal = journals.new_tree(&mut runner).unwrap().current();
+        for record in &journal.records {
+            *seen.entry(kind(&record.event)).or_default() += 1;
+            if let Event::LoopEnded(end) = &record.event {
+                *seen.entry(end.name()).or_default() += 1;
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn journals_of_the_obedient_reach_every_end() {
+    let seen = seen(&obedient());
+    for what in [
+        "runner.started",
+        "iteration.begun",
+        "attempt.started",
+        "attempt.spawned",
+        "attempt.spawn-failed",
+        "attempt.stop-requested",
+        "attempt.finished",
+        "asked",
+        "wait.started",
+        "loop.resumed",
+        "completed",
+        "cancelled",
+        "iteration-cap",
+        "timed-out",
+        "paused",
+        "blocked",
+    ] {
+        assert!(seen.get(what).is_some_and(|count| *count >= 10), "too little of {what}: {seen:#?}");
+    }
+}
+
+#[test]
+fn loose_journals_hold_events_of_every_kind() {
+    let seen = seen(&loose());
+    for what in [
+        "runner.started",
+        "iteration.begun",
+        "attempt.started",
+        "attempt.spawned",
+        "attempt.spawn-failed",
+        "attempt.stop-requested",
+        "attempt.finished",
+        "attempt.swept",
+        "asked",
+        "wait.started",
+        "loop.ended",
+        "loop.resumed",
+        "journal.torn",
+        "journal.restored",
+        "completed",
+        "cancelled",
+        "paused",
+    ] {
+        assert!(seen.get(what).is_some_and(|count| *count >= 10), "too little of {what}: {seen:#?}");
     }
 }
 

@@ -1,0 +1,254 @@
+//! What a journal promises: every byte counts, a torn tail is told from damage, and what is deleted comes back.
+
+use std::fs;
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::{AttemptId, Event, Spec};
+
+use super::{Durability, Journal, JournalError, Tail, read, verify};
+use crate::layout::LoopDir;
+
+struct Sandbox {
+    _dir: tempfile::TempDir,
+    loop_dir: LoopDir,
+}
+
+fn sandbox() -> Sandbox {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+    Sandbox { _dir: dir, loop_dir: LoopDir(path.join("loops/a")) }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn started() -> Event {
+    let here = Utf8PathBuf::from("/project");
+    Event::LoopStarted(Box::new(LoopStarted {
+        format: FORMAT,
+        refrain: "0.0.0".into(),
+        spec: Spec {
+            id: "a".parse().unwrap(),
+            agent: AgentSpec {
+                kind: AgentKind::Generic,
+                program: "agent".into(),
+                args: vec![],
+                prompt_mode: PromptMode::Auto,
+                env: Default::default(),
+                clean_env: false,
+            },
+            prompt: "Mend the tests: \"quoted\", ünïcode\nand lines.".into(),
+            iteration_context: true,
+            promise: None,
+            limits: Limits {
+                max_iterations: Some(20),
+                max_duration: None,
+                timeout: None,
+                idle_timeout: None,
+                pause: None,
+            },
+            project: here.clone(),
+            worktree: here.clone(),
+            working_dir: here,
+            depth: 0,
+            output_cap: Spec::OUTPUT_CAP,
+        },
+    }))
+}
+
+/// A journal with a few records, the last one not synced.
+fn sample(dir: &LoopDir) -> Journal {
+    let mut journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
+    let process = Process { pid: 7, start: 8 };
+    let runner = Identity { process, boot: "b".into(), host: "h".into() };
+    journal.push(Event::RunnerStarted { runner, interrupted: None }, at(1)).unwrap();
+    journal.push(Event::IterationBegun { iteration: 1 }, at(2)).unwrap();
+    journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    journal.push(Event::AttemptSpawned { process }, at(4)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    journal
+}
+
+#[test]
+fn what_was_committed_is_what_is_read() {
+    let sandbox = sandbox();
+    let journal = sample(&sandbox.loop_dir);
+    let snapshot = read(&sandbox.loop_dir).unwrap();
+    assert_eq!(snapshot.state, *journal.state());
+    assert_eq!((snapshot.records.len(), snapshot.torn), (5, 0));
+    assert_eq!(verify(&sandbox.loop_dir).unwrap().records, 5);
+    let again = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
+    assert_eq!(again.state(), journal.state());
+}
+
+#[test]
+fn pushed_events_are_on_disk_only_once_they_are_committed() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    journal.push(Event::AttemptSwept { killed: 0 }, at(5)).unwrap();
+    assert_eq!(read(&sandbox.loop_dir).unwrap().records.len(), 5);
+    journal.commit(Durability::Written).unwrap();
+    assert_eq!(read(&sandbox.loop_dir).unwrap().records.len(), 6);
+}
+
+#[test]
+fn any_single_changed_byte_is_found() {
+    let sandbox = sandbox();
+    let _journal = sample(&sandbox.loop_dir);
+    let path = sandbox.loop_dir.journal();
+    let good = fs::read(&path).unwrap();
+    let last = good.len() - 1;
+    for position in 0..good.len() {
+        for bit in [0x01, 0x20, 0x80] {
+            let mut bad = good.clone();
+            bad[position] ^= bit;
+            write(&path, &bad);
+            match verify(&sandbox.loop_dir) {
+                Err(JournalError::Damaged { line, .. }) => {
+                    let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
+                    // A line break that is no more joins two lines: the damage is told on the first.
+                    assert_eq!(line as usize, expected, "byte {position}");
+                }
+                // Without its line break the last line is a write that was cut off: told, not passed over in silence.
+                Ok(verdict) => assert!(position == last && verdict.torn > 0, "byte {position}"),
+                Err(other) => panic!("byte {position}: {other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_leaves_a_journal_that_can_be_read_and_written() {
+    let sandbox = sandbox();
+    let whole = sample(&sandbox.loop_dir);
+    let path = sandbox.loop_dir.journal();
+    let good = fs::read(&path).unwrap();
+    let first = good.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    drop(whole);
+    for length in 0..good.len() {
+        write(&path, &good[..length]);
+        let whole_lines = good[..length].iter().filter(|byte| **byte == b'\n').count();
+        if length < first {
+            assert!(matches!(read(&sandbox.loop_dir), Err(JournalError::Missing(_))), "{length}");
+            continue;
+        }
+        let snapshot = read(&sandbox.loop_dir).unwrap();
+        assert_eq!(snapshot.records.len(), whole_lines, "{length}");
+        let torn = snapshot.torn;
+
+        let mut journal = Journal::open(sandbox.loop_dir.clone(), at(60)).unwrap();
+        journal.push(Event::AttemptSwept { killed: 0 }, at(61)).unwrap();
+        journal.commit(Durability::Synced).unwrap();
+        let mended = read(&sandbox.loop_dir).unwrap();
+        assert_eq!(mended.torn, 0);
+        let cut = mended.records.iter().find_map(|record| match &record.event {
+            Event::JournalTorn { bytes, kept_as } => Some((*bytes, kept_as.clone())),
+            _ => None,
+        });
+        match cut {
+            Some((bytes, kept_as)) => {
+                assert_eq!(bytes, torn);
+                let kept = fs::read(sandbox.loop_dir.0.join(kept_as)).unwrap();
+                assert_eq!(kept, good[length - torn as usize..length], "the tail is kept beside it");
+            }
+            None => assert_eq!(torn, 0),
+        }
+    }
+}
+
+#[test]
+fn a_deleted_journal_is_written_back() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    fs::remove_dir_all(sandbox.loop_dir.0.parent().unwrap()).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1 }, at(5)).unwrap();
+    let committed = journal.commit(Durability::Synced).unwrap();
+    assert!(committed.restored.is_some());
+    let snapshot = read(&sandbox.loop_dir).unwrap();
+    assert_eq!(snapshot.state, *journal.state(), "nothing is missing");
+}
+
+#[test]
+fn a_loop_is_made_once() {
+    let sandbox = sandbox();
+    let _journal = sample(&sandbox.loop_dir);
+    let again = Journal::create(sandbox.loop_dir.clone(), started(), at(9));
+    assert!(matches!(again, Err(JournalError::Taken(_))));
+}
+
+#[test]
+fn the_first_half_of_a_first_line_is_no_loop() {
+    let sandbox = sandbox();
+    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
+    write(&sandbox.loop_dir.journal(), b"{\"seq\":1,\"at\":");
+    assert!(Journal::create(sandbox.loop_dir.clone(), started(), at(0)).is_ok());
+    assert_eq!(read(&sandbox.loop_dir).unwrap().records.len(), 1);
+}
+
+#[test]
+fn two_writers_do_not_mix() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let mut other = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
+    other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
+    other.commit(Durability::Synced).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0 }, at(11)).unwrap();
+    assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Foreign(_))));
+    journal.push(Event::AttemptSwept { killed: 0 }, at(12)).unwrap();
+    assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Failed(_))), "a failed writer stays so");
+    assert_eq!(read(&sandbox.loop_dir).unwrap().state, *other.state());
+}
+
+#[test]
+fn an_event_that_cannot_follow_changes_nothing() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let before = journal.state().clone();
+    assert!(journal.push(Event::IterationBegun { iteration: 7 }, at(5)).is_err());
+    assert_eq!(*journal.state(), before);
+    assert!(!journal.has_pending());
+}
+
+#[test]
+fn a_journal_of_another_version_is_told_as_such() {
+    let sandbox = sandbox();
+    let Event::LoopStarted(mut newer) = started() else { unreachable!() };
+    newer.format = FORMAT + 1;
+    let made = Journal::create(sandbox.loop_dir.clone(), Event::LoopStarted(newer), at(0));
+    assert!(matches!(made, Err(JournalError::Damaged { what, .. }) if what.contains("version")));
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_turn_a_journal_around() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    journal.push(Event::AttemptSwept { killed: 0 }, at(-500)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    let records = read(&sandbox.loop_dir).unwrap().records;
+    assert!(records.is_sorted_by_key(|record| record.at));
+}
+
+#[test]
+fn a_tail_sees_whole_lines_as_they_come() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let mut tail = Tail::new(&sandbox.loop_dir);
+    assert_eq!(tail.next(u64::MAX).unwrap().len(), 5);
+    assert!(tail.next(u64::MAX).unwrap().is_empty());
+    let length = journal.commit(Durability::Written).unwrap().length;
+    journal.push(Event::AttemptSwept { killed: 0 }, at(5)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    assert!(tail.next(length).unwrap().is_empty(), "not beyond what it is told is committed");
+    assert_eq!(tail.next(u64::MAX).unwrap()[0].seq, 6);
+}
+
+fn write(path: &Utf8Path, bytes: &[u8]) {
+    let mut file = fs::File::create(path).unwrap();
+    file.write_all(bytes).unwrap();
+}

@@ -1,0 +1,148 @@
+//! Agents that clean up more than is theirs, and places that cannot be written: nothing of Refrain's is lost.
+
+use std::fs;
+
+use serde_json::json;
+use testkit::Sandbox;
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// The loop runs `vandal` in its first two iterations and claims in its third; nothing of it may be lost.
+fn survives(sandbox: &Sandbox, vandal: &str) {
+    let script = format!(
+        "echo work $REFRAIN_ITERATION\ntest -f \"$REFRAIN_STATE_FILE\" && echo yes >> $NOTES/state\n{vandal}\ntest $REFRAIN_ITERATION -lt 3 || {CLAIM}"
+    );
+    let agent = sandbox.agent("vandal", &script);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    for n in 1..=3 {
+        assert!(run.has_line(&format!("[loop job iteration {n}/20]")), "{vandal}: {}", run.stdout);
+    }
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"], &status["started"]), (&json!("completed"), &json!(3), &json!(3)), "{vandal}");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert_eq!(sandbox.note("state"), "yes\nyes\nyes\n", "{vandal}: the state file is there for every attempt");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn in_a_repository_nothing_is_lost_to_an_agent_that_cleans_up() {
+    for vandal in [
+        "git clean -fdxq",
+        "git clean -ffdxq; git stash -a -q; git stash drop -q",
+        "echo x > new; git add new; git stash -a -q",
+        "rm -rf .refrain",
+        "rm -rf .refrain; touch .refrain",
+        "git add -A -f .; git commit -q -m all; git rm -r -q --cached .refrain; git checkout -q -f HEAD~1 2> /dev/null",
+        "chmod -R a-w .refrain; true",
+        "git gc -q --prune=now; git worktree prune",
+    ] {
+        let sandbox = sandbox();
+        survives(&sandbox, vandal);
+        for n in 1..=3 {
+            let kept = sandbox.kept_text("job", &format!("000{n}"), "output.log");
+            assert!(kept.starts_with(&format!("work {n}\n")), "{vandal}: {kept}");
+        }
+    }
+}
+
+#[test]
+fn outside_git_a_journal_that_was_deleted_is_written_back() {
+    let sandbox = plain_folder();
+    survives(&sandbox, "test $REFRAIN_ITERATION = 3 || rm -rf .refrain");
+    let names = sandbox.event_names("job");
+    assert!(names.contains(&"journal.restored".to_owned()), "{names:?}");
+    assert_eq!(names[0], "loop.started");
+}
+
+#[test]
+fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
+    let sandbox = plain_folder();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "rm -rf .refrain\necho x > $NOTES/up.$REFRAIN_ITERATION\nread -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up.1");
+    gate.let_one_pass();
+    sandbox.wait_for_note("up.2");
+    gate.let_one_pass();
+    sandbox.wait_for_note("up.3");
+    session.signal(testkit::Signal::INT);
+    testkit::eventually("the journal is written back", || sandbox.loop_dir("job").join("journal.jsonl").exists().then_some(()));
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    assert_eq!(sandbox.status("job")["status"], "cancelled");
+}
+
+#[test]
+fn a_deleted_inbox_and_doorbell_do_not_make_a_loop_deaf() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up\nread -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    let dir = sandbox.loop_dir("job");
+    let _ = fs::remove_dir_all(dir.join("inbox"));
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    gate.let_one_pass();
+    session.wait().with_code(16);
+}
+
+#[test]
+fn a_state_file_that_is_no_file_does_not_stop_the_loop() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent(
+        "agent",
+        &format!("rm -f \"$REFRAIN_STATE_FILE\"; test $REFRAIN_ITERATION = 2 && {{ {CLAIM}; exit; }}; mkfifo \"$REFRAIN_STATE_FILE\""),
+    );
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+}
+
+/// Mounts a small file system over the project where this user may; says so where not.
+fn mounted(sandbox: &Sandbox, options: &str) -> Option<Unmount> {
+    let place = sandbox.project();
+    let place = place.to_str().unwrap();
+    let run = sandbox.tool("mount", &["-t", "tmpfs", "-o", options, "tmpfs", place]).dir(sandbox.root()).run();
+    if run.code != 0 {
+        eprintln!("SKIPPED: mount is not allowed here: {}", run.stderr.trim());
+        return None;
+    }
+    Some(Unmount(Some(sandbox.tool("umount", &["--lazy", place]).dir(sandbox.root()))))
+}
+
+/// Takes the mount away again, also when the test fails.
+struct Unmount(Option<testkit::Invocation>);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        if let Some(umount) = self.0.take() {
+            umount.run();
+        }
+    }
+}
+
+#[test]
+fn a_project_that_cannot_be_written_is_a_failure_that_names_it() {
+    let sandbox = plain_folder();
+    let agent = sandbox.agent("agent", "echo x > $NOTES/ran");
+    let Some(_mount) = mounted(&sandbox, "ro,size=1m") else { return };
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(1);
+    assert_eq!(run.stderr.lines().filter(|line| !line.starts_with("  ")).count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains(sandbox.project().to_str().unwrap()), "it names the place: {}", run.stderr);
+    assert_eq!(sandbox.note("ran"), "", "nothing was begun");
+    sandbox.refrain(&["list"]).with_code(0);
+}
+
+#[test]
+fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
+    let sandbox = plain_folder();
+    let agent = sandbox.agent("agent", &format!("test -e $NOTES/second && {{ {CLAIM}; exit; }}; echo x > $NOTES/second; head -c 8000000 /dev/zero | tr '\\0' x"));
+    let Some(_mount) = mounted(&sandbox, "size=1m") else { return };
+    let ballast = sandbox.project().join("ballast");
+    testkit::write(&ballast, vec![0; 500_000]);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(1);
+    assert!(run.stderr.contains("No space left"), "{}", run.stderr);
+    sandbox.nobody_survives();
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+    fs::remove_file(ballast).unwrap();
+    sandbox.refrain(&["resume", "job", "--quiet"]).with_code(0);
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+}

@@ -1,0 +1,187 @@
+//! A real pseudo-terminal: Ctrl-C as a person types it, a terminal that is closed, and what may be shown on one.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use serde_json::json;
+use testkit::{Sandbox, eventually};
+
+use crate::{CLAIM, sandbox};
+
+/// A person's terminal with the program in it.
+struct Terminal {
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    shown: Arc<Mutex<Vec<u8>>>,
+    closing: Arc<AtomicBool>,
+    reader: JoinHandle<()>,
+}
+
+impl Terminal {
+    fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_refrain"));
+        command.args(words);
+        command.env_clear();
+        sandbox.env().iter().for_each(|(name, value)| command.env(name, value));
+        command.env("TERM", "xterm-256color");
+        env.iter().for_each(|(name, value)| command.env(name, value));
+        command.cwd(sandbox.project());
+        let child = pair.slave.spawn_command(command).unwrap();
+        let mut from = pair.master.try_clone_reader().unwrap();
+        let (shown, closing) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (sink, stop) = (Arc::clone(&shown), Arc::clone(&closing));
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = from.read(&mut buffer) {
+                sink.lock().unwrap().extend_from_slice(&buffer[..length]);
+                if stop.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        });
+        Self { keys: pair.master.take_writer().unwrap(), master: pair.master, child, shown, closing, reader }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    fn wait_for(&self, part: &str) {
+        eventually(&format!("the terminal shows {part:?}"), || self.text().contains(part).then_some(()));
+    }
+
+    fn wait(mut self) -> (u32, String) {
+        let status = eventually("the program ends", || self.child.try_wait().unwrap());
+        drop((self.master, self.keys));
+        let _ = self.reader.join();
+        (status.exit_code(), String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned())
+    }
+
+    /// Closes it as its window would be. The reader holds it open too, and lets go with the next output, which `print` causes.
+    fn close(self, print: impl FnOnce()) -> Box<dyn Child + Send + Sync> {
+        self.closing.store(true, Ordering::SeqCst);
+        print();
+        self.reader.join().unwrap();
+        drop((self.master, self.keys));
+        self.child
+    }
+}
+
+#[test]
+fn ctrl_c_says_what_the_second_one_does_and_pauses_after_the_iteration() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo ended in peace");
+    let mut terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
+    sandbox.wait_for_note("up");
+    terminal.type_keys("\x03");
+    terminal.wait_for("Ctrl-C again");
+    gate.let_one_pass();
+    let (code, text) = terminal.wait();
+    assert_eq!(code, 16, "{text}");
+    assert!(text.contains("ended in peace") && text.contains("refrain resume job"), "{text}");
+    assert_eq!(sandbox.status("job")["charged"], 1);
+}
+
+#[test]
+fn ctrl_c_twice_ends_the_agent_now() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up; exec sleep 1000");
+    let mut terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
+    sandbox.wait_for_note("up");
+    terminal.type_keys("\x03");
+    terminal.wait_for("Ctrl-C again");
+    terminal.type_keys("\x03");
+    let (code, text) = terminal.wait();
+    assert_eq!(code, 16, "{text}");
+    sandbox.nobody_survives();
+    assert_eq!(sandbox.status("job")["iterations"][0]["outcome"], "interrupted");
+}
+
+#[test]
+fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo last words; exec sleep 1000");
+    let terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
+    sandbox.wait_for_note("up");
+    terminal.wait_for("[loop job iteration 1/20]");
+    let mut child = terminal.close(|| gate.let_one_pass());
+    let status = eventually("the runner ends", || child.try_wait().unwrap());
+    assert_eq!(status.exit_code(), 16);
+    sandbox.nobody_survives();
+    assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "last words\n");
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("paused"), &json!(0)));
+}
+
+#[test]
+fn a_detached_loop_survives_its_terminal() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; echo still here\n{CLAIM}"));
+    let terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "--detach", "p"], &[]);
+    let (code, text) = terminal.wait();
+    assert_eq!(code, 0, "{text}");
+    sandbox.wait_for_note("up");
+    gate.let_one_pass();
+    sandbox.wait_for_status("job", "completed");
+    assert!(sandbox.kept_text("job", "0001", "output.log").contains("still here"));
+    sandbox.nobody_survives();
+}
+
+/// Sets the title, clears the screen, moves the cursor, asks the terminal, rings, hides a line: each in both encodings.
+const HOSTILE: &str = r"printf 'a\033]0;owned\007b\033[2Jc\033[1;1Hd\033[6ne\007f\033]52;c;b3duZWQ=\007g\r\033[Kh\n'
+printf '\302\2332J\302\235owned\302\234\n\033[31mred\033[0m\010\010\010\n' >&2";
+
+#[test]
+fn what_the_agent_prints_never_controls_the_terminal() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("{HOSTILE}\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "p"];
+    let (code, shown) = Terminal::open(&sandbox, &start, &[]).wait();
+    assert_eq!(code, 0, "{shown}");
+    let views = [["logs", "job"].as_slice(), &["status", "job"], &["show", "job"], &["watch", "job"], &["list"]];
+    let others = views.map(|words| Terminal::open(&sandbox, words, &[]).wait().1);
+    for text in others.iter().chain([&shown]) {
+        for sequence in ["\x1b]", "\x1b[2J", "\x1b[1;1H", "\x1b[6n", "\x07", "\x08", "\x1b[K", "\u{9b}", "\u{9d}"] {
+            assert!(!text.contains(sequence), "{sequence:?} reached the terminal: {text:?}");
+        }
+        let mut screen = vt100::Parser::new(40.try_into().unwrap(), 120.try_into().unwrap(), 0);
+        screen.process(text.as_bytes());
+        let first = screen.screen().contents().lines().next().unwrap_or_default().to_owned();
+        assert!(!first.starts_with('d') && !first.starts_with("h"), "the first line was written over: {first}");
+    }
+    let raw = sandbox.kept("job", "0001", "output.log");
+    assert!(raw.windows(4).any(|bytes| bytes == b"\x1b[2J"), "what is kept is raw");
+}
+
+#[test]
+fn colour_only_on_a_terminal_and_without_no_color() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = ["start", "--command", &agent, "p"];
+    let (_, coloured) = Terminal::open(&sandbox, &start, &[]).wait();
+    assert!(coloured.contains("\x1b["), "{coloured:?}");
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (_, plain) = Terminal::open(&sandbox, &start, &[(name, value)]).wait();
+        assert!(!plain.contains('\x1b'), "{name}: {plain:?}");
+    }
+    let piped = sandbox.refrain(&start).with_code(0);
+    assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
+    for words in [["--help"].as_slice(), &["start", "--help"], &["start", "--bad"]] {
+        let (_, plain) = Terminal::open(&sandbox, words, &[("NO_COLOR", "1")]).wait();
+        assert!(!plain.contains('\x1b'), "{words:?}: {plain:?}");
+    }
+}
