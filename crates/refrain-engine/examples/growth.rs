@@ -86,7 +86,8 @@ fn bytes_of(records: &[Record], iteration: u32) -> Result<f64, Box<dyn Error>> {
     };
     let lines = &records[begin(iteration - 5)?..begin(iteration + 5)?];
     // A line is its record and 44 bytes around the hash.
-    let bytes: usize = lines.iter().map(|record| serde_json::to_vec(record).map_or(0, |line| line.len() + 44)).sum();
+    let bytes: usize =
+        lines.iter().map(|record| serde_json::to_vec(record).map_or(0, |line| line.len() + 44)).sum();
     Ok(bytes as f64 / 10.0)
 }
 

@@ -101,7 +101,7 @@ impl Follower {
     ///
     /// # Errors
     /// [`JournalError`] where the journal cannot be understood.
-    pub fn next(&mut self) -> Result<Option<Sight>, JournalError> {
+    pub fn look(&mut self) -> Result<Option<Sight>, JournalError> {
         loop {
             if let Some(record) = self.queue.front() {
                 // What the agent printed comes before the event that says it is gone.

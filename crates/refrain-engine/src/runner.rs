@@ -9,7 +9,7 @@ use refrain_agents::environment;
 use refrain_agents::generic::Reader;
 use refrain_core::event::{Ask, AttemptFinished, Event, Exit, Urgency};
 use refrain_core::{AttemptId, Live, LoopId, LoopState, Spec, Step, next_step};
-use refrain_proc::{KeeperSpec, Meter, Report, StopLadder, Supervisor, identity};
+use refrain_proc::{KeeperSpec, Meter, Report, StopLadder, Supervisor, detach, identity};
 use refrain_store::journal::{Batch, Durability};
 use refrain_store::{Doorbell, Journal, RunnerLock, inbox};
 use tokio::net::unix::pipe;
@@ -417,6 +417,9 @@ struct SignalSources {
 
 impl SignalSources {
     fn new(signals: Signals) -> Result<Self, EngineError> {
+        if signals == Signals::Detached {
+            detach::leave_terminal();
+        }
         let listen = |kind| match signals {
             Signals::None => Ok(None),
             Signals::Foreground | Signals::Detached => signal(kind).map(Some),

@@ -10,6 +10,12 @@ use std::process::{Command, Stdio};
 /// What a detached runner prints, alone on a line, once it has taken over.
 pub const READY: &str = "ready";
 
+/// Leaves the terminal that this process was started from: its signals and its end are no longer ours.
+pub fn leave_terminal() {
+    // A process that leads a group already has left it.
+    let _ = rustix::process::setsid();
+}
+
 /// Starts `program` under the name `arg0`, its diagnostics going to `log`, and waits until it is ready or gone.
 ///
 /// # Errors
@@ -23,7 +29,6 @@ pub fn start(program: &Path, arg0: &str, args: &[String], log: &Path) -> io::Res
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
-        .process_group(0)
         .spawn()?;
     let mut last = String::new();
     if let Some(stdout) = child.stdout.take() {

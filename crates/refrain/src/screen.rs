@@ -46,7 +46,7 @@ impl Screen {
     /// Shows all there is to see, until the loop has stopped.
     pub(crate) fn run(mut self, mut follower: Follower) {
         while !self.closed {
-            match follower.next() {
+            match follower.look() {
                 Ok(Some(Sight::Event(record))) => self.event(&record),
                 Ok(Some(Sight::Past(record))) => drop(self.fold(&record)),
                 Ok(Some(Sight::Output { stderr, bytes })) => self.output(stderr, &bytes),

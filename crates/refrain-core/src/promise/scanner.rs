@@ -204,13 +204,12 @@ impl Scanner {
                 self.echo_begin = None;
                 self.settle_before(u64::MAX);
             }
-            Some(Heard::Partly(lines)) => {
-                // Lines of the prompt can be the begin of another echo of it: the last begin is the one that counts.
-                if lines == 1 || self.echo_begin.is_none() {
-                    self.echo_begin = Some((self.lines, before.0, before.1));
-                    self.settle_before(self.lines);
-                }
+            // Lines of the prompt can be the begin of another echo of it: the last begin is the one that counts.
+            Some(Heard::Partly(lines)) if lines == 1 || self.echo_begin.is_none() => {
+                self.echo_begin = Some((self.lines, before.0, before.1));
+                self.settle_before(self.lines);
             }
+            Some(Heard::Partly(_)) => {}
             Some(Heard::Whole) => {
                 let (begin, block, in_comment) =
                     self.echo_begin.take().unwrap_or((self.lines, before.0, before.1));

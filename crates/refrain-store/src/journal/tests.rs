@@ -201,7 +201,10 @@ fn two_writers_do_not_mix() {
     journal.push(Event::AttemptSwept { killed: 0 }, at(11)).unwrap();
     assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Foreign(_))));
     journal.push(Event::AttemptSwept { killed: 0 }, at(12)).unwrap();
-    assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Failed(_))), "a failed writer stays so");
+    assert!(
+        matches!(journal.commit(Durability::Synced), Err(JournalError::Failed(_))),
+        "a failed writer stays so"
+    );
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *other.state());
 }
 

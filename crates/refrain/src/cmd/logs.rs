@@ -100,7 +100,7 @@ fn copy(heading: &str, path: &Utf8Path) -> bool {
 fn follow(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
     let mut follower = service.follow(id, true)?;
     loop {
-        let open = match follower.next().map_err(refrain_engine::EngineError::from)? {
+        let open = match follower.look().map_err(refrain_engine::EngineError::from)? {
             None => break,
             Some(Sight::Output { bytes, .. }) => {
                 out::print_raw(printable(&String::from_utf8_lossy(&bytes)).as_bytes())

@@ -18,9 +18,17 @@ fn survives(sandbox: &Sandbox, vandal: &str) {
         assert!(run.has_line(&format!("[loop job iteration {n}/20]")), "{vandal}: {}", run.stdout);
     }
     let status = sandbox.status("job");
-    assert_eq!((&status["status"], &status["charged"], &status["started"]), (&json!("completed"), &json!(3), &json!(3)), "{vandal}");
+    assert_eq!(
+        (&status["status"], &status["charged"], &status["started"]),
+        (&json!("completed"), &json!(3), &json!(3)),
+        "{vandal}"
+    );
     sandbox.refrain(&["verify", "job"]).with_code(0);
-    assert_eq!(sandbox.note("state"), "yes\nyes\nyes\n", "{vandal}: the state file is there for every attempt");
+    assert_eq!(
+        sandbox.note("state"),
+        "yes\nyes\nyes\n",
+        "{vandal}: the state file is there for every attempt"
+    );
     sandbox.nobody_survives();
 }
 
@@ -58,7 +66,8 @@ fn outside_git_a_journal_that_was_deleted_is_written_back() {
 fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
     let sandbox = plain_folder();
     let gate = sandbox.gate("go");
-    let agent = sandbox.agent("agent", "rm -rf .refrain\necho x > $NOTES/up.$REFRAIN_ITERATION\nread -r _ < $GATES/go");
+    let agent = sandbox
+        .agent("agent", "rm -rf .refrain\necho x > $NOTES/up.$REFRAIN_ITERATION\nread -r _ < $GATES/go");
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
     sandbox.wait_for_note("up.1");
     gate.let_one_pass();
@@ -66,7 +75,9 @@ fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
     gate.let_one_pass();
     sandbox.wait_for_note("up.3");
     session.signal(testkit::Signal::INT);
-    testkit::eventually("the journal is written back", || sandbox.loop_dir("job").join("journal.jsonl").exists().then_some(()));
+    testkit::eventually("the journal is written back", || {
+        sandbox.loop_dir("job").join("journal.jsonl").exists().then_some(())
+    });
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     session.wait().with_code(15);
     assert_eq!(sandbox.status("job")["status"], "cancelled");
@@ -100,7 +111,8 @@ fn a_state_file_that_is_no_file_does_not_stop_the_loop() {
 fn mounted(sandbox: &Sandbox, options: &str) -> Option<Unmount> {
     let place = sandbox.project();
     let place = place.to_str().unwrap();
-    let run = sandbox.tool("mount", &["-t", "tmpfs", "-o", options, "tmpfs", place]).dir(sandbox.root()).run();
+    let run =
+        sandbox.tool("mount", &["-t", "tmpfs", "-o", options, "tmpfs", place]).dir(sandbox.root()).run();
     if run.code != 0 {
         eprintln!("SKIPPED: mount is not allowed here: {}", run.stderr.trim());
         return None;

@@ -64,7 +64,13 @@ fn a_damaged_journal_is_never_written_to() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     testkit::write(&path, &bytes);
-    for words in [["resume", "job"].as_slice(), &["cancel", "job"], &["pause", "job"], &["steer", "job", "x"], &["archive", "job"]] {
+    for words in [
+        ["resume", "job"].as_slice(),
+        &["cancel", "job"],
+        &["pause", "job"],
+        &["steer", "job", "x"],
+        &["archive", "job"],
+    ] {
         let run = sandbox.refrain(words).with_code(1);
         assert!(run.stderr.contains("journal.jsonl"), "{words:?}: {}", run.stderr);
         assert_eq!(fs::read(&path).unwrap(), bytes, "{words:?} wrote to it");
@@ -94,7 +100,9 @@ fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
     sandbox.refrain(&["resume", "job"]).with_code(10);
     let names = sandbox.event_names("job");
     assert!(names.contains(&"journal.torn".to_owned()), "{names:?}");
-    let kept: Vec<Vec<u8>> = fs::read_dir(sandbox.loop_dir("job")).unwrap().flatten()
+    let kept: Vec<Vec<u8>> = fs::read_dir(sandbox.loop_dir("job"))
+        .unwrap()
+        .flatten()
         .filter_map(|entry| fs::read(entry.path()).ok())
         .filter(|bytes| *bytes == torn[start_of_last..])
         .collect();
@@ -110,7 +118,11 @@ fn a_loop_exists_from_its_first_whole_line_on() {
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
     for length in [0, 1, first] {
         testkit::write(&path, &whole[..length]);
-        assert_eq!(sandbox.refrain(&["list", "--json"]).with_code(0).json(), serde_json::json!([]), "{length} bytes");
+        assert_eq!(
+            sandbox.refrain(&["list", "--json"]).with_code(0).json(),
+            serde_json::json!([]),
+            "{length} bytes"
+        );
         sandbox.refrain(&["status", "job"]).with_code(3);
         sandbox.refrain(&["resume", "job"]).with_code(3);
     }
@@ -135,9 +147,16 @@ fn what_is_raw_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo err >&2\n{CLAIM}"));
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-q", "--env", "KEY=hunter2", "p"]).with_code(0);
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "-q", "--env", "KEY=hunter2", "p"])
+        .with_code(0);
     let dir = sandbox.loop_dir("job");
-    for name in ["journal.jsonl", "iterations/0001/output.log", "iterations/0001/stderr.log", "iterations/0001/prompt.md"] {
+    for name in [
+        "journal.jsonl",
+        "iterations/0001/output.log",
+        "iterations/0001/stderr.log",
+        "iterations/0001/prompt.md",
+    ] {
         let mode = fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{name} is {mode:o}");
     }

@@ -47,6 +47,9 @@ fn no_module_is_forgotten() {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         let module = name.trim_end_matches(".rs");
-        assert!(module == "main" || listed.contains(&format!("mod {module};")), "{name} is not listed in main.rs");
+        assert!(
+            module == "main" || listed.contains(&format!("mod {module};")),
+            "{name} is not listed in main.rs"
+        );
     }
 }

@@ -35,7 +35,8 @@ fn a_loop_killed_in_the_middle_is_resumed_and_completed() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("second");
     let agent = worker(&sandbox);
-    let start = ["start", "--command", &agent, "--name", "job", "--max-iterations", "5", "--prompt", "Do all parts."];
+    let start =
+        ["start", "--command", &agent, "--name", "job", "--max-iterations", "5", "--prompt", "Do all parts."];
 
     let first = sandbox.spawn(&start);
     sandbox.wait_for_note("held");
@@ -48,7 +49,10 @@ fn a_loop_killed_in_the_middle_is_resumed_and_completed() {
 
     let crashed = sandbox.status("job");
     assert_eq!(crashed["status"], "crashed");
-    assert_eq!((&crashed["iteration"], &crashed["charged"], &crashed["started"]), (&json!(2), &json!(1), &json!(2)));
+    assert_eq!(
+        (&crashed["iteration"], &crashed["charged"], &crashed["started"]),
+        (&json!(2), &json!(1), &json!(2))
+    );
     assert_eq!(crashed["runner"]["alive"], json!(false));
     assert_eq!(crashed["needs"], "refrain resume job");
 
@@ -65,10 +69,19 @@ fn a_loop_killed_in_the_middle_is_resumed_and_completed() {
     );
     assert_eq!(
         attempts_of(&status),
-        [json!([1, 1, true, "ended"]), json!([2, 1, false, "lost"]), json!([2, 2, true, "ended"]), json!([3, 1, true, "claimed"])]
+        [
+            json!([1, 1, true, "ended"]),
+            json!([2, 1, false, "lost"]),
+            json!([2, 2, true, "ended"]),
+            json!([3, 1, true, "claimed"])
+        ]
     );
     assert_eq!(status["claim"]["source"], "promise");
-    assert_eq!(sandbox.git(&["rev-list", "--count", "HEAD"]).trim(), "5", "what the lost attempt committed stays");
+    assert_eq!(
+        sandbox.git(&["rev-list", "--count", "HEAD"]).trim(),
+        "5",
+        "what the lost attempt committed stays"
+    );
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }
 
@@ -77,7 +90,17 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("second");
     let agent = worker(&sandbox);
-    let first = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "-m", "5", "--prompt", "Do all parts."]);
+    let first = sandbox.spawn(&[
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "job",
+        "-m",
+        "5",
+        "--prompt",
+        "Do all parts.",
+    ]);
     sandbox.wait_for_note("held");
     first.kill();
     let resumed = sandbox.refrain(&["resume", "job"]).with_code(0);
@@ -92,7 +115,11 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
         .collect();
     folders.sort();
     assert_eq!(folders, ["0001", "0002", "0002.2", "0003"]);
-    assert_eq!(sandbox.kept_text("job", "0002", "output.log"), "I work on part 2\n", "what it had printed is kept");
+    assert_eq!(
+        sandbox.kept_text("job", "0002", "output.log"),
+        "I work on part 2\n",
+        "what it had printed is kept"
+    );
 }
 
 #[test]
@@ -107,10 +134,14 @@ fn the_prompts_are_the_contracts() {
     let section = first.strip_prefix(plain).expect("the person's prompt comes first, unchanged");
     assert!(section.contains("LOOP") && section.contains("<promise>COMPLETE</promise>"), "{section}");
     assert!(section.contains(".refrain/plain/state.md"), "{section}");
-    assert!(!section.lines().any(|line| line.trim() == "<promise>COMPLETE</promise>"), "its echo is no claim: {section}");
+    assert!(
+        !section.lines().any(|line| line.trim() == "<promise>COMPLETE</promise>"),
+        "its echo is no claim: {section}"
+    );
     for n in [2, 3] {
         let prompt = sandbox.kept_text("plain", &format!("000{n}"), "prompt.md");
-        let context = prompt.strip_prefix(first.as_str()).expect("what never changes comes first: caches hit");
+        let context =
+            prompt.strip_prefix(first.as_str()).expect("what never changes comes first: caches hit");
         assert_eq!(context.trim(), context_block(n, 4, true), "iteration {n}");
     }
 
@@ -135,7 +166,18 @@ fn context_block(n: u32, cap: u32, promise: bool) -> String {
 fn without_iteration_context_every_prompt_is_the_persons_own() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "exit 1");
-    let start = ["start", "--command", &agent, "--name", "bare", "-m", "2", "--no-iteration-context", "--prompt", "Only this."];
+    let start = [
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "bare",
+        "-m",
+        "2",
+        "--no-iteration-context",
+        "--prompt",
+        "Only this.",
+    ];
     sandbox.refrain(&start).with_code(10);
     for attempt in ["0001", "0002"] {
         assert_eq!(sandbox.kept_text("bare", attempt, "prompt.md"), "Only this.");
@@ -145,11 +187,28 @@ fn without_iteration_context_every_prompt_is_the_persons_own() {
 #[test]
 fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_end() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", "test $REFRAIN_ITERATION -ge 2 || { echo no wheel here >&2; exit 3; }");
-    sandbox.refrain(&["start", "--command", &agent, "--name", "np", "-m", "3", "--no-promise", "--prompt", "Build."]).with_code(0);
+    let agent =
+        sandbox.agent("agent", "test $REFRAIN_ITERATION -ge 2 || { echo no wheel here >&2; exit 3; }");
+    sandbox
+        .refrain(&[
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "np",
+            "-m",
+            "3",
+            "--no-promise",
+            "--prompt",
+            "Build.",
+        ])
+        .with_code(0);
     let second = sandbox.kept_text("np", "0002", "prompt.md");
     assert!(second.contains(&context_block(2, 3, false)), "{second}");
-    assert!(second.contains("exit code 3") && second.contains("no wheel here"), "what failed is told: {second}");
+    assert!(
+        second.contains("exit code 3") && second.contains("no wheel here"),
+        "what failed is told: {second}"
+    );
     assert!(!second.contains("<promise>"), "{second}");
     assert_eq!(sandbox.status("np")["claim"]["source"], "exit-code");
     assert_eq!(sandbox.status("np")["completion_promise"], Value::Null);
@@ -159,12 +218,17 @@ fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_en
 fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 2 || {CLAIM}"));
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-m", "3", "--prompt", "Go."]).with_code(0);
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "-m", "3", "--prompt", "Go."])
+        .with_code(0);
     let dir = sandbox.loop_dir("job");
     let whole = fs::read(dir.join("journal.jsonl")).unwrap();
-    let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     for end in &ends[..ends.len() - 1] {
-        let names: Vec<String> = whole[..*end].split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+        let names: Vec<String> = whole[..*end]
+            .split(|b| *b == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
             .map(|record: Value| record["event"]["type"].as_str().unwrap().to_owned())
             .collect();
         let last = names.last().unwrap().clone();
@@ -176,7 +240,8 @@ fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
         assert_eq!((&status["status"], charged), (&json!("completed"), 2), "after {last}");
         let begun = |names: &[String], name: &str| names.iter().filter(|found| *found == name).count();
         if last == "attempt.finished" {
-            let (before, after) = (begun(&names, "attempt.started"), begun(&sandbox.event_names("job"), "attempt.started"));
+            let (before, after) =
+                (begun(&names, "attempt.started"), begun(&sandbox.event_names("job"), "attempt.started"));
             assert!(after == 2 && before <= 2, "a result that is there is used, not made again");
         }
         sandbox.refrain(&["verify", "job"]).with_code(0);

@@ -33,7 +33,10 @@ fn a_line_of_64_mib_is_kept_whole() {
 fn invalid_utf_8_is_kept_byte_by_byte() {
     let sandbox = sandbox();
     run(&sandbox, &format!("printf '\\377\\376 \\303( \\000 \\355\\240\\200\\n'\n{CLAIM}"), &[], 0);
-    assert_eq!(sandbox.kept("job", "0001", "output.log"), b"\xff\xfe \xc3( \x00 \xed\xa0\x80\n<promise>COMPLETE</promise>\n");
+    assert_eq!(
+        sandbox.kept("job", "0001", "output.log"),
+        b"\xff\xfe \xc3( \x00 \xed\xa0\x80\n<promise>COMPLETE</promise>\n"
+    );
     assert!(sandbox.refrain(&["logs", "job"]).with_code(0).stdout.contains("<promise>COMPLETE</promise>"));
 }
 
@@ -55,14 +58,17 @@ fn an_agent_that_never_reads_its_prompt_is_no_trouble() {
     let sandbox = sandbox();
     testkit::write(&sandbox.project().join("long.md"), "long ".repeat(400_000));
     let agent = sandbox.agent("agent", CLAIM);
-    let start = ["start", "--command", &agent, "--name", "job", "--prompt-mode", "stdin", "--prompt-file", "long.md"];
+    let start =
+        ["start", "--command", &agent, "--name", "job", "--prompt-mode", "stdin", "--prompt-file", "long.md"];
     sandbox.refrain(&start).with_code(0);
     sandbox.nobody_survives();
 }
 
 /// Starts something, waits until it is up, and ends with a claim while it still runs.
 fn leaving(child: &str) -> String {
-    format!("case $1 in */stay) echo up > \"$1\"; while :; do sleep 1; done ;; esac\n{child}\nuntil test -s $NOTES/stay; do sleep 0.01; done\n{CLAIM}")
+    format!(
+        "case $1 in */stay) echo up > \"$1\"; while :; do sleep 1; done ;; esac\n{child}\nuntil test -s $NOTES/stay; do sleep 0.01; done\n{CLAIM}"
+    )
 }
 
 #[test]
@@ -111,7 +117,12 @@ fn an_attempt_over_its_time_limit_is_stopped_kept_and_charged() {
 #[test]
 fn an_attempt_over_its_silence_limit_is_stopped_but_not_one_that_speaks() {
     let sandbox = sandbox();
-    run(&sandbox, "for n in 1 2 3 4 5 6; do echo $n; sleep 0.2; done; exec sleep 1000", &["--idle-timeout", "600ms"], 10);
+    run(
+        &sandbox,
+        "for n in 1 2 3 4 5 6; do echo $n; sleep 0.2; done; exec sleep 1000",
+        &["--idle-timeout", "600ms"],
+        10,
+    );
     assert_eq!(sandbox.status("job")["iterations"][0]["outcome"], "silence");
     assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "1\n2\n3\n4\n5\n6\n");
 }
@@ -129,7 +140,9 @@ fn an_agent_that_is_deaf_to_signals_is_ended_all_the_same() {
 #[test]
 fn the_agent_may_end_in_its_own_way_when_it_is_asked_to() {
     let sandbox = sandbox();
-    let script = format!("trap 'echo saved my work; {CLAIM}; exit 0' INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done");
+    let script = format!(
+        "trap 'echo saved my work; {CLAIM}; exit 0' INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done"
+    );
     let agent = sandbox.agent("agent", &script);
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
     sandbox.wait_for_note("ready");
@@ -137,7 +150,11 @@ fn the_agent_may_end_in_its_own_way_when_it_is_asked_to() {
     session.wait().with_code(16);
     assert!(sandbox.kept_text("job", "0001", "output.log").starts_with("saved my work\n"));
     let status = sandbox.status("job");
-    assert_eq!((&status["charged"], &status["status"]), (&json!(0), &json!("paused")), "an attempt that was stopped claims nothing");
+    assert_eq!(
+        (&status["charged"], &status["status"]),
+        (&json!(0), &json!("paused")),
+        "an attempt that was stopped claims nothing"
+    );
 }
 
 /// Starts children of every kind, says so, and stays; a second attempt claims.
@@ -171,7 +188,11 @@ fn everything_is_kept_and_gone(sandbox: &Sandbox, outcome: &str) {
         sandbox.refrain(&["resume", "job"]).with_code(0);
         status = sandbox.status("job");
     }
-    assert_eq!((&status["charged"], &status["started"]), (&json!(1), &json!(2)), "the first attempt is refunded");
+    assert_eq!(
+        (&status["charged"], &status["started"]),
+        (&json!(1), &json!(2)),
+        "the first attempt is refunded"
+    );
     assert_eq!(status["iterations"][0]["outcome"], outcome);
     sandbox.nobody_survives();
 }
@@ -215,7 +236,8 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
     session.wait();
     assert!(sandbox.survivors().len() >= 5, "the children have lost everybody: {:#?}", sandbox.survivors());
     sandbox.refrain(&["resume", "job"]).with_code(0);
-    let marked: Vec<_> = sandbox.survivors().into_iter().filter(|found| !found.command.contains(".bare")).collect();
+    let marked: Vec<_> =
+        sandbox.survivors().into_iter().filter(|found| !found.command.contains(".bare")).collect();
     assert!(marked.is_empty(), "{marked:#?}");
 }
 
@@ -294,7 +316,12 @@ fn a_wrapper_that_passes_no_signals_on_keeps_nobody_alive() {
 fn agents_start_with_default_signals_under_nohup() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("grep SigIgn /proc/self/status > $NOTES/ignored\n{CLAIM}"));
-    let words = ["-c", "trap '' HUP INT QUIT PIPE; exec \"$0\" start --command \"$1\" p", env!("CARGO_BIN_EXE_refrain"), &agent];
+    let words = [
+        "-c",
+        "trap '' HUP INT QUIT PIPE; exec \"$0\" start --command \"$1\" p",
+        env!("CARGO_BIN_EXE_refrain"),
+        &agent,
+    ];
     sandbox.tool("sh", &words).run().with_code(0);
     assert_eq!(sandbox.note("ignored").split_whitespace().last(), Some("0000000000000000"));
 }
@@ -303,7 +330,8 @@ fn agents_start_with_default_signals_under_nohup() {
 fn two_loops_side_by_side_do_not_touch_each_others_processes() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo x > $NOTES/$REFRAIN_LOOP_ID; exec sleep 1000");
-    let start = |id: &str| sandbox.spawn(&["start", "--command", &agent, "--name", id, "--share-worktree", "p"]);
+    let start =
+        |id: &str| sandbox.spawn(&["start", "--command", &agent, "--name", id, "--share-worktree", "p"]);
     let (first, mut second) = (start("first"), start("second"));
     sandbox.wait_for_note("first");
     sandbox.wait_for_note("second");

@@ -22,7 +22,19 @@ fn each_prompt_mode_brings_the_prompt_unchanged_and_only_there() {
     let agent = sandbox.agent("scribe", &scribe());
     let command = format!("{agent} one 'two words'");
     for mode in ["auto", "arg", "stdin", "env", "file"] {
-        let start = ["start", "--command", &command, "--agent-arg", "--three", "--name", mode, "--prompt-mode", mode, "--prompt", PROMPT];
+        let start = [
+            "start",
+            "--command",
+            &command,
+            "--agent-arg",
+            "--three",
+            "--name",
+            mode,
+            "--prompt-mode",
+            mode,
+            "--prompt",
+            PROMPT,
+        ];
         sandbox.refrain(&start).with_code(0);
         assert_eq!(sandbox.kept_text(mode, "0001", "prompt.md"), PROMPT);
         let file = sandbox.loop_dir(mode).join("iterations/0001/prompt.md");
@@ -31,9 +43,17 @@ fn each_prompt_mode_brings_the_prompt_unchanged_and_only_there() {
             "file" => Some(file.to_str().unwrap().to_owned()),
             _ => None,
         };
-        let args = ["one", "two words", "--three"].map(str::to_owned).into_iter().chain(last).fold(String::new(), |all, arg| all + &arg + "\n");
+        let args = ["one", "two words", "--three"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(last)
+            .fold(String::new(), |all, arg| all + &arg + "\n");
         assert_eq!(sandbox.note("args"), args, "{mode}");
-        assert_eq!(sandbox.note("stdin"), if mode == "stdin" { PROMPT } else { "" }, "{mode}: stdin is otherwise empty");
+        assert_eq!(
+            sandbox.note("stdin"),
+            if mode == "stdin" { PROMPT } else { "" },
+            "{mode}: stdin is otherwise empty"
+        );
         assert_eq!(sandbox.note("variable"), if mode == "env" { PROMPT } else { "unset" }, "{mode}");
     }
 }
@@ -44,7 +64,9 @@ fn a_prompt_over_the_argument_limit_goes_by_stdin_in_auto() {
     let agent = sandbox.agent("scribe", &scribe());
     let long = format!("<promise>COMPLETE</promise> {}", "long ".repeat(40_000));
     testkit::write(&sandbox.project().join("long.md"), &long);
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--prompt-file", "long.md"]).with_code(0);
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--prompt-file", "long.md"])
+        .with_code(0);
     assert_eq!(sandbox.note("stdin"), long);
     assert_eq!(sandbox.note("count"), "0\n");
 }
@@ -53,7 +75,9 @@ fn a_prompt_over_the_argument_limit_goes_by_stdin_in_auto() {
 fn a_prompt_is_read_from_stdin_a_file_or_the_words() {
     let sandbox = sandbox();
     let agent = sandbox.agent("scribe", &scribe());
-    let bare = |id: &'static str| ["start", "--command", &agent, "--no-iteration-context", "--name", id].map(str::to_owned).to_vec();
+    let bare = |id: &'static str| {
+        ["start", "--command", &agent, "--no-iteration-context", "--name", id].map(str::to_owned).to_vec()
+    };
     let run = |id: &'static str, words: &[&str], stdin: &str| {
         let all = [bare(id), words.iter().map(|word| (*word).to_owned()).collect()].concat();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -72,8 +96,25 @@ fn a_prompt_is_read_from_stdin_a_file_or_the_words() {
 fn the_agent_sees_the_contracts_variables() {
     let sandbox = sandbox();
     let agent = sandbox.agent("scribe", &scribe());
-    let start = ["start", "--command", &agent, "--name", "job", "-m", "9", "--env", "MINE=a=b", "--env", "LANG=C", "p"];
-    let run = sandbox.command(&start).env("CLAUDECODE", "1").env("CLAUDE_CODE_ENTRYPOINT", "cli").env("GEMINI_CLI", "1");
+    let start = [
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "job",
+        "-m",
+        "9",
+        "--env",
+        "MINE=a=b",
+        "--env",
+        "LANG=C",
+        "p",
+    ];
+    let run = sandbox
+        .command(&start)
+        .env("CLAUDECODE", "1")
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .env("GEMINI_CLI", "1");
     run.env("REFRAIN_LOOP_ID", "outer").env("YOURS", "kept").run().with_code(0);
     let seen = sandbox.note("env");
     let has = |line: &str| seen.lines().any(|found| found == line);
@@ -123,7 +164,12 @@ fn a_loop_in_a_loop_runs_and_one_more_is_refused() {
         "inner",
         &format!("echo \"$REFRAIN_DEPTH\" > $NOTES/depth\n{refrain} start --command true --name c --share-worktree p 2> $NOTES/refused\necho $? > $NOTES/code\n{CLAIM}"),
     );
-    let outer = sandbox.agent("outer", &format!("{refrain} start --command {inner} --name b --share-worktree p > $NOTES/log 2>&1 || exit\n{CLAIM}"));
+    let outer = sandbox.agent(
+        "outer",
+        &format!(
+            "{refrain} start --command {inner} --name b --share-worktree p > $NOTES/log 2>&1 || exit\n{CLAIM}"
+        ),
+    );
     sandbox.refrain(&["start", "--command", &outer, "--name", "a", "-m", "1", "p"]).with_code(0);
     assert_eq!((sandbox.note("depth"), sandbox.note("code")), ("2\n".to_owned(), "17\n".to_owned()));
     assert!(!sandbox.loop_dir("c").exists(), "nothing was touched");
@@ -140,7 +186,9 @@ echo "- a note of $REFRAIN_ITERATION" >> "$REFRAIN_STATE_FILE"
 test "$REFRAIN_ITERATION" = 1 && exit
 sed -i 's/^status:.*/status: done/' "$REFRAIN_STATE_FILE""#,
     );
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--prompt", "Write a poem."]).with_code(0);
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--prompt", "Write a poem."])
+        .with_code(0);
     let first = sandbox.note("first");
     for part in ["loop_id: job", "status:", "Goal", "Progress", "Next Action", "Notes", "Write a poem."] {
         assert!(first.contains(part), "{part}: {first}");
@@ -148,7 +196,10 @@ sed -i 's/^status:.*/status: done/' "$REFRAIN_STATE_FILE""#,
     let last = std::fs::read_to_string(sandbox.project().join(".refrain/job/state.md")).unwrap();
     assert!(last.contains("- a note of 1") && last.contains("- a note of 2"), "{last}");
     let status = sandbox.status("job");
-    assert_eq!((&status["claim"]["source"], &status["iteration"]), (&serde_json::json!("state-file"), &serde_json::json!(2)));
+    assert_eq!(
+        (&status["claim"]["source"], &status["iteration"]),
+        (&serde_json::json!("state-file"), &serde_json::json!(2))
+    );
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "", "git does not see .refrain");
 }
 
@@ -156,7 +207,13 @@ sed -i 's/^status:.*/status: done/' "$REFRAIN_STATE_FILE""#,
 fn an_echo_of_the_prompt_is_no_claim() {
     let sandbox = sandbox();
     let agent = sandbox.agent("parrot", "printf '%s\\n' \"$1\"");
-    for (id, prompt) in [("plain", "Do it."), ("tagged", "Do it, then print:\n<promise>COMPLETE</promise>"), ("bare", "Say COMPLETE\n\nCOMPLETE")] {
-        sandbox.refrain(&["start", "--command", &agent, "--name", id, "-m", "2", "--prompt", prompt]).with_code(10);
+    for (id, prompt) in [
+        ("plain", "Do it."),
+        ("tagged", "Do it, then print:\n<promise>COMPLETE</promise>"),
+        ("bare", "Say COMPLETE\n\nCOMPLETE"),
+    ] {
+        sandbox
+            .refrain(&["start", "--command", &agent, "--name", id, "-m", "2", "--prompt", prompt])
+            .with_code(10);
     }
 }

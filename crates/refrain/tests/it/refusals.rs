@@ -22,38 +22,93 @@ const STARTS: &[Case] = &[
     (&["start", "--command", "AGENT", "--prompt-file", "."], 2, &["--prompt-file", "."]),
     (&["start", "--command", "AGENT", "--prompt-file", "latin1.md"], 2, &["latin1.md", "UTF-8"]),
     (&["start", "--command", "AGENT", "--prompt", "a", "b"], 2, &["--prompt", "PROMPT"]),
-    (&["start", "--command", "AGENT", "--prompt", "a", "--prompt-file", "README.md"], 2, &["--prompt", "--prompt-file"]),
+    (
+        &["start", "--command", "AGENT", "--prompt", "a", "--prompt-file", "README.md"],
+        2,
+        &["--prompt", "--prompt-file"],
+    ),
     (&["start", "--command", "AGENT", "p", "--max-iterations", "0"], 2, &["'0'", "1..=200"]),
     (&["start", "--command", "AGENT", "p", "--max-iterations", "201"], 2, &["'201'", "1..=200"]),
     (&["start", "--command", "AGENT", "p", "--max-iterations=-1"], 2, &["'-1'", "1..=200"]),
-    (&["start", "--command", "AGENT", "p", "--max-iterations", "many"], 2, &["'many'", "--max-iterations", "1..=200"]),
-    (&["start", "--command", "AGENT", "p", "--max-iterations", "1.5"], 2, &["'1.5'", "--max-iterations", "1..=200"]),
+    (
+        &["start", "--command", "AGENT", "p", "--max-iterations", "many"],
+        2,
+        &["'many'", "--max-iterations", "1..=200"],
+    ),
+    (
+        &["start", "--command", "AGENT", "p", "--max-iterations", "1.5"],
+        2,
+        &["'1.5'", "--max-iterations", "1..=200"],
+    ),
     (&["start", "--command", "AGENT", "p", "--name", "Bad"], 2, &["Bad", "a-z"]),
     (&["start", "--command", "AGENT", "p", "--name", ""], 2, &["--name", "accepted"]),
     (&["start", "--command", "AGENT", "p", "--name=-x"], 2, &["-x", "a-z"]),
     (&["start", "--command", "AGENT", "p", "--name", "../up"], 2, &["../up", "a-z"]),
-    (&["start", "--command", "AGENT", "p", "--name", "a23456789012345678901234567890123456789012345678901234567890abcde"], 2, &["65", "64"]),
+    (
+        &[
+            "start",
+            "--command",
+            "AGENT",
+            "p",
+            "--name",
+            "a23456789012345678901234567890123456789012345678901234567890abcde",
+        ],
+        2,
+        &["65", "64"],
+    ),
     (&["start", "--command", "AGENT", "p", "--agent", "hal9000"], 2, &["hal9000", "generic"]),
     (&["start", "--command", "AGENT", "p", "--backend", "hal9000"], 2, &["hal9000", "generic"]),
-    (&["start", "--command", "AGENT", "p", "--prompt-mode", "telepathy"], 2, &["telepathy", "auto", "arg", "stdin", "env", "file"]),
+    (
+        &["start", "--command", "AGENT", "p", "--prompt-mode", "telepathy"],
+        2,
+        &["telepathy", "auto", "arg", "stdin", "env", "file"],
+    ),
     (&["start", "--command", "AGENT", "p", "--output-format", "yaml"], 2, &["yaml", "text"]),
-    (&["start", "--command", "AGENT", "p", "--promise-match", "loose"], 2, &["loose", "tag", "plain", "substring"]),
-    (&["start", "--command", "AGENT", "p", "--completion-promise", ""], 2, &["--completion-promise", "accepted"]),
-    (&["start", "--command", "AGENT", "p", "--completion-promise", "  "], 2, &["--completion-promise", "accepted"]),
-    (&["start", "--command", "AGENT", "p", "--no-promise", "--completion-promise", "X"], 2, &["--no-promise", "--completion-promise"]),
+    (
+        &["start", "--command", "AGENT", "p", "--promise-match", "loose"],
+        2,
+        &["loose", "tag", "plain", "substring"],
+    ),
+    (
+        &["start", "--command", "AGENT", "p", "--completion-promise", ""],
+        2,
+        &["--completion-promise", "accepted"],
+    ),
+    (
+        &["start", "--command", "AGENT", "p", "--completion-promise", "  "],
+        2,
+        &["--completion-promise", "accepted"],
+    ),
+    (
+        &["start", "--command", "AGENT", "p", "--no-promise", "--completion-promise", "X"],
+        2,
+        &["--no-promise", "--completion-promise"],
+    ),
     (&["start", "--command", "AGENT", "p", "--timeout", "soon"], 2, &["soon", "--timeout", "90s"]),
     (&["start", "--command", "AGENT", "p", "--timeout", "0"], 2, &["'0'", "--timeout", "90s"]),
     (&["start", "--command", "AGENT", "p", "--timeout="], 2, &["--timeout", "90s"]),
     (&["start", "--command", "AGENT", "p", "--idle-timeout=-5"], 2, &["-5", "--idle-timeout", "90s"]),
-    (&["start", "--command", "AGENT", "p", "--max-duration", "never"], 2, &["never", "--max-duration", "90s"]),
+    (
+        &["start", "--command", "AGENT", "p", "--max-duration", "never"],
+        2,
+        &["never", "--max-duration", "90s"],
+    ),
     (&["start", "--command", "AGENT", "p", "--pause", "a while"], 2, &["a while", "--pause", "90s"]),
     (&["start", "--command", "AGENT", "p", "--env", "NOEQUALS"], 2, &["NOEQUALS", "NAME=VALUE"]),
     (&["start", "--command", "AGENT", "p", "--env", "=v"], 2, &["=v", "NAME=VALUE"]),
     (&["start", "--command", "AGENT", "p", "--env", "REFRAIN_DEPTH=0"], 2, &["REFRAIN_"]),
     (&["start", "--command", "AGENT", "p", "--working-dir", "nowhere"], 2, &["--working-dir", "nowhere"]),
     (&["start", "--command", "AGENT", "p", "--working-dir", "README.md"], 2, &["--working-dir", "README.md"]),
-    (&["start", "--command", "AGENT", "--prompt-mode", "arg", "--prompt-file", "long.md"], 2, &["200000", "stdin"]),
-    (&["start", "--command", "AGENT", "--prompt-mode", "env", "--prompt-file", "long.md"], 2, &["200000", "stdin"]),
+    (
+        &["start", "--command", "AGENT", "--prompt-mode", "arg", "--prompt-file", "long.md"],
+        2,
+        &["200000", "stdin"],
+    ),
+    (
+        &["start", "--command", "AGENT", "--prompt-mode", "env", "--prompt-file", "long.md"],
+        2,
+        &["200000", "stdin"],
+    ),
     (&["start", "--command", "AGENT", "p", "--colour", "blue"], 2, &["--colour"]),
     (&["loop", "start", "--command", "AGENT", "p", "-m", "0"], 2, &["'0'", "1..=200"]),
     (&["-C", "nowhere", "start", "--command", "AGENT", "p"], 2, &["-C", "nowhere"]),
@@ -118,7 +173,8 @@ fn check(cases: &[Case]) {
         let words: Vec<String> = words.iter().map(|word| word.replace("AGENT", &agent)).collect();
         let run = sandbox.refrain(&words.iter().map(String::as_str).collect::<Vec<_>>());
         let line = run.stderr.lines().next().unwrap_or_default();
-        let mut say = |what: String| wrong.push(format!("{}: {what}\n    {}", words.join(" "), run.stderr.trim_end()));
+        let mut say =
+            |what: String| wrong.push(format!("{}: {what}\n    {}", words.join(" "), run.stderr.trim_end()));
         if run.code != *code {
             say(format!("exit code {}, not {code}", run.code));
         }
@@ -126,7 +182,10 @@ fn check(cases: &[Case]) {
         if run.stderr.lines().skip(1).any(|hint| !hint.starts_with("  ")) || line.is_empty() {
             say("not one line".to_owned());
         }
-        names.iter().filter(|name| !line.contains(*name)).for_each(|name| say(format!("{name} is not named")));
+        names
+            .iter()
+            .filter(|name| !line.contains(*name))
+            .for_each(|name| say(format!("{name} is not named")));
         if !run.stdout.is_empty() {
             say(format!("it prints {:?}", run.stdout));
         }
@@ -152,7 +211,15 @@ fn every_other_verb_refuses_what_it_cannot_take_and_touches_nothing() {
 fn looking_touches_nothing() {
     let (sandbox, _) = prepared();
     let before = sandbox.snapshot();
-    for words in [["list"].as_slice(), &["list", "--json"], &["list", "--all-projects"], &["cancel", "--all"], &["resume", "--all"], &["--help"], &["--version"]] {
+    for words in [
+        ["list"].as_slice(),
+        &["list", "--json"],
+        &["list", "--all-projects"],
+        &["cancel", "--all"],
+        &["resume", "--all"],
+        &["--help"],
+        &["--version"],
+    ] {
         sandbox.refrain(words).with_code(0);
         assert!(sandbox.snapshot() == before, "{words:?} touched something");
     }
@@ -164,7 +231,11 @@ fn a_loop_in_a_loop_in_a_loop_is_refused() {
     let (sandbox, agent) = prepared();
     let before = sandbox.snapshot();
     for depth in ["2", "3", "nonsense"] {
-        let run = sandbox.command(&["start", "--command", &agent, "p"]).env("REFRAIN_DEPTH", depth).run().with_code(17);
+        let run = sandbox
+            .command(&["start", "--command", &agent, "p"])
+            .env("REFRAIN_DEPTH", depth)
+            .run()
+            .with_code(17);
         assert_eq!(run.stderr.lines().filter(|line| !line.starts_with("  ")).count(), 1, "{}", run.stderr);
         assert!(sandbox.snapshot() == before, "something was touched");
     }

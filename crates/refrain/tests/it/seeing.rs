@@ -6,9 +6,38 @@ use testkit::{Sandbox, eventually};
 use crate::{CLAIM, sandbox};
 
 const FIELDS: [&str; 32] = [
-    "schema", "id", "kind", "status", "verified", "iteration", "attempt", "started", "charged", "max_iterations", "agent", "model", "project",
-    "worktree", "branch", "tree", "started_at", "updated_at", "ended_at", "reason", "needs", "wait", "completion_promise", "claim", "usage",
-    "limits", "gates", "last_failure", "commits", "iterations", "runner", "command",
+    "schema",
+    "id",
+    "kind",
+    "status",
+    "verified",
+    "iteration",
+    "attempt",
+    "started",
+    "charged",
+    "max_iterations",
+    "agent",
+    "model",
+    "project",
+    "worktree",
+    "branch",
+    "tree",
+    "started_at",
+    "updated_at",
+    "ended_at",
+    "reason",
+    "needs",
+    "wait",
+    "completion_promise",
+    "claim",
+    "usage",
+    "limits",
+    "gates",
+    "last_failure",
+    "commits",
+    "iterations",
+    "runner",
+    "command",
 ];
 
 fn is_time(value: &Value) -> bool {
@@ -30,20 +59,37 @@ fn check_status(status: &Value, listed: bool) {
         assert!(status[number].is_u64(), "{number}: {}", status[number]);
     }
     for text in ["id", "status", "agent", "project", "worktree", "reason"] {
-        assert!(status[text].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{text}: {}", status[text]);
+        assert!(
+            status[text].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')),
+            "{text}: {}",
+            status[text]
+        );
     }
     for array in ["gates", "commits", "command"] {
         assert!(status[array].is_array(), "{array}");
     }
     assert!(is_time(&status["started_at"]) && is_time(&status["updated_at"]));
-    assert_eq!(status["usage"], json!({"input_tokens": null, "cached_input_tokens": null, "output_tokens": null, "cost_usd": null}), "unknown is null");
-    assert_eq!((&status["verified"], &status["model"], &status["tree"]), (&Value::Null, &Value::Null, &Value::Null));
+    assert_eq!(
+        status["usage"],
+        json!({"input_tokens": null, "cached_input_tokens": null, "output_tokens": null, "cost_usd": null}),
+        "unknown is null"
+    );
+    assert_eq!(
+        (&status["verified"], &status["model"], &status["tree"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
 }
 
 fn two_iterations(sandbox: &Sandbox) {
     let agent = sandbox.agent("agent", &format!("echo out $REFRAIN_ITERATION; echo err $REFRAIN_ITERATION >&2\ntest $REFRAIN_ITERATION = 1 && exit 4\n{CLAIM}"));
     let secret = ["--env", "TOKEN=hunter2"];
-    let run = sandbox.refrain(&[&["start", "--command", &agent, "--name", "job", "-m", "7", "--timeout", "90", "p"], secret.as_slice()].concat());
+    let run = sandbox.refrain(
+        &[
+            &["start", "--command", &agent, "--name", "job", "-m", "7", "--timeout", "90", "p"],
+            secret.as_slice(),
+        ]
+        .concat(),
+    );
     assert!(!run.with_code(0).stdout.contains("hunter2"));
 }
 
@@ -59,19 +105,44 @@ fn status_json_is_the_contracts_object() {
     assert_eq!(status["completion_promise"], "COMPLETE");
     assert_eq!(status["claim"]["source"], "promise");
     assert!(is_time(&status["claim"]["at"]) && is_time(&status["ended_at"]));
-    assert_eq!((&status["needs"], &status["wait"], &status["last_failure"]), (&Value::Null, &Value::Null, &Value::Null));
+    assert_eq!(
+        (&status["needs"], &status["wait"], &status["last_failure"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
     assert!(status["runner"]["pid"].is_u64() && status["runner"]["host"].is_string());
     assert_eq!(status["runner"]["alive"], false);
     assert!(status["limits"].is_object());
     let rows = status["iterations"].as_array().unwrap();
-    let fields = ["n", "attempt", "charged", "started_at", "ended_at", "exit_code", "signal", "outcome", "claim", "usage", "gates", "preview"];
+    let fields = [
+        "n",
+        "attempt",
+        "charged",
+        "started_at",
+        "ended_at",
+        "exit_code",
+        "signal",
+        "outcome",
+        "claim",
+        "usage",
+        "gates",
+        "preview",
+    ];
     for row in rows {
         let keys: Vec<_> = row.as_object().unwrap().keys().collect();
-        assert!(fields.iter().all(|field| row.get(field).is_some()) && keys.len() == fields.len(), "{keys:?}");
+        assert!(
+            fields.iter().all(|field| row.get(field).is_some()) && keys.len() == fields.len(),
+            "{keys:?}"
+        );
         assert!(is_time(&row["started_at"]) && is_time(&row["ended_at"]));
     }
-    assert_eq!((&rows[0]["exit_code"], &rows[0]["outcome"], &rows[0]["preview"]), (&json!(4), &json!("failed"), &json!("out 1")));
-    assert_eq!((&rows[1]["n"], &rows[1]["exit_code"], &rows[1]["claim"]), (&json!(2), &json!(0), &json!("promise")));
+    assert_eq!(
+        (&rows[0]["exit_code"], &rows[0]["outcome"], &rows[0]["preview"]),
+        (&json!(4), &json!("failed"), &json!("out 1"))
+    );
+    assert_eq!(
+        (&rows[1]["n"], &rows[1]["exit_code"], &rows[1]["claim"]),
+        (&json!(2), &json!(0), &json!("promise"))
+    );
     assert_eq!(status["branch"], "main", "the branch that it works on");
 }
 
@@ -83,7 +154,12 @@ fn list_json_is_an_array_of_the_same_objects_without_iterations() {
     check_status(&list[0], true);
     let line = sandbox.refrain(&["list"]).with_code(0).stdout;
     assert!(line.starts_with("job ") && line.contains("completed") && line.contains("2/7"), "{line}");
-    let elsewhere = sandbox.command(&["list", "--all-projects", "--json"]).dir(&sandbox.root().join("notes")).run().with_code(0).json();
+    let elsewhere = sandbox
+        .command(&["list", "--all-projects", "--json"])
+        .dir(&sandbox.root().join("notes"))
+        .run()
+        .with_code(0)
+        .json();
     assert_eq!(elsewhere[0]["id"], "job");
 }
 
@@ -95,9 +171,15 @@ fn start_json_prints_only_the_final_status_and_progress_goes_to_stderr() {
     let status = run.json();
     check_status(&status, false);
     assert_eq!(status, sandbox.status("job"), "what start prints is what status prints");
-    assert!(run.stderr.lines().any(|line| line == "[loop job iteration 1/20]") && run.stderr.contains("at work"), "{}", run.stderr);
+    assert!(
+        run.stderr.lines().any(|line| line == "[loop job iteration 1/20]") && run.stderr.contains("at work"),
+        "{}",
+        run.stderr
+    );
     let agent = sandbox.agent("never", "true");
-    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "cap", "-m", "1", "--json", "--quiet", "p"]).with_code(10);
+    let run = sandbox
+        .refrain(&["start", "--command", &agent, "--name", "cap", "-m", "1", "--json", "--quiet", "p"])
+        .with_code(10);
     assert_eq!((&run.json()["status"], run.stderr.as_str()), (&json!("iteration-cap"), ""));
     let run = sandbox.refrain(&["resume", "cap", "-m", "2", "--json", "-q"]).with_code(10);
     check_status(&run.json(), false);
@@ -107,13 +189,19 @@ fn start_json_prints_only_the_final_status_and_progress_goes_to_stderr() {
 fn events_are_the_journals_one_json_object_a_line() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo at work\n{CLAIM}"));
-    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--events", "--env", "TOKEN=hunter2", "p"]).with_code(0);
+    let run = sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--events", "--env", "TOKEN=hunter2", "p"])
+        .with_code(0);
     let events = run.json_lines();
     let strip = |record: &Value| json!([record["seq"], record["at"], record["event"]["type"]]);
     let journal = sandbox.journal("job");
     assert_eq!(events.iter().map(strip).collect::<Vec<_>>(), journal.iter().map(strip).collect::<Vec<_>>());
     assert!(!run.stdout.contains("hunter2"), "secrets are redacted at every exit");
-    assert!(run.stderr.contains("[loop job iteration 1/20]") && run.stderr.contains("at work"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("[loop job iteration 1/20]") && run.stderr.contains("at work"),
+        "{}",
+        run.stderr
+    );
     let seqs: Vec<_> = events.iter().filter_map(|record| record["seq"].as_u64()).collect();
     assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>());
     let watched = sandbox.refrain(&["watch", "job", "--json"]).with_code(0).json_lines();
@@ -124,7 +212,9 @@ fn events_are_the_journals_one_json_object_a_line() {
 fn events_and_json_together_end_with_the_status() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
-    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--events", "--json", "--quiet", "p"]).with_code(0);
+    let run = sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--events", "--json", "--quiet", "p"])
+        .with_code(0);
     let names = sandbox.event_names("job");
     assert!(run.stdout.lines().count() > names.len(), "{}", run.stdout);
     assert!(run.stdout.contains("\"status\": \"completed\""), "{}", run.stdout);
@@ -179,7 +269,11 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
     logs.wait_for_output("early 2");
     gate.let_one_pass();
     let logs = logs.wait().with_code(0).stdout;
-    assert_eq!(["early 1", "late 1", "early 2", "late 2"].map(|part| logs.matches(part).count()), [1; 4], "{logs}");
+    assert_eq!(
+        ["early 1", "late 1", "early 2", "late 2"].map(|part| logs.matches(part).count()),
+        [1; 4],
+        "{logs}"
+    );
     let watch = watch.wait().with_code(0).stdout;
     for part in ["[loop job iteration 2/20]", "late 1", "late 2", "completed after 2 iterations"] {
         assert!(watch.contains(part), "{part}: {watch}");
@@ -223,5 +317,9 @@ fn a_damaged_loop_is_named_and_the_others_are_listed() {
     assert_eq!(list.json()[0]["id"], "job");
     assert!(list.stderr.contains("broken") && list.stderr.contains("journal.jsonl"), "{}", list.stderr);
     let status = sandbox.refrain(&["status", "broken"]).with_code(1);
-    assert!(status.stderr.contains("journal.jsonl") && status.stderr.contains('1'), "file and line: {}", status.stderr);
+    assert!(
+        status.stderr.contains("journal.jsonl") && status.stderr.contains('1'),
+        "file and line: {}",
+        status.stderr
+    );
 }

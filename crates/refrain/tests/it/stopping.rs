@@ -101,7 +101,11 @@ fn cancel_all_ends_every_loop_of_the_project_that_is_not_over() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "done", "p", "--share-worktree"]).with_code(0);
 
     let run = sandbox.refrain(&["cancel", "--all", "--now"]).with_code(0);
-    assert!(run.stdout.contains("first") && run.stdout.contains("second") && !run.stdout.contains("done"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("first") && run.stdout.contains("second") && !run.stdout.contains("done"),
+        "{}",
+        run.stdout
+    );
     first.wait().with_code(15);
     let words = ["first", "second", "done"].map(|id| sandbox.status(id)["status"].clone());
     assert_eq!(words, [json!("cancelled"), json!("cancelled"), json!("completed")]);
@@ -125,7 +129,11 @@ fn steering_stands_in_the_next_prompt_and_only_there() {
     (0..3).for_each(|_| gate.let_one_pass());
     session.wait().with_code(0);
     let prompts = [1, 2, 3].map(|n| sandbox.kept_text("job", &format!("000{n}"), "prompt.md"));
-    assert_eq!(prompts.each_ref().map(|prompt| prompt.contains("Take the left $(way)")), [false, true, false], "{prompts:#?}");
+    assert_eq!(
+        prompts.each_ref().map(|prompt| prompt.contains("Take the left $(way)")),
+        [false, true, false],
+        "{prompts:#?}"
+    );
 }
 
 #[test]

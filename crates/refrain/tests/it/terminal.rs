@@ -113,7 +113,8 @@ fn ctrl_c_twice_ends_the_agent_now() {
 fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
-    let agent = sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo last words; exec sleep 1000");
+    let agent =
+        sandbox.agent("agent", "echo x > $NOTES/up; read -r _ < $GATES/go; echo last words; exec sleep 1000");
     let terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
     sandbox.wait_for_note("up");
     terminal.wait_for("[loop job iteration 1/20]");
@@ -130,8 +131,10 @@ fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
 fn a_detached_loop_survives_its_terminal() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
-    let agent = sandbox.agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; echo still here\n{CLAIM}"));
-    let terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "--detach", "p"], &[]);
+    let agent = sandbox
+        .agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; echo still here\n{CLAIM}"));
+    let terminal =
+        Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "--detach", "p"], &[]);
     let (code, text) = terminal.wait();
     assert_eq!(code, 0, "{text}");
     sandbox.wait_for_note("up");
@@ -152,16 +155,22 @@ fn what_the_agent_prints_never_controls_the_terminal() {
     let start = ["start", "--command", &agent, "--name", "job", "p"];
     let (code, shown) = Terminal::open(&sandbox, &start, &[]).wait();
     assert_eq!(code, 0, "{shown}");
-    let views = [["logs", "job"].as_slice(), &["status", "job"], &["show", "job"], &["watch", "job"], &["list"]];
+    let views =
+        [["logs", "job"].as_slice(), &["status", "job"], &["show", "job"], &["watch", "job"], &["list"]];
     let others = views.map(|words| Terminal::open(&sandbox, words, &[]).wait().1);
     for text in others.iter().chain([&shown]) {
-        for sequence in ["\x1b]", "\x1b[2J", "\x1b[1;1H", "\x1b[6n", "\x07", "\x08", "\x1b[K", "\u{9b}", "\u{9d}"] {
+        for sequence in
+            ["\x1b]", "\x1b[2J", "\x1b[1;1H", "\x1b[6n", "\x07", "\x08", "\x1b[K", "\u{9b}", "\u{9d}"]
+        {
             assert!(!text.contains(sequence), "{sequence:?} reached the terminal: {text:?}");
         }
         let mut screen = vt100::Parser::new(40.try_into().unwrap(), 120.try_into().unwrap(), 0);
         screen.process(text.as_bytes());
         let first = screen.screen().contents().lines().next().unwrap_or_default().to_owned();
-        assert!(!first.starts_with('d') && !first.starts_with("h"), "the first line was written over: {first}");
+        assert!(
+            !first.starts_with('d') && !first.starts_with("h"),
+            "the first line was written over: {first}"
+        );
     }
     let raw = sandbox.kept("job", "0001", "output.log");
     assert!(raw.windows(4).any(|bytes| bytes == b"\x1b[2J"), "what is kept is raw");

@@ -33,8 +33,13 @@ fn a_loop_that_ended_at_its_cap_goes_on_only_when_it_is_granted_more() {
 #[test]
 fn a_loop_whose_time_is_over_goes_on_when_it_is_granted_more() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", &format!("test $REFRAIN_ATTEMPT$REFRAIN_ITERATION != 11 && {CLAIM} || exec sleep 1000"));
-    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--max-duration", "200ms", "p"]).with_code(12);
+    let agent = sandbox.agent(
+        "agent",
+        &format!("test $REFRAIN_ATTEMPT$REFRAIN_ITERATION != 11 && {CLAIM} || exec sleep 1000"),
+    );
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--max-duration", "200ms", "p"])
+        .with_code(12);
     sandbox.nobody_survives();
     assert_eq!(sandbox.status("job")["status"], "timed-out");
     let refused = sandbox.refrain(&["resume", "job"]).with_code(17);
@@ -49,7 +54,11 @@ fn a_blocked_loop_goes_on_once_the_person_has_acted() {
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(14);
     assert!(run.stdout.contains("no key"), "{}", run.stdout);
     let status = sandbox.status("job");
-    assert_eq!((&status["status"], &status["charged"]), (&json!("blocked"), &json!(3)), "churn: three instant failures");
+    assert_eq!(
+        (&status["status"], &status["charged"]),
+        (&json!("blocked"), &json!(3)),
+        "churn: three instant failures"
+    );
     assert!(status["needs"].is_string());
     testkit::write(&sandbox.project().join("fixed"), "");
     sandbox.refrain(&["resume", "job"]).with_code(0);
@@ -81,9 +90,18 @@ fn completed_loops_stay_so() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
-    for words in [["resume", "job"].as_slice(), &["resume", "job", "-m", "50"], &["pause", "job"], &["steer", "job", "x"]] {
+    for words in [
+        ["resume", "job"].as_slice(),
+        &["resume", "job", "-m", "50"],
+        &["pause", "job"],
+        &["steer", "job", "x"],
+    ] {
         let refused = sandbox.refrain(words).with_code(17);
-        assert!(refused.stderr.contains("job") && refused.stderr.contains("completed"), "{words:?}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains("job") && refused.stderr.contains("completed"),
+            "{words:?}: {}",
+            refused.stderr
+        );
     }
     let run = sandbox.refrain(&["cancel", "job"]).with_code(0);
     assert!(run.stdout.contains("already completed"), "{}", run.stdout);
@@ -93,7 +111,8 @@ fn completed_loops_stay_so() {
 #[test]
 fn three_lost_attempts_in_a_row_block_the_loop() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", "echo \"$REFRAIN_ATTEMPT\" > $NOTES/at.$REFRAIN_ATTEMPT\nexec sleep 1000");
+    let agent =
+        sandbox.agent("agent", "echo \"$REFRAIN_ATTEMPT\" > $NOTES/at.$REFRAIN_ATTEMPT\nexec sleep 1000");
     let mut session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
     for k in 1..=3 {
         sandbox.wait_for_note(&format!("at.{k}"));
@@ -103,7 +122,10 @@ fn three_lost_attempts_in_a_row_block_the_loop() {
     let run = session.wait().with_code(14);
     assert!(run.stdout.contains("blocked"), "{}", run.stdout);
     let status = sandbox.status("job");
-    assert_eq!((&status["charged"], &status["started"], &status["status"]), (&json!(0), &json!(3), &json!("blocked")));
+    assert_eq!(
+        (&status["charged"], &status["started"], &status["status"]),
+        (&json!(0), &json!(3), &json!("blocked"))
+    );
     sandbox.nobody_survives();
 }
 
@@ -168,7 +190,9 @@ fn a_taken_name_is_refused_and_a_made_up_one_says_what_runs() {
     assert!(refused.stderr.contains("job") && refused.stderr.contains("--name"), "{}", refused.stderr);
     assert!(sandbox.snapshot() == before, "something was touched");
     let agent = sandbox.agent("My_Agent.sh", CLAIM);
-    let id = sandbox.refrain(&["loop", "start", "--command", &agent, "--json", "p"]).with_code(0).json()["id"].clone();
+    let id =
+        sandbox.refrain(&["loop", "start", "--command", &agent, "--json", "p"]).with_code(0).json()["id"]
+            .clone();
     let hex = id.as_str().unwrap().strip_prefix("my-agent-").unwrap_or_default();
     assert!(hex.len() == 4 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "<command>-<4 hex>: {id}");
 }
@@ -223,7 +247,11 @@ fn all_worktrees_of_a_repository_are_one_project() {
     assert_eq!(status["project"], sandbox.project().to_str().unwrap());
     assert_eq!(sandbox.note("cwd").trim(), side.to_str().unwrap());
     assert!(side.join(".refrain/job/state.md").is_file());
-    assert_eq!(sandbox.tool("git", &["status", "--porcelain"]).dir(&side).run().stdout, "", "git does not see .refrain");
+    assert_eq!(
+        sandbox.tool("git", &["status", "--porcelain"]).dir(&side).run().stdout,
+        "",
+        "git does not see .refrain"
+    );
 }
 
 #[test]

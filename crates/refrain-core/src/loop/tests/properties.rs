@@ -19,7 +19,7 @@ use super::journal::{
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::r#loop::{Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
+use crate::r#loop::{Live, LoopState, MAX_REFUNDS, Outcome, Phase, Step, next_step};
 use crate::spec::{Limits, Millis, Secret, Spec};
 
 fn ms() -> impl Strategy<Value = Option<Millis>> {
@@ -133,25 +133,41 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted }),
         4 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
         8 => attempt().prop_map(Event::AttemptStarted),
-        3 => Just(spawned()),
+        6 => Just(spawned()),
         1 => Just(spawn_failed()),
         2 => stop_reason().prop_map(stop),
         4 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
-        1 => end().prop_map(Event::LoopEnded),
+        2 => end().prop_map(Event::LoopEnded),
         2 => limits().prop_map(|limits| Event::LoopResumed { limits }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
     ]
 }
 
+/// The event with the numbers that fit now: by chance they seldom do, and nothing would ever get far.
+fn aimed(event: Event, state: &LoopState) -> Event {
+    match (event, &state.phase) {
+        (Event::IterationBegun { .. }, _) => Event::IterationBegun { iteration: state.iteration + 1 },
+        (Event::AttemptStarted(_), Phase::Begun { next, .. }) => Event::AttemptStarted(*next),
+        (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
+        (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
+        (Event::LoopEnded(_), Phase::Idle { claim: Some(claim) }) => {
+            Event::LoopEnded(End::Completed { claim: *claim })
+        }
+        (event, _) => event,
+    }
+}
+
 /// What the fold accepts of these events.
 fn loose() -> impl Strategy<Value = Journal> {
-    (any_spec(), vec((any_event(), 0..20_000i64), 0..60)).prop_map(|(spec, events)| {
+    let aims = proptest::bool::weighted(0.8);
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..60)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
-        for (event, ms) in events {
+        for (event, aims, ms) in events {
+            let event = if aims { aimed(event, &journal.state) } else { event };
             let record = journal.record(event);
             if journal.state.apply(&record).is_ok() {
                 journal.records.push(record);
