@@ -1,15 +1,19 @@
 //! The imperative shell: it asks the core what comes next, does it, and records what happened.
 //!
-//! [`Service`] is the one door for every surface: start, resume, status, list, ask, follow. A [`runner`] drives one loop:
+//! [`Service`] is the one door for every surface: start, resume, status, list, ask, follow. A [`Runner`] drives one loop:
 //! one select, one handler; everything else executes a step or shows an event.
 
+mod agent_news;
+mod asking;
 mod clock;
+mod dispatcher;
 mod error;
 mod executor;
-pub mod follow;
+mod follow;
 mod pulse;
-pub mod runner;
-pub mod service;
+mod runner;
+mod service;
+mod signals;
 
 pub use clock::now;
 pub use error::EngineError;
@@ -18,8 +22,9 @@ pub use refrain_agents::generic::prompt_limit;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_store::Project;
-pub use runner::Signals;
+pub use runner::Runner;
 pub use service::{Host, Listed, Located, Service};
+pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

@@ -3,22 +3,19 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rand::RngExt;
 use refrain_agents::{environment, generic};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
-use refrain_core::ids::RequestId;
 use refrain_core::spec::Millis;
 use refrain_core::view::{self, Status};
-use refrain_core::{Live, LoopId, LoopState, Spec, Step, next_step};
-use refrain_proc::sweep::{Mark, sweep};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
-use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, Project, Request, RunnerLock, archive, inbox, projects};
+use refrain_store::{Journal, LoopDir, Project, RunnerLock, archive, projects};
 
+use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::runner::Runner;
 use crate::{EngineError, now};
@@ -39,7 +36,7 @@ pub struct Host {
 /// The door to one project's loops.
 #[derive(Clone, Debug)]
 pub struct Service {
-    project: Project,
+    pub(crate) project: Project,
     host: Host,
 }
 
@@ -68,8 +65,6 @@ pub enum Listed {
 
 /// How many more names are tried where a made-up one is taken.
 const NAME_TRIES: u32 = 16;
-/// How long somebody who asks waits before looking whether the runner still lives.
-const ASK_CHECK: Duration = Duration::from_millis(200);
 
 impl Service {
     /// The door to the project that `dir` lies in.
@@ -252,54 +247,6 @@ impl Service {
         known.into_iter().filter(|root| *root != self.project.root).collect()
     }
 
-    /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
-    /// it is done here.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
-    pub fn ask(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<LoopState, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let name = format!("{:013}-{:08x}", now().as_millisecond(), rand::rng().random::<u32>());
-        let id_error = |_| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() };
-        let request = Request { id: RequestId::try_from(name).map_err(id_error)?, ask };
-        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        journal::read(&dir)?.state.admits(&request.ask).map_err(refused)?;
-
-        let notice = Notice::new()?;
-        notice.watch(&dir.journal());
-        request.post(&dir)?;
-        loop {
-            answer_without_runner(&dir)?;
-            let state = journal::read(&dir)?.state;
-            if state.has_answered(&request.id) {
-                return Ok(state);
-            }
-            // Nobody answers what can no longer be done: the loop came to an end in between.
-            if let Err(why) = state.admits(&request.ask) {
-                inbox::remove(&dir.inbox().join(request.id.as_str()));
-                return Err(refused(why));
-            }
-            notice.wait(Some(ASK_CHECK));
-        }
-    }
-
-    /// Waits until the loop has stopped, or its runner is gone.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot be read.
-    pub fn wait_for_end(&self, id: &LoopId) -> Result<Status, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let notice = Notice::new()?;
-        notice.watch(&dir.journal());
-        loop {
-            let status = look(&dir, &journal::read(&dir)?.state);
-            if status.has_stopped() {
-                return Ok(status);
-            }
-            notice.wait(Some(ASK_CHECK));
-        }
-    }
-
     /// Moves a stopped loop into the archive; returns where it lies then.
     ///
     /// # Errors
@@ -342,42 +289,4 @@ fn look(dir: &LoopDir, state: &LoopState) -> Status {
     // On another machine's word alone a loop would run for ever; its lock says more, where it is shared.
     let alive = alive.or_else(|| RunnerLock::is_free(dir).then_some(false));
     view::status(state, alive)
-}
-
-/// Does what waits in the inbox of a loop that nobody drives. With a runner alive, or an empty inbox, this does nothing.
-pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<(), EngineError> {
-    if inbox::waiting(dir)?.is_empty() {
-        return Ok(());
-    }
-    let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
-    let mut journal = Journal::open(dir.clone(), now())?;
-    let waiting = inbox::waiting(dir)?;
-    for (request, _) in &waiting {
-        let state = journal.state();
-        if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
-            continue;
-        }
-        take_over(&mut journal)?;
-        let ask = request.ask.clone();
-        journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
-        if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
-            journal.push(Event::LoopEnded(end), now())?;
-        }
-    }
-    journal.commit(Durability::Synced)?;
-    waiting.iter().for_each(|(_, path)| inbox::remove(path));
-    Ok(())
-}
-
-/// Settles what a dead runner left behind: its processes are ended, its attempt is refunded. Whoever calls has the lock.
-fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
-    let state = journal.state();
-    let Some(flight) = state.in_flight() else { return Ok(()) };
-    let mark = Mark {
-        variable: environment::mark(&state.spec),
-        session: flight.spawned.map(|(process, _)| process),
-    };
-    let _ended = sweep(&mark);
-    journal.push(state.recover(identity::own()), now())?;
-    Ok(())
 }

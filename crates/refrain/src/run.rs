@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use refrain_core::LoopState;
 use refrain_core::view;
-use refrain_engine::runner::Runner;
-use refrain_engine::{Host, Service, Signals};
+use refrain_engine::{Host, Runner, Service, Signals};
 
 use crate::error::{CliError, Code};
 use crate::out;

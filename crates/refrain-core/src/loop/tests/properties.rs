@@ -129,41 +129,43 @@ fn any_event() -> impl Strategy<Value = Event> {
     let name = proptest::option::of(prop_oneof!["[ab]", "[a-zA-Z0-9-]{1,64}"].prop_map(request));
     prop_oneof![
         1 => any_spec().prop_map(started),
-        4 => (any::<i32>(), proptest::option::of(attempt()))
+        2 => (any::<i32>(), proptest::option::of(attempt()))
             .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted }),
-        4 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
+        8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),
-        1 => Just(spawn_failed()),
-        2 => stop_reason().prop_map(stop),
-        4 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
+        2 => Just(spawn_failed()),
+        4 => stop_reason().prop_map(stop),
+        8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
-        2 => end().prop_map(Event::LoopEnded),
-        2 => limits().prop_map(|limits| Event::LoopResumed { limits }),
+        1 => end().prop_map(Event::LoopEnded),
+        1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
     ]
 }
 
-/// The event with the numbers that fit now: by chance they seldom do, and nothing would ever get far.
+/// The event, or one in its place that fits now: by chance few do, and nothing would ever get far.
 fn aimed(event: Event, state: &LoopState) -> Event {
     match (event, &state.phase) {
-        (Event::IterationBegun { .. }, _) => Event::IterationBegun { iteration: state.iteration + 1 },
-        (Event::AttemptStarted(_), Phase::Begun { next, .. }) => Event::AttemptStarted(*next),
+        (Event::IterationBegun { .. } | Event::AttemptStarted(_), phase) => match phase {
+            Phase::Idle { claim: Some(claim) } => Event::LoopEnded(End::Completed { claim: *claim }),
+            Phase::Idle { claim: None } => Event::IterationBegun { iteration: state.iteration + 1 },
+            Phase::Begun { next, .. } => Event::AttemptStarted(*next),
+            Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
+            Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
+        },
         (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
         (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
-        (Event::LoopEnded(_), Phase::Idle { claim: Some(claim) }) => {
-            Event::LoopEnded(End::Completed { claim: *claim })
-        }
         (event, _) => event,
     }
 }
 
 /// What the fold accepts of these events.
 fn loose() -> impl Strategy<Value = Journal> {
-    let aims = proptest::bool::weighted(0.8);
+    let aims = proptest::bool::weighted(0.5);
     (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..60)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
         for (event, aims, ms) in events {

@@ -1,0 +1,69 @@
+//! What is heard of a loop's agent: the supervisor's reports, read on its own thread as far as that takes files.
+
+use std::sync::{Arc, PoisonError};
+
+use refrain_agents::environment;
+use refrain_agents::generic::Reader;
+use refrain_core::Spec;
+use refrain_core::event::{AttemptFinished, Exit, Process};
+use refrain_proc::{KeeperSpec, Report, Supervisor};
+use tokio::sync::mpsc;
+
+use crate::EngineError;
+use crate::executor::SharedFiles;
+use crate::pulse::Pulse;
+use crate::service::Host;
+
+/// What the supervisor reported, read as far as a blocking thread can.
+pub(crate) enum AgentNews {
+    Started(Process),
+    NotStarted(String),
+    Finished { finished: AttemptFinished, left: bool },
+    Swept(u32),
+    OutputFailed(std::io::Error),
+}
+
+/// Starts the supervisor, whose reports become news: what must block to be read is read on its thread.
+pub(crate) fn supervise(
+    spec: &Spec,
+    host: &Host,
+    pulse: &Arc<Pulse>,
+) -> Result<(Supervisor<Reader>, mpsc::Receiver<AgentNews>, SharedFiles), EngineError> {
+    let keeper = KeeperSpec {
+        program: host.program.clone(),
+        env: environment::base(spec, host.env.iter().cloned()),
+        mark: environment::mark(spec),
+    };
+    // An attempt reports at most four times before the next one starts.
+    let (sender, news) = mpsc::channel(8);
+    let files = SharedFiles::default();
+    let (spec, shared, pulse) = (spec.clone(), Arc::clone(&files), Arc::clone(pulse));
+    let supervisor = Supervisor::start(keeper, move |report: Report<Reader>| {
+        let news = match report {
+            Report::Started(process) => AgentNews::Started(process),
+            Report::NotStarted(error) => AgentNews::NotStarted(error),
+            Report::Exited { exit, stdout, stderr, listener, left } => {
+                let finding = listener.conclude();
+                let lost = exit == Exit::Lost;
+                let finished = AttemptFinished {
+                    exit,
+                    promised: finding.claimed,
+                    near_miss: finding.near_miss,
+                    state_done: !lost
+                        && shared.lock().unwrap_or_else(PoisonError::into_inner).says_done(&spec),
+                    stdout_bytes: stdout,
+                    stderr_bytes: stderr,
+                    preview: finding.last_line,
+                };
+                AgentNews::Finished { finished, left }
+            }
+            Report::Swept { killed } => AgentNews::Swept(killed),
+            Report::OutputFailed(error) => AgentNews::OutputFailed(error),
+        };
+        pulse.update(|beat| beat.prints += 1);
+        // The runner is gone only when this thread is about to be.
+        let _ = sender.blocking_send(news);
+    })
+    .map_err(|error| EngineError::Process("the supervisor cannot be started", error))?;
+    Ok((supervisor, news, files))
+}

@@ -1,0 +1,296 @@
+//! A runner at work. Every source of news (its agent, its doorbell, signals, the clock) becomes one [`Input`] in one
+//! select, and one handler turns it into events; the core says what comes next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use refrain_agents::generic::Reader;
+use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
+use refrain_proc::{Meter, StopLadder, Supervisor, identity};
+use refrain_store::journal::{Batch, Durability};
+use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, inbox};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::agent_news::{AgentNews, supervise};
+use crate::asking::answer_without_runner;
+use crate::executor::{self, Plan, SharedFiles};
+use crate::pulse::Pulse;
+use crate::runner::Runner;
+use crate::service::Host;
+use crate::signals::{SignalSources, Signals, Wish};
+use crate::{EngineError, now};
+
+/// What can happen to a runner.
+enum Input {
+    /// Its agent's supervisor says something.
+    Agent(Box<AgentNews>),
+    /// Somebody put a request into the inbox.
+    Bell,
+    /// A signal came.
+    Signal(Wish),
+    /// The time that was awaited has come.
+    Time,
+}
+
+/// A runner at work.
+pub(crate) struct Drive {
+    journal: Journal,
+    lock: RunnerLock,
+    pulse: Arc<Pulse>,
+    supervisor: Supervisor<Reader>,
+    news: mpsc::Receiver<AgentNews>,
+    files: SharedFiles,
+    doorbell: pipe::Receiver,
+    signals: SignalSources,
+    /// How much the attempt in flight has printed.
+    meter: Option<Arc<Meter>>,
+    /// What the last attempt left behind is being ended: nothing is started before that is over.
+    sweeping: bool,
+    /// What makes it impossible to go on once the attempt in flight is over.
+    broken: Option<EngineError>,
+}
+
+impl Drive {
+    /// Takes the loop over, on disk; `ready` is called then.
+    pub(crate) async fn begin(
+        runner: Runner,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<Self, EngineError> {
+        let Runner { mut journal, lock, pulse, .. } = runner;
+        let signals = SignalSources::new(signals)?;
+        let doorbell = install_doorbell(journal.dir())?;
+        journal.push(journal.state().recover(identity::own()), now())?;
+        let batch = journal.batch(Durability::Synced);
+        commit(&pulse, &mut journal, batch).await?;
+        ready();
+
+        let spec = journal.state().spec.clone();
+        let (supervisor, news, files) = supervise(&spec, host, &pulse)?;
+        Ok(Self {
+            journal,
+            lock,
+            pulse,
+            supervisor,
+            news,
+            files,
+            doorbell,
+            signals,
+            meter: None,
+            sweeping: false,
+            broken: None,
+        })
+    }
+
+    /// Drives the loop until it stops.
+    pub(crate) async fn run(mut self) -> Result<LoopState, EngineError> {
+        // What came while nobody drove the loop comes first.
+        self.handle(Input::Bell).await?;
+        loop {
+            let now = now();
+            match next_step(self.journal.state(), &self.live(now), now) {
+                Step::BeginIteration { iteration } => {
+                    self.journal.push(Event::IterationBegun { iteration }, now)?;
+                }
+                Step::StartAttempt(_) if self.sweeping => self.take(None).await?,
+                Step::StartAttempt(id) => self.start_attempt(id).await?,
+                Step::StopAttempt(because) => {
+                    self.journal.push(Event::AttemptStopRequested { because }, now)?;
+                    self.commit(Durability::Written).await?;
+                    self.supervisor.stop(StopLadder::default());
+                }
+                Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
+                Step::Await { until } => self.take(until).await?,
+                Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
+                Step::Rest if self.sweeping => self.take(None).await?,
+                Step::Rest => return self.let_go().await,
+            }
+            if self.journal.state().in_flight().is_none()
+                && !self.sweeping
+                && let Some(error) = self.broken.take()
+            {
+                self.commit(Durability::Synced).await?;
+                return Err(error);
+            }
+        }
+    }
+
+    /// What is known of the attempt in flight.
+    fn live(&self, now: Timestamp) -> Live {
+        let ago = self.meter.as_ref().and_then(|meter| meter.last_output());
+        Live { last_output: ago.and_then(|ago| now.checked_sub(ago).ok()) }
+    }
+
+    /// The record first, synced; then the agent.
+    async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
+        let dir = self.journal.dir().attempt(id);
+        let output = match executor::quoted(self.journal.state()) {
+            Some(quoted) => {
+                let loop_dir = self.journal.dir().clone();
+                blocking(move || executor::last_failure(&loop_dir, quoted)).await
+            }
+            None => None,
+        };
+        let plan = Plan::new(self.journal.state(), id, &dir, output.as_deref());
+        self.journal.push(Event::AttemptStarted(id), now())?;
+        self.commit(Durability::Synced).await?;
+
+        let pulse = Arc::clone(&self.pulse);
+        let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
+        self.meter = Some(Arc::clone(&meter));
+        let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
+        let job = blocking(move || executor::prepare(&spec, &dir, plan, &files, meter)).await?;
+        self.supervisor.run(job);
+        Ok(())
+    }
+
+    /// Makes everything so far durable, waits for one input, and handles it.
+    async fn take(&mut self, until: Option<Timestamp>) -> Result<(), EngineError> {
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        // A wait longer than a timer can be is asked about again in between.
+        let longest = Duration::from_secs(24 * 3600);
+        let timer = until.map(|until| {
+            let left = Duration::try_from(until.duration_since(now())).unwrap_or_default();
+            Instant::now() + left.min(longest)
+        });
+        let mut rung = [0; 64];
+        let input = tokio::select! {
+            Some(news) = self.news.recv() => Input::Agent(Box::new(news)),
+            _ = self.doorbell.readable() => {
+                let _ = self.doorbell.try_read(&mut rung);
+                Input::Bell
+            }
+            wish = self.signals.next() => Input::Signal(wish),
+            () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
+        };
+        self.handle(input).await
+    }
+
+    async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
+        match input {
+            Input::Time => Ok(()),
+            Input::Agent(news) => self.hear(*news).await,
+            Input::Bell => self.answer().await,
+            Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
+                None => self.pause(Urgency::AfterIteration),
+                Some(_) => self.pause(Urgency::Now),
+            },
+            Input::Signal(Wish::Terminate) => self.pause(Urgency::Now),
+        }
+    }
+
+    fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
+        Ok(self.journal.push(Event::Asked { request: None, ask: Ask::Pause(urgency) }, now())?)
+    }
+
+    async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
+        match news {
+            AgentNews::Started(process) => {
+                self.journal.push(Event::AttemptSpawned { process }, now())?;
+                self.commit(Durability::Written).await
+            }
+            AgentNews::NotStarted(error) => {
+                Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
+            }
+            AgentNews::Finished { finished, left } => {
+                self.meter = None;
+                self.sweeping = left;
+                Ok(self.journal.push(Event::AttemptFinished(Box::new(finished)), now())?)
+            }
+            AgentNews::Swept(killed) => {
+                self.sweeping = false;
+                Ok(self.journal.push(Event::AttemptSwept { killed }, now())?)
+            }
+            AgentNews::OutputFailed(error) => {
+                self.broken = Some(EngineError::Output(error));
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone.
+    async fn answer(&mut self) -> Result<(), EngineError> {
+        let dir = self.journal.dir().clone();
+        let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        for (request, _) in &waiting {
+            let state = self.journal.state();
+            if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
+                let event = Event::Asked { request: Some(request.id.clone()), ask: request.ask.clone() };
+                self.journal.push(event, now())?;
+            }
+        }
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        Ok(())
+    }
+
+    /// The loop has stopped: everybody is gone, the end is on disk, then the lock is free.
+    async fn let_go(mut self) -> Result<LoopState, EngineError> {
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        let Self { journal, lock, supervisor, .. } = self;
+        let dir = journal.dir().clone();
+        blocking(move || {
+            drop(supervisor);
+            drop(lock);
+            // Whoever asked while the lock was still held was told to wait for it: look once more.
+            answer_without_runner(&dir)
+        })
+        .await?;
+        Ok(journal.state().clone())
+    }
+
+    async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
+        let batch = self.journal.batch(durability);
+        let restored = commit(&self.pulse, &mut self.journal, batch).await?;
+        if restored {
+            // Its folder was deleted with it: the lock and the doorbell are new files under the old names.
+            let dir = self.journal.dir().clone();
+            if let Some(lock) = RunnerLock::try_take(&dir)? {
+                self.lock = lock;
+            }
+            self.doorbell = install_doorbell(&dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// The runner's end of the doorbell.
+fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
+    pipe::OpenOptions::new()
+        .read_write(true)
+        .open_receiver(Doorbell::install(dir)?)
+        .map_err(|error| EngineError::Process("the doorbell cannot be opened", error))
+}
+
+/// Writes a batch, tells the screen, and records it where the file had to be written back.
+async fn commit(pulse: &Pulse, journal: &mut Journal, batch: Batch) -> Result<bool, EngineError> {
+    let mut committed = blocking(move || batch.write()).await?;
+    let restored = committed.restored;
+    if let Some(bytes) = restored {
+        journal.push(Event::JournalRestored { bytes }, now())?;
+        let batch = journal.batch(Durability::Synced);
+        committed = blocking(move || batch.write()).await?;
+    }
+    pulse.update(|beat| beat.journal = committed.length);
+    Ok(restored.is_some())
+}
+
+/// Runs what blocks where blocking is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        // Nobody cancels these tasks: it panicked, and so do we.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
