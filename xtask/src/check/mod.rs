@@ -4,6 +4,7 @@ mod arrows;
 mod finding;
 mod purity;
 mod sizes;
+mod source;
 mod suites;
 
 use finding::{Finding, Weight};

@@ -1,11 +1,12 @@
 //! refrain-core decides and does nothing: no file, process, clock, chance or thread is within its reach.
 //!
-//! What is searched is the text of its sources without comments. That is no proof, but it catches what happens: a
-//! convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
+//! What is searched is the text of its sources without comments and tests. That is no proof, but it catches what
+//! happens: a convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
 
 use std::path::Path;
 
 use super::finding::Finding;
+use super::source::{shipped, without_comments};
 use crate::failure::Result;
 use crate::files::{below, read, shown};
 
@@ -18,36 +19,45 @@ const NAMES: &[&str] =
 
 /// Every place in refrain-core that reaches for an effect.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
+    let mut sources = Vec::new();
+    let mut only_tests = Vec::new();
     for path in below(&root.join("crates/refrain-core/src"))? {
         if path.extension().is_some_and(|extension| extension == "rs") {
-            for (line, what) in effects(&read(&path)?) {
-                findings.push(Finding::error(
-                    format!("{}:{line}", shown(&path, root)),
-                    format!("`{what}` is an effect, and refrain-core has none"),
-                    "take the value as an argument, or do it in refrain-engine",
-                ));
-            }
+            let (text, tests) = shipped(&without_comments(&read(&path)?), &path);
+            sources.push((path, text));
+            only_tests.extend(tests);
+        }
+    }
+    let mut findings = Vec::new();
+    // Tests may read a seed from the environment or use every processor: they are not shipped.
+    for (path, text) in
+        sources.iter().filter(|(path, _)| !only_tests.iter().any(|tests| path.starts_with(tests)))
+    {
+        for (line, what) in effects(text) {
+            findings.push(Finding::error(
+                format!("{}:{line}", shown(path, root)),
+                format!("`{what}` is an effect, and refrain-core has none"),
+                "take the value as an argument, or do it in refrain-engine",
+            ));
         }
     }
     Ok(findings)
 }
 
-/// Line and name of every effect in a source text.
-fn effects(source: &str) -> Vec<(usize, String)> {
-    let text = without_comments(source);
+/// Line and name of every effect in a text without comments.
+fn effects(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for name in NAMES {
-        found.extend(occurrences(&text, name).map(|at| (line_of(&text, at), (*name).to_owned())));
+        found.extend(occurrences(text, name).map(|at| (line_of(text, at), (*name).to_owned())));
     }
-    for at in occurrences(&text, "std::") {
+    for at in occurrences(text, "std::") {
         let rest = &text[at + "std::".len()..];
         let items = match rest.trim_start().strip_prefix('{') {
             Some(group) => first_names(group),
             None => vec![first_name(rest)],
         };
         for module in MODULES.iter().filter(|module| items.contains(*module)) {
-            found.push((line_of(&text, at), format!("std::{module}")));
+            found.push((line_of(text, at), format!("std::{module}")));
         }
     }
     found.sort();
@@ -96,72 +106,13 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// The text with comments blanked out and lines kept. Knows strings well enough not to see a comment in a URL.
-pub(crate) fn without_comments(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(c) = rest.chars().next() {
-        let length = if rest.starts_with("//") {
-            let length = rest.find('\n').unwrap_or(rest.len());
-            rest = &rest[length..];
-            continue;
-        } else if rest.starts_with("/*") {
-            let length = block_comment(rest);
-            out.extend(rest[..length].chars().filter(|c| *c == '\n'));
-            rest = &rest[length..];
-            continue;
-        } else if c == '"' {
-            string(rest)
-        } else if rest.starts_with("'\"'") {
-            3
-        } else if rest.starts_with("'\\\"'") {
-            4
-        } else {
-            c.len_utf8()
-        };
-        out.push_str(&rest[..length]);
-        rest = &rest[length..];
-    }
-    out
-}
-
-/// The length of a block comment; they nest.
-fn block_comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < text.len() {
-        if text[at..].starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if text[at..].starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += text[at..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    text.len()
-}
-
-/// The length of a string literal, its quotes included.
-fn string(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn found(source: &str) -> Vec<(usize, String)> {
+        effects(&without_comments(source))
+    }
 
     #[test]
     fn effects_are_found_however_they_are_written() {
@@ -174,8 +125,8 @@ mod tests {
             ("use tokio::sync;", "tokio"),
             ("let s = \"// no comment\"; std::env::var(s)", "std::env"),
         ] {
-            let found: Vec<String> = effects(source).into_iter().map(|(_, what)| what).collect();
-            assert_eq!(found, [expected], "{source}");
+            let names: Vec<String> = found(source).into_iter().map(|(_, what)| what).collect();
+            assert_eq!(names, [expected], "{source}");
         }
     }
 
@@ -191,12 +142,12 @@ mod tests {
             "tokio_like()",
             "let quote = '\"'; // std::fs",
         ] {
-            assert!(effects(source).is_empty(), "{source}: {:?}", effects(source));
+            assert_eq!(found(source), [], "{source}");
         }
     }
 
     #[test]
     fn the_line_is_that_of_the_source() {
-        assert_eq!(effects("/* one\ntwo */\n// three\nstd::net::x"), [(4, "std::net".to_owned())]);
+        assert_eq!(found("/* one\ntwo */\n// three\nstd::net::x"), [(4, "std::net".to_owned())]);
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use super::purity::without_comments;
+use super::source::without_comments;
 use crate::failure::Result;
 use crate::files::{below, entries, read, shown};
 use crate::workspace::{Package, Workspace};

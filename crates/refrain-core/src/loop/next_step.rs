@@ -70,9 +70,11 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
         return Step::StopAttempt(StopReason::Interrupt);
     }
     let heard = live.last_output.map_or(since, |at| at.max(since));
-    let left = state.limits.max_duration.map(|all| remaining(all, state.active(now)));
+    // The loop's time runs on while an attempt does, so it began so long ago.
+    let from = now.min(state.updated_at);
+    let begun = from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN);
     let deadlines = [
-        (left.map(|left| plus(now, left)), StopReason::LoopDuration),
+        (state.limits.max_duration.map(|all| plus(begun, all)), StopReason::LoopDuration),
         (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
         (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
     ];

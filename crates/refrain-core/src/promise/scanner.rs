@@ -151,9 +151,7 @@ impl Scanner {
             self.held.extend_from_slice(part);
             return;
         }
-        if self.looks_everywhere() {
-            self.search_overlong(part);
-        }
+        self.search_overlong(part);
         let head = LINE_END.saturating_sub(self.held.len()).min(part.len());
         self.held.extend_from_slice(&part[..head]);
         part = &part[head..];
@@ -178,11 +176,14 @@ impl Scanner {
     }
 
     /// One whole line.
-    fn line(&mut self, bytes: &[u8], special: bool) {
+    fn line(&mut self, whole: &[u8], special: bool) {
         self.lines += 1;
-        let bytes = &*if self.looks_everywhere() { Cow::Borrowed(bytes) } else { both_ends(bytes) };
+        let bytes = &*both_ends(whole);
         if special || self.in_comment || !self.open_tag.is_empty() {
-            self.hear_echo(bytes, |scanner| scanner.close_look(bytes));
+            self.hear_echo(bytes, |scanner| {
+                scanner.search(whole);
+                scanner.close_look(bytes);
+            });
         } else {
             self.hear_echo(bytes, |scanner| {
                 let place = scanner.block.enter(bytes);
@@ -245,9 +246,6 @@ impl Scanner {
         let Some(promise) = self.promise.clone() else { return };
         let wanted = promise.text.as_str();
         if promise.mode == MatchMode::Substring {
-            if contains_in_any_case(text, wanted) && !self.echo.has_line(text) {
-                self.note(self.lines, Says::Promise);
-            }
             return;
         }
         let elsewhere = match place {
@@ -312,21 +310,34 @@ impl Scanner {
         }
     }
 
-    fn looks_everywhere(&self) -> bool {
-        self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
+    /// In `substring` mode every part of a line counts.
+    fn search(&mut self, line: &[u8]) {
+        let Some(promise) = self.promise.as_ref().filter(|promise| promise.mode == MatchMode::Substring)
+        else {
+            return;
+        };
+        let text = String::from_utf8_lossy(line);
+        let text = printable(&text);
+        let words = promise.text.as_str().to_lowercase();
+        if text.to_lowercase().contains(&words) && !self.echo.has_line(&text) {
+            self.note(self.lines, Says::Promise);
+        }
     }
 
-    /// In `substring` mode the middle of an overlong line counts too.
+    /// The same for a part of a line that will not be held.
     fn search_overlong(&mut self, part: &[u8]) {
-        let Some(promise) = &self.promise else { return };
-        let overlap = self.held.len().saturating_sub(4 * promise.text.as_str().len());
-        let piece = [&self.held[overlap..], part].concat();
-        let found = [&self.held[..], &piece].iter().any(|bytes| {
-            contains_in_any_case(&printable(&String::from_utf8_lossy(bytes)), promise.text.as_str())
-        });
-        if found {
-            self.note(self.lines + 1, Says::Promise);
-        }
+        let Some(promise) = self.promise.as_ref().filter(|promise| promise.mode == MatchMode::Substring)
+        else {
+            return;
+        };
+        let seam = self.held.len().saturating_sub(4 * promise.text.as_str().len());
+        let seam = [&self.held[seam..], part].concat();
+        let held = std::mem::take(&mut self.held);
+        self.lines += 1;
+        self.search(&held);
+        self.search(&seam);
+        self.lines -= 1;
+        self.held = held;
     }
 }
 
@@ -350,8 +361,4 @@ fn both_ends(line: &[u8]) -> Cow<'_, [u8]> {
 
 fn is_blank(line: &[u8]) -> bool {
     line.trim_ascii().is_empty()
-}
-
-fn contains_in_any_case(text: &str, words: &str) -> bool {
-    text.to_lowercase().contains(&words.to_lowercase())
 }

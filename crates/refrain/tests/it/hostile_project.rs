@@ -39,7 +39,6 @@ fn in_a_repository_nothing_is_lost_to_an_agent_that_cleans_up() {
         "git clean -ffdxq; git stash -a -q; git stash drop -q",
         "echo x > new; git add new; git stash -a -q",
         "rm -rf .refrain",
-        "rm -rf .refrain; touch .refrain",
         "git add -A -f .; git commit -q -m all; git rm -r -q --cached .refrain; git checkout -q -f HEAD~1 2> /dev/null",
         "chmod -R a-w .refrain; true",
         "git gc -q --prune=now; git worktree prune",
@@ -51,6 +50,11 @@ fn in_a_repository_nothing_is_lost_to_an_agent_that_cleans_up() {
             assert!(kept.starts_with(&format!("work {n}\n")), "{vandal}: {kept}");
         }
     }
+}
+
+#[test]
+fn a_file_where_the_folder_for_the_agent_was_does_not_stop_the_loop() {
+    survives(&sandbox(), "test $REFRAIN_ITERATION = 3 || { rm -rf .refrain; touch .refrain; }");
 }
 
 #[test]

@@ -103,6 +103,7 @@ fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
     let kept: Vec<Vec<u8>> = fs::read_dir(sandbox.loop_dir("job"))
         .unwrap()
         .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
         .filter_map(|entry| fs::read(entry.path()).ok())
         .filter(|bytes| *bytes == torn[start_of_last..])
         .collect();

@@ -104,7 +104,19 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     sandbox.wait_for_note("held");
     first.kill();
     let resumed = sandbox.refrain(&["resume", "job"]).with_code(0);
-    insta::assert_snapshot!(sandbox.redact(&resumed.stdout), @"");
+    insta::assert_snapshot!(sandbox.redact(&resumed.stdout), @r"
+    · attempt 2 was interrupted; it is refunded and tried again
+    · iteration 2 took [took]: lost, refunded
+    · attempt 2.2
+    I work on part 2
+    · iteration 2.2 took [took]: no claim
+    [loop job iteration 3/5]
+    I work on part 3
+    <promise>COMPLETE</promise>
+    · iteration 3 took [took]: it claims to be done
+    completed after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+      next refrain show job, refrain logs job
+    ");
     let status = sandbox.refrain(&["status", "job"]).with_code(0);
     let rows: Vec<&str> = status.stdout.lines().filter(|line| line.starts_with("  ")).collect();
     let names: Vec<&str> = rows.iter().filter_map(|row| row.split_whitespace().next()).collect();

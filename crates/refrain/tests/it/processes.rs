@@ -141,7 +141,8 @@ fn an_agent_that_is_deaf_to_signals_is_ended_all_the_same() {
 fn the_agent_may_end_in_its_own_way_when_it_is_asked_to() {
     let sandbox = sandbox();
     let script = format!(
-        "trap 'echo saved my work; {CLAIM}; exit 0' INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done"
+        "leave() {{ echo saved my work; {CLAIM}; exit 0; }}
+trap leave INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done"
     );
     let agent = sandbox.agent("agent", &script);
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
@@ -323,7 +324,10 @@ fn agents_start_with_default_signals_under_nohup() {
         &agent,
     ];
     sandbox.tool("sh", &words).run().with_code(0);
-    assert_eq!(sandbox.note("ignored").split_whitespace().last(), Some("0000000000000000"));
+    let note = sandbox.note("ignored");
+    let mask = note.split_whitespace().last().and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap();
+    // The standard signals: 32 and 33 are the C library's own, and may be handed down from anywhere.
+    assert_eq!(mask & 0x7fff_ffff, 0, "{note}");
 }
 
 #[test]

@@ -6,11 +6,10 @@ use crate::sandbox;
 fn a_claim_is_0_and_no_claim_is_1() {
     let sandbox = sandbox();
     let tag = "<promise>COMPLETE</promise>";
-    let cases: [(&[&str], String, i32); 17] = [
+    let cases: [(&[&str], String, i32); 16] = [
         (&[], format!("All done.\n\n{tag}\n"), 0),
         (&[], format!("All done. {tag}"), 0),
         (&[], format!("- **{tag}**.\nGood bye.\n"), 0),
-        (&[], "<promise> COMPLETE\n</promise>\n".into(), 1),
         (&[], "<promise>  COMPLETE  </promise>\n".into(), 0),
         (&[], format!("I will print {tag} when I am done.\n"), 1),
         (&[], format!("```\n{tag}\n```\n"), 1),

@@ -143,7 +143,7 @@ fn status_json_is_the_contracts_object() {
         (&rows[1]["n"], &rows[1]["exit_code"], &rows[1]["claim"]),
         (&json!(2), &json!(0), &json!("promise"))
     );
-    assert_eq!(status["branch"], "main", "the branch that it works on");
+    assert_eq!(status["branch"], Value::Null, "it commits to none");
 }
 
 #[test]

@@ -63,7 +63,6 @@ fn the_loops_own_duration_comes_before_all(#[values(ALL_AT_ONCE, THE_LOOP_FIRST)
 }
 
 #[rstest]
-#[ignore = "core: once it has passed, the loop's own deadline is taken to be now, and so the last of them"]
 fn and_still_does_when_it_is_late(
     #[values(ALL_AT_ONCE, THE_LOOP_FIRST)] limits: [Option<u64>; 3],
     #[values(1, 999, 9_999_999)] late: i64,

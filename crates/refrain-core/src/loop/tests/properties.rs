@@ -140,7 +140,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
-        1 => end().prop_map(Event::LoopEnded),
+        2 => end().prop_map(Event::LoopEnded),
         1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
@@ -166,7 +166,7 @@ fn aimed(event: Event, state: &LoopState) -> Event {
 /// What the fold accepts of these events.
 fn loose() -> impl Strategy<Value = Journal> {
     let aims = proptest::bool::weighted(0.5);
-    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..60)).prop_map(|(spec, events)| {
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..80)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
         for (event, aims, ms) in events {
             let event = if aims { aimed(event, &journal.state) } else { event };

@@ -1,0 +1,142 @@
+//! Reading Rust as text, as far as the checks need it: without its comments, and without its tests.
+
+use std::path::{Path, PathBuf};
+
+/// The text with comments blanked out and lines kept. Knows strings well enough not to see a comment in a URL.
+pub(crate) fn without_comments(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(c) = rest.chars().next() {
+        let length = if rest.starts_with("//") {
+            let length = rest.find('\n').unwrap_or(rest.len());
+            rest = &rest[length..];
+            continue;
+        } else if rest.starts_with("/*") {
+            let length = block_comment(rest);
+            out.extend(rest[..length].chars().filter(|c| *c == '\n'));
+            rest = &rest[length..];
+            continue;
+        } else if c == '"' {
+            string(rest)
+        } else if rest.starts_with("'\"'") {
+            3
+        } else if rest.starts_with("'\\\"'") {
+            4
+        } else {
+            c.len_utf8()
+        };
+        out.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// The length of a block comment; they nest.
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < text.len() {
+        if text[at..].starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if text[at..].starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+/// The length of a string literal, its quotes included.
+fn string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+const FOR_TESTS: &str = "#[cfg(test)]";
+
+/// The text without its inline test modules, lines kept, and the files and folders that hold its other test modules.
+/// The text must be without comments; `path` is where it stands.
+pub(crate) fn shipped(text: &str, path: &Path) -> (String, Vec<PathBuf>) {
+    let (mut out, mut elsewhere) = (String::new(), Vec::new());
+    let mut lines = text.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        if line.trim() != FOR_TESTS {
+            continue;
+        }
+        // Further attributes may stand before the item; one of them may name its file.
+        let mut named = None;
+        for line in lines.by_ref() {
+            let item = line.trim();
+            if item.starts_with("#[") {
+                named = item.strip_prefix("#[path = \"").and_then(|rest| rest.split('"').next());
+                out.push('\n');
+                continue;
+            }
+            if let Some(module) = item.split_whitespace().skip_while(|word| *word != "mod").nth(1) {
+                if let Some(module) = module.strip_suffix(';') {
+                    elsewhere.extend(places(path, module, named));
+                } else if !item.ends_with('}') {
+                    // rustfmt, which CI holds everybody to, puts the closing brace below the item's first letter.
+                    let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+                    out.push('\n');
+                    out.extend(lines.by_ref().take_while(|line| line.trim_end() != end).map(|_| '\n'));
+                }
+                out.push('\n');
+            } else {
+                out.push_str(line);
+            }
+            break;
+        }
+    }
+    (out, elsewhere)
+}
+
+/// Where a module may lie that the file at `path` declares: the file itself, or the folder of its children.
+fn places(path: &Path, module: &str, named: Option<&str>) -> Vec<PathBuf> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if let Some(file) = named {
+        return vec![folder.join(file)];
+    }
+    let stem = path.file_stem().unwrap_or_default();
+    let children =
+        if stem == "lib" || stem == "mod" || stem == "main" { folder.to_owned() } else { folder.join(stem) };
+    vec![children.join(format!("{module}.rs")), children.join(module)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_modules_are_left_out_wherever_they_stand() {
+        let text = "use a;\n#[cfg(test)]\nmod far;\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\n\
+                    #[cfg(test)]\nmod near {\n    fn b() {\n    }\n}\nfn c() {}\n";
+        let (rest, elsewhere) = shipped(text, Path::new("src/x.rs"));
+        assert_eq!(rest.lines().count(), text.lines().count(), "lines keep their numbers");
+        assert_eq!(rest.lines().last(), Some("fn c() {}"));
+        assert!(!rest.contains("fn b"));
+        let expected = ["src/x/far.rs", "src/x/far", "src/x_tests.rs"].map(PathBuf::from);
+        assert_eq!(elsewhere, expected);
+        assert_eq!(shipped("#[cfg(test)]\nmod t;\n", Path::new("src/mod.rs")).1[0], Path::new("src/t.rs"));
+    }
+
+    #[test]
+    fn what_else_is_only_for_tests_is_kept() {
+        let text = "#[cfg(test)]\nuse std::fs;\nfn c() {}\n";
+        assert_eq!(shipped(text, Path::new("src/lib.rs")), (text.to_owned(), Vec::new()));
+    }
+}
