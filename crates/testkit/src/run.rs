@@ -164,7 +164,6 @@ pub struct Run {
 impl Run {
     /// Fails the test, showing everything, unless it ended with this code.
     #[track_caller]
-    #[expect(clippy::must_use_candidate, reason = "often it is all that is asked")]
     pub fn with_code(self, code: i32) -> Self {
         let Self { stdout, stderr, words, .. } = &self;
         assert_eq!(self.code, code, "exit code of {words}\n--- stdout\n{stdout}\n--- stderr\n{stderr}");

@@ -47,7 +47,7 @@ impl Sandbox {
         }
         write(
             &dir.path().join("home/.gitconfig"),
-            "[user]\nname = Test\nemail = test@localhost\n[init]\ndefaultBranch = main\n[gc]\nauto = 0\n",
+            "[user]\nname = Test\nemail = test@localhost\n[init]\ndefaultBranch = main\n[gc]\nauto = 0\n[maintenance]\nauto = false\n",
         );
         Self { dir, root, program: program.into(), sessions: AtomicU32::new(0) }
     }
@@ -158,7 +158,6 @@ impl Sandbox {
 
     /// Runs git in the project and returns what it printed.
     #[track_caller]
-    #[expect(clippy::must_use_candidate, reason = "often it is run for what it does")]
     pub fn git(&self, args: &[&str]) -> String {
         self.tool("git", args).run().with_code(0).stdout
     }

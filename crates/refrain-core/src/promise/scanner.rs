@@ -14,6 +14,8 @@ use crate::text::{clip, printable};
 
 /// How much of each end of a line is looked at. A promise in the middle of a longer line is a mention anyway.
 const LINE_END: usize = 8 << 10;
+/// The longest line that is held whole.
+const LONGEST_HELD: usize = 4 * LINE_END;
 /// The longest tag that is spread over lines, in bytes.
 const LONGEST_TAG: usize = 4 << 10;
 /// The longest preview, in bytes.
@@ -146,12 +148,13 @@ impl Scanner {
 
     /// Keeps the begin of a line until its end comes; of an overlong one, both ends.
     fn hold(&mut self, mut part: &[u8]) {
+        let before = self.held_length;
         self.held_length += part.len();
-        if self.held.len() + part.len() <= 4 * LINE_END {
+        if self.held_length <= LONGEST_HELD {
             self.held.extend_from_slice(part);
             return;
         }
-        self.search_overlong(part);
+        self.search_overlong(before, part);
         let head = LINE_END.saturating_sub(self.held.len()).min(part.len());
         self.held.extend_from_slice(&part[..head]);
         part = &part[head..];
@@ -181,7 +184,10 @@ impl Scanner {
         let bytes = &*both_ends(whole);
         if special || self.in_comment || !self.open_tag.is_empty() {
             self.hear_echo(bytes, |scanner| {
-                scanner.search(whole);
+                // A line that was too long to be held was searched as it came.
+                if scanner.held_length <= LONGEST_HELD {
+                    scanner.search(whole);
+                }
                 scanner.close_look(bytes);
             });
         } else {
@@ -310,34 +316,31 @@ impl Scanner {
         }
     }
 
-    /// In `substring` mode every part of a line counts.
+    /// In `substring` mode every part of a line counts. An overlong one is searched as it came, control characters and
+    /// all, because it is never there as a whole.
     fn search(&mut self, line: &[u8]) {
-        let Some(promise) = self.promise.as_ref().filter(|promise| promise.mode == MatchMode::Substring)
-        else {
-            return;
-        };
+        let Some(words) = self.wanted_anywhere() else { return };
         let text = String::from_utf8_lossy(line);
-        let text = printable(&text);
-        let words = promise.text.as_str().to_lowercase();
+        let text = if line.len() > LONGEST_HELD { text } else { Cow::Owned(printable(&text).into_owned()) };
         if text.to_lowercase().contains(&words) && !self.echo.has_line(&text) {
             self.note(self.lines, Says::Promise);
         }
     }
 
-    /// The same for a part of a line that will not be held.
-    fn search_overlong(&mut self, part: &[u8]) {
-        let Some(promise) = self.promise.as_ref().filter(|promise| promise.mode == MatchMode::Substring)
-        else {
-            return;
-        };
-        let seam = self.held.len().saturating_sub(4 * promise.text.as_str().len());
-        let seam = [&self.held[seam..], part].concat();
-        let held = std::mem::take(&mut self.held);
-        self.lines += 1;
-        self.search(&held);
-        self.search(&seam);
-        self.lines -= 1;
-        self.held = held;
+    /// The same for the next part of a line that is too long to be held; `before` bytes of it have passed.
+    fn search_overlong(&mut self, before: usize, part: &[u8]) {
+        let Some(words) = self.wanted_anywhere() else { return };
+        // What is held is the line's begin, or both its ends: only the end goes on with this part.
+        let seam = if before > LONGEST_HELD { self.held.len().saturating_sub(words.len()) } else { 0 };
+        let text = [&self.held[seam..], part].concat();
+        if String::from_utf8_lossy(&text).to_lowercase().contains(&words) {
+            self.note(self.lines + 1, Says::Promise);
+        }
+    }
+
+    fn wanted_anywhere(&self) -> Option<String> {
+        let promise = self.promise.as_ref().filter(|promise| promise.mode == MatchMode::Substring)?;
+        Some(promise.text.as_str().to_lowercase())
     }
 }
 

@@ -326,7 +326,7 @@ fn agents_start_with_default_signals_under_nohup() {
     sandbox.tool("sh", &words).run().with_code(0);
     let note = sandbox.note("ignored");
     let mask = note.split_whitespace().last().and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap();
-    // The standard signals: 32 and 33 are the C library's own, and may be handed down from anywhere.
+    // The standard signals: 32 and 33 are glibc's own, and its posix_spawn leaves them ignored.
     assert_eq!(mask & 0x7fff_ffff, 0, "{note}");
 }
 
