@@ -83,6 +83,7 @@ pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
     let mark = Mark {
         variable: environment::mark(&state.spec),
         session: flight.spawned.map(|(process, _)| process),
+        keeper: None,
     };
     let _ended = sweep(&mark);
     journal.push(state.recover(identity::own()), now())?;

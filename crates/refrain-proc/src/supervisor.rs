@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
+use crate::identity;
 use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, StopLadder};
 use crate::output::{Listener, Log, Meter};
@@ -116,16 +117,7 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker = Worker {
-            spec,
-            inbox,
-            woken,
-            keeper: None,
-            attempt: None,
-            report,
-            chunk: Vec::new(),
-            dead: Vec::new(),
-        };
+        let worker = Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: Vec::new() };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)
@@ -170,12 +162,11 @@ struct Worker<L, F> {
     attempt: Option<Attempt<L>>,
     report: F,
     chunk: Vec<u8>,
-    /// Keepers that died, to be reaped.
-    dead: Vec<Child>,
 }
 
 struct Keeper {
     child: Child,
+    process: Option<Process>,
     socket: UnixStream,
     inlet: Inlet,
 }
@@ -329,11 +320,11 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
 
     /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
     fn keeper_died(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
-        self.dead.push(keeper.child);
-        self.dead.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
+        let Some(mut keeper) = self.keeper.take() else { return };
+        // Its socket is closed, so it is dead or about to be.
+        let _ = keeper.child.wait();
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session });
+        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: keeper.process });
         let running = self.attempt.is_some();
         self.exited(Exit::Lost, true);
         if running {
@@ -362,7 +353,8 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Self { child, socket, inlet: Inlet::default() })
+        let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
+        Ok(Self { child, process, socket, inlet: Inlet::default() })
     }
 }
 

@@ -8,6 +8,7 @@ use refrain_core::event::Process;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 
 use crate::identity::{self, Stat};
+use crate::keeper::KEEPER_NAME;
 
 /// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
 /// attempt in flight, for those that cleared their environment.
@@ -17,6 +18,8 @@ pub struct Mark {
     pub variable: String,
     /// The leader of the attempt's session.
     pub session: Option<Process>,
+    /// The keeper that died under this process, if one did: what it looked after became this process's own.
+    pub keeper: Option<Process>,
 }
 
 /// Ends every process that bears the mark, and their descendants, except this one. Returns how many there were.
@@ -96,12 +99,22 @@ fn descendants(roots: &[i32], all: &[Stat]) -> BTreeSet<(i32, u64)> {
 fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let all: Vec<Stat> = identity::all().collect();
+    let own_session = identity::stat(own).map(|stat| stat.session);
+    // Our own tools run in our session; keepers are known by their name; whoever else is our child was an agent's.
+    let orphaned = |stat: &Stat| {
+        stat.parent == own
+            && Some(stat.session) != own_session
+            && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
+            && !is_keeper(stat.process.pid)
+    };
     let in_session = |stat: &Stat| {
         mark.session.is_some_and(|leader| stat.session == leader.pid && stat.process.start >= leader.start)
     };
     let mut found: BTreeSet<_> = all
         .iter()
-        .filter(|stat| !stat.zombie && (in_session(stat) || bears(stat.process.pid, &mark.variable)))
+        .filter(|stat| {
+            !stat.zombie && (in_session(stat) || orphaned(stat) || bears(stat.process.pid, &mark.variable))
+        })
         .map(|stat| (stat.process.pid, stat.process.start))
         .collect();
     let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).collect();
@@ -113,6 +126,11 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
 fn bears(pid: i32, variable: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+}
+
+fn is_keeper(pid: i32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
 }
 
 /// Signals exactly that process, or nobody.

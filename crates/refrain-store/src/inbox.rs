@@ -12,6 +12,7 @@ use refrain_core::ids::RequestId;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use serde::{Deserialize, Serialize};
 
+use crate::atomic::make_dir;
 use crate::layout::LoopDir;
 use crate::{DiskError, OnPath, write_atomic};
 
@@ -30,6 +31,7 @@ impl Request {
     /// # Errors
     /// [`DiskError`]; the request was then not made.
     pub fn post(&self, dir: &LoopDir) -> Result<(), DiskError> {
+        make_dir(&dir.inbox())?;
         let path = dir.inbox().join(self.id.as_str());
         let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
         write_atomic(&path, &bytes)?;

@@ -1,6 +1,7 @@
 //! Where everything lies. Paths are made here and nowhere else.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::{AttemptId, LoopId};
@@ -145,10 +146,13 @@ impl LoopDir {
         AttemptDir(self.0.join("iterations").join(id.dir_name()))
     }
 
-    /// Whether there is a journal that holds anything.
+    /// Whether there is a loop: a journal with a first complete line.
     #[must_use]
     pub fn exists(&self) -> bool {
-        fs::metadata(self.journal()).is_ok_and(|meta| meta.len() > 0)
+        let mut line = Vec::new();
+        let read =
+            File::open(self.journal()).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+        read.is_ok() && line.ends_with(b"\n")
     }
 }
 

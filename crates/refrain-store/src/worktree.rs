@@ -28,14 +28,15 @@ impl WorktreeFiles {
     /// [`DiskError`] where the worktree cannot be written.
     pub fn prepare(&mut self, spec: &Spec) -> Result<(), DiskError> {
         let dir = spec.worktree_dir();
+        for folder in [spec.worktree.join(".refrain"), dir.clone()] {
+            own_folder(&folder)?;
+        }
         let ignore = spec.worktree.join(".refrain/.gitignore");
         if !ignore.exists() {
-            fs::create_dir_all(&dir).on("create", &dir)?;
             write_atomic(&ignore, b"*\n")?;
         }
         let path = spec.state_file();
         if !path.exists() {
-            fs::create_dir_all(&dir).on("create", &dir)?;
             write_atomic(&path, state_file::initial(&spec.id, &spec.prompt).as_bytes())?;
         }
         let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
@@ -69,6 +70,17 @@ impl WorktreeFiles {
         self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
         Ok(())
     }
+}
+
+/// Makes a folder that is Refrain's by its name. A file or a link that somebody put there instead is taken away: nothing
+/// is ever written through it.
+fn own_folder(folder: &Utf8Path) -> Result<(), DiskError> {
+    match fs::symlink_metadata(folder) {
+        Ok(meta) if meta.is_dir() => return Ok(()),
+        Ok(_) => fs::remove_file(folder).on("take away", folder)?,
+        Err(_) => {}
+    }
+    fs::create_dir(folder).on("create", folder)
 }
 
 /// A file that looks the same was not written since: same inode, same time, same length.

@@ -22,8 +22,8 @@ use crate::values::read_environment;
 )]
 pub(crate) struct Cli {
     /// Run as if started in DIR
-    #[arg(short = 'C', value_name = "DIR", global = true)]
-    dir: Option<Utf8PathBuf>,
+    #[arg(short = 'C', id = "run-in", value_name = "DIR", global = true)]
+    run_in: Option<Utf8PathBuf>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -102,14 +102,14 @@ pub(crate) fn run() -> ExitCode {
 /// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
 pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
     let cli = Cli::try_parse_from(words)?;
-    let dir = cli.dir.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    let dir = cli.run_in.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
     let context =
         Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
     execute(&context, cli.verb)
 }
 
 fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
-    execute(&read_environment(cli.dir)?, cli.verb)
+    execute(&read_environment(cli.run_in)?, cli.verb)
 }
 
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {

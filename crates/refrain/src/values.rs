@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use jiff::SignedDuration;
-use refrain_core::spec::Millis;
+use refrain_core::spec::{Limits, Millis};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Host, Service};
 
@@ -31,6 +31,18 @@ pub(crate) fn duration(text: &str) -> Result<Millis, String> {
 /// A duration that may be nothing.
 pub(crate) fn pause(text: &str) -> Result<Option<Millis>, String> {
     if text.trim() == "0" { Ok(None) } else { duration(text).map(Some) }
+}
+
+/// A loop's id.
+pub(crate) fn id(text: &str) -> Result<LoopId, String> {
+    text.parse().map_err(|error| format!("{error}; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'"))
+}
+
+/// How many iterations one start may grant.
+pub(crate) fn iterations(text: &str) -> Result<u32, String> {
+    let accepted = 1..=Limits::MAX_GRANT;
+    let number = text.parse().ok().filter(|number| accepted.contains(number));
+    number.ok_or_else(|| format!("accepted are whole numbers in {}..={}", accepted.start(), accepted.end()))
 }
 
 /// `K=V`.

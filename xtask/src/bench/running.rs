@@ -112,9 +112,10 @@ impl<'a> Running<'a> {
         let from = Instant::now();
         while self.child.try_wait().doing("look at the loop")?.is_none() {
             for pid in descendants(self.pid()) {
-                if !runs_from(pid, &tools.folder)
-                    && let Some(peak) = status(pid, "VmHWM")
-                {
+                // Between fork and exec the agent still looks like the process that starts it: forget what it was then.
+                if runs_from(pid, &tools.folder) {
+                    peaks.remove(&pid);
+                } else if let Some(peak) = status(pid, "VmHWM") {
                     peaks.insert(pid, peak);
                 }
             }

@@ -1,6 +1,6 @@
 //! What a benchmark needs built: the program under test, the floor, the mock agent and the launcher that measures.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Doing, Result, fail};
@@ -18,6 +18,8 @@ pub(crate) struct Tools {
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
     pub(crate) scratch: PathBuf,
+    /// Held for the life of the run: two at once would measure each other, and share the scratch folder.
+    _alone: File,
 }
 
 impl Tools {
@@ -26,6 +28,7 @@ impl Tools {
         let base = workspace.target.join("xtask-bench");
         let (folder, scratch) = (base.join("tools"), base.join("runs"));
         make_folder(&folder)?;
+        let alone = alone(&base.join("lock"))?;
         fresh_folder(&scratch)?;
 
         let other = environment("REFRAIN_BIN").map(PathBuf::from);
@@ -57,15 +60,23 @@ impl Tools {
         if strace.is_none() {
             eprintln!("bench: strace is not installed; what only it can count is skipped");
         }
-        Ok(Self {
-            folder,
-            meas,
-            refrain,
-            floor: workspace.target.join("release/bench_floor"),
-            strace,
-            scratch,
-        })
+        let floor = workspace.target.join("release/bench_floor");
+        Ok(Self { folder, meas, refrain, floor, strace, scratch, _alone: alone })
     }
+}
+
+/// Waits for any other run below the same target folder.
+fn alone(path: &Path) -> Result<File> {
+    let lock = File::create(path).doing(format!("create {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => return Ok(lock),
+        Err(TryLockError::WouldBlock) => {
+            eprintln!("bench: waiting for another run that holds {}", path.display())
+        }
+        Err(TryLockError::Error(error)) => return fail(format!("lock {}: {error}", path.display())),
+    }
+    lock.lock().doing(format!("lock {}", path.display()))?;
+    Ok(lock)
 }
 
 /// Compiles one C file; static where the C library allows, because a static agent starts twice as fast and its start

@@ -83,12 +83,10 @@ impl Journal {
         let head = encode(&record, ROOT, &mut bytes, &dir)?;
         let lock = AppendLock::open(&dir)?;
         let file = lock.hold(&path, || {
-            let mut file = open(&dir, true)?;
-            let mut before = Vec::new();
-            (&file).take(1 << 20).read_to_end(&mut before).on("read", &path)?;
-            if before.contains(&b'\n') {
+            if dir.exists() {
                 return Err(JournalError::Taken(path.clone()));
             }
+            let mut file = open(&dir, true)?;
             // What another `start` left behind when it was killed in its first write is no loop.
             file.set_len(0).on("write", &path)?;
             if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_all()) {

@@ -24,13 +24,13 @@ pub(crate) struct Args {
     #[arg(group = "source", value_name = "PROMPT")]
     words: Vec<String>,
     /// The task, as one text
-    #[arg(long, short, group = "source", value_name = "TEXT")]
+    #[arg(long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// The file that holds the task
     #[arg(long, group = "source", value_name = "FILE")]
     prompt_file: Option<Utf8PathBuf>,
     /// The loop's id; made up from the command where it is left out
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = values::id)]
     name: Option<LoopId>,
     /// What to run; words are split like a shell's, no shell runs it
     #[arg(long, short, value_name = "CMD ARGS")]
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     promise_match: Match,
     /// How many iterations at most
     #[arg(long, short, default_value_t = Limits::DEFAULT_ITERATIONS, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(Limits::MAX_GRANT)))]
+          value_parser = values::iterations)]
     max_iterations: u32,
     /// How long the loop may take, less pauses and waits
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
@@ -146,7 +146,8 @@ impl From<Match> for MatchMode {
 }
 
 pub(super) fn promise_text(text: &str) -> Result<PromiseText, String> {
-    PromiseText::try_new(text).map_err(|error| error.to_string())
+    PromiseText::try_new(text)
+        .map_err(|error| format!("{error}; accepted are words without < > and backticks"))
 }
 
 /// Starts the loop and drives it, here or in a process of its own.
