@@ -274,7 +274,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where they cannot be read.
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
-        Ok(journal::read(&self.locate(id)?.dir)?.records)
+        Ok(journal::records(&self.locate(id)?.dir)?)
     }
 
     fn driven(&self, id: &LoopId, state: Option<&LoopState>) -> EngineError {

@@ -11,7 +11,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Snapshot, Tail, Verdict, read, verify};
+pub use read::{Snapshot, Tail, Verdict, read, records, verify};
 pub use write::{Batch, Committed, Durability, Journal};
 
 use camino::{Utf8Path, Utf8PathBuf};

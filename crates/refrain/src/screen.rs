@@ -4,7 +4,9 @@
 //! What the agent printed is data: control characters never reach the terminal.
 
 use std::io::Write;
+use std::sync::OnceLock;
 
+use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
 use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKind};
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
@@ -266,8 +268,9 @@ pub(crate) fn closing(state: &LoopState) -> String {
     text
 }
 
-/// A time of day here, with the date where it is another day.
+/// A time of day here, with its date.
 pub(crate) fn clock(at: jiff::Timestamp) -> String {
-    let zone = jiff::tz::TimeZone::system();
-    at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let zone = ZONE.get_or_init(crate::values::time_zone);
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use jiff::SignedDuration;
+use jiff::tz::TimeZone;
 use refrain_core::spec::{Limits, Millis};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Host, Service};
@@ -85,6 +86,17 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
             .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
         inside: std::env::var("REFRAIN_LOOP_ID").ok(),
     })
+}
+
+/// The zone that this machine is in. Looking it up by name reads the whole tree of zones, which takes longer than all else
+/// that `status` does; the file that says it needs no name.
+#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+pub(crate) fn time_zone() -> TimeZone {
+    let local = || TimeZone::tzif("local", &std::fs::read("/etc/localtime").ok()?).ok();
+    match std::env::var_os("TZ") {
+        Some(_) => TimeZone::system(),
+        None => local().unwrap_or_else(TimeZone::system),
+    }
 }
 
 /// The loop that is meant where none is named: the only one that the verb could mean.

@@ -11,12 +11,10 @@ use super::line::{self, Hash, ROOT};
 use crate::OnPath;
 use crate::layout::LoopDir;
 
-/// A whole journal, checked.
+/// A whole journal, checked and folded.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its records, in order.
-    pub records: Vec<Record>,
-    /// What they add up to.
+    /// What its records add up to.
     pub state: LoopState,
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
@@ -24,22 +22,40 @@ pub struct Snapshot {
     pub(crate) head: Hash,
 }
 
-/// Reads the journal of the loop in `dir`, every hash checked.
+/// Folds the journal of the loop in `dir`, every hash checked.
 ///
 /// # Errors
 /// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
+    fold(open(dir)?, dir.journal(), |_| {})
+}
+
+/// The records of the loop in `dir`, in order, every hash checked.
+///
+/// # Errors
+/// As [`read`].
+pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
+    let mut records = Vec::new();
+    fold(open(dir)?, dir.journal(), |record| records.push(record))?;
+    Ok(records)
+}
+
+fn open(dir: &LoopDir) -> Result<File, JournalError> {
     let path = dir.journal();
     match File::open(&path) {
-        Ok(file) => read_file(file, path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(JournalError::Missing(path)),
-        Err(error) => Err(error).on("open", &path)?,
+        file => Ok(file.on("open", &path)?),
     }
 }
 
-pub(crate) fn read_file(file: File, path: Utf8PathBuf) -> Result<Snapshot, JournalError> {
+/// Reads, checks and folds, line by line; each record is then `given` away.
+pub(super) fn fold(
+    file: File,
+    path: Utf8PathBuf,
+    mut given: impl FnMut(Record),
+) -> Result<Snapshot, JournalError> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
-    let (mut records, mut state) = (Vec::new(), None::<LoopState>);
+    let mut state = None::<LoopState>;
     let (mut good, mut head, mut number) = (0, ROOT, 0);
     let mut bytes = Vec::new();
     loop {
@@ -47,7 +63,7 @@ pub(crate) fn read_file(file: File, path: Utf8PathBuf) -> Result<Snapshot, Journ
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
         let Some(text) = bytes.strip_suffix(b"\n") else {
             let Some(state) = state else { return Err(JournalError::Missing(path)) };
-            return Ok(Snapshot { records, state, torn: read, good, head });
+            return Ok(Snapshot { state, torn: read, good, head });
         };
         number += 1;
         let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
@@ -56,7 +72,7 @@ pub(crate) fn read_file(file: File, path: Utf8PathBuf) -> Result<Snapshot, Journ
             None => state = Some(LoopState::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
-        records.push(record);
+        given(record);
         good += read;
         head = hash;
     }

@@ -13,7 +13,7 @@ use refrain_core::{Event, LoopState, Record};
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
-use super::read::{Snapshot, read_file};
+use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
 use crate::layout::LoopDir;
 use crate::lock::{AppendLock, is_unlinked};
@@ -112,7 +112,7 @@ impl Journal {
         let lock = AppendLock::open(&dir)?;
         let file = open(&dir, false)?;
         let Snapshot { state, torn, good, head, .. } =
-            lock.hold(&path, || read_file(file.try_clone().on("open", &path)?, path.clone()))?;
+            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_| {}))?;
         let mut disk = Disk { dir: dir.clone(), file, lock, good, failed: false };
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));

@@ -1,17 +1,29 @@
 //! The program from outside, as a person or a script meets it: sessions with the real binary, in sandboxes of their own.
 //! Agents are small shell scripts. Every module is listed here; one binary holds them all.
 
+#[cfg(test)]
 mod hosted;
+#[cfg(test)]
 mod hostile_project;
+#[cfg(test)]
 mod journals;
+#[cfg(test)]
 mod main_job;
+#[cfg(test)]
 mod processes;
+#[cfg(test)]
 mod promise;
+#[cfg(test)]
 mod prompts;
+#[cfg(test)]
 mod refusals;
+#[cfg(test)]
 mod seeing;
+#[cfg(test)]
 mod stopping;
+#[cfg(test)]
 mod terminal;
+#[cfg(test)]
 mod verbs;
 
 use testkit::Sandbox;
