@@ -368,7 +368,12 @@ fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         StatusWord::Crashed | StatusWord::Paused | StatusWord::IterationCap | StatusWord::TimedOut => {
             Some(resume)
         }
-        StatusWord::Blocked => Some(format!("see why with refrain logs {id}, mend it, then {resume}")),
+        StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
+            Some(End::Blocked { why: Blocked::AgentMissing }) => {
+                format!("see why with refrain show {id}, make it start, then {resume}")
+            }
+            _ => format!("see why with refrain logs {id}, mend it, then {resume}"),
+        }),
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Completed

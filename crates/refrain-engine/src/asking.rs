@@ -76,16 +76,17 @@ pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Settles what a dead runner left behind: its processes are ended, its attempt is refunded. Whoever calls has the lock.
+/// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
+/// runner is not the loop's own. Whoever calls has the lock. A loop that has stopped left nothing behind.
 pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
     let state = journal.state();
-    let Some(flight) = state.in_flight() else { return Ok(()) };
-    let mark = Mark {
-        variable: environment::mark(&state.spec),
-        session: flight.spawned.map(|(process, _)| process),
-        keeper: None,
-    };
-    let _ended = sweep(&mark);
+    if state.ended.is_some() {
+        return Ok(());
+    }
+    if let Some(flight) = state.in_flight() {
+        let session = flight.spawned.map(|(process, _)| process);
+        let _ended = sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None });
+    }
     journal.push(state.recover(identity::own()), now())?;
     Ok(())
 }

@@ -65,7 +65,11 @@ impl Drive {
         let Runner { mut journal, lock, pulse, .. } = runner;
         let signals = SignalSources::new(signals)?;
         let doorbell = install_doorbell(journal.dir())?;
-        journal.push(journal.state().recover(identity::own()), now())?;
+        // Whoever resumed it here has taken it over already.
+        let own = identity::own();
+        if journal.state().runner.as_ref() != Some(&own) {
+            journal.push(journal.state().recover(own), now())?;
+        }
         let batch = journal.batch(Durability::Synced);
         commit(&pulse, &mut journal, batch).await?;
         ready();
