@@ -9,7 +9,7 @@ use refrain_agents::generic::Reader;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
 use refrain_proc::{Meter, StopLadder, Supervisor, identity};
-use refrain_store::journal::{Batch, Durability};
+use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, inbox};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -71,7 +71,8 @@ impl Drive {
             journal.push(journal.state().recover(own), now())?;
         }
         let batch = journal.batch(Durability::Synced);
-        commit(&pulse, &mut journal, batch).await?;
+        let committed = blocking(move || batch.write()).await?;
+        pulse.update(|beat| beat.journal = committed.length);
         ready();
 
         let spec = journal.state().spec.clone();
@@ -141,14 +142,18 @@ impl Drive {
             None => None,
         };
         let plan = Plan::new(self.journal.state(), id, &dir, output.as_deref());
-        self.journal.push(Event::AttemptStarted(id), now())?;
-        self.commit(Durability::Synced).await?;
-
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
         self.meter = Some(Arc::clone(&meter));
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
-        let job = blocking(move || executor::prepare(&spec, &dir, plan, &files, meter)).await?;
+        self.journal.push(Event::AttemptStarted(id), now())?;
+        let batch = self.journal.batch(Durability::Synced);
+        let (committed, job) = blocking(move || {
+            let committed = batch.write()?;
+            Ok::<_, EngineError>((committed, executor::prepare(&spec, &dir, plan, &files, meter)?))
+        })
+        .await?;
+        self.committed(committed).await?;
         self.supervisor.run(job);
         Ok(())
     }
@@ -256,15 +261,28 @@ impl Drive {
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
         let batch = self.journal.batch(durability);
-        let restored = commit(&self.pulse, &mut self.journal, batch).await?;
-        if restored {
-            // Its folder was deleted with it: the lock and the doorbell are new files under the old names.
-            let dir = self.journal.dir().clone();
-            if let Some(lock) = RunnerLock::try_take(&dir)? {
+        let committed = match durability {
+            // A few hundred bytes into the page cache: handing them to another thread takes longer.
+            Durability::Written => batch.write()?,
+            Durability::Synced => blocking(move || batch.write()).await?,
+        };
+        self.committed(committed).await
+    }
+
+    /// Tells the screen; and where the journal had to be written back, records that, and takes what was deleted with it.
+    async fn committed(&mut self, mut committed: Committed) -> Result<(), EngineError> {
+        if let Some(bytes) = committed.restored {
+            self.journal.push(Event::JournalRestored { bytes }, now())?;
+            let batch = self.journal.batch(Durability::Synced);
+            committed = blocking(move || batch.write()).await?;
+            // The lock and the doorbell are new files under the old names.
+            let dir = self.journal.dir();
+            if let Some(lock) = RunnerLock::try_take(dir)? {
                 self.lock = lock;
             }
-            self.doorbell = install_doorbell(&dir)?;
+            self.doorbell = install_doorbell(dir)?;
         }
+        self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())
     }
 }
@@ -275,19 +293,6 @@ fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
         .read_write(true)
         .open_receiver(Doorbell::install(dir)?)
         .map_err(|error| EngineError::Process("the doorbell cannot be opened", error))
-}
-
-/// Writes a batch, tells the screen, and records it where the file had to be written back.
-async fn commit(pulse: &Pulse, journal: &mut Journal, batch: Batch) -> Result<bool, EngineError> {
-    let mut committed = blocking(move || batch.write()).await?;
-    let restored = committed.restored;
-    if let Some(bytes) = restored {
-        journal.push(Event::JournalRestored { bytes }, now())?;
-        let batch = journal.batch(Durability::Synced);
-        committed = blocking(move || batch.write()).await?;
-    }
-    pulse.update(|beat| beat.journal = committed.length);
-    Ok(restored.is_some())
 }
 
 /// Runs what blocks where blocking is allowed.

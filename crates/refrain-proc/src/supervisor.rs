@@ -117,7 +117,8 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker = Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: Vec::new() };
+        let worker =
+            Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: vec![0; CHUNK] };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)
@@ -161,6 +162,7 @@ struct Worker<L, F> {
     keeper: Option<Keeper>,
     attempt: Option<Attempt<L>>,
     report: F,
+    /// What is read goes through here; pages that were never needed cost nothing.
     chunk: Vec<u8>,
 }
 
@@ -265,7 +267,6 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
     fn drain(&mut self, printed: bool, complained: bool) {
         let Some(attempt) = &mut self.attempt else { return };
-        self.chunk.resize(CHUNK, 0);
         let read = attempt.read(printed, complained, &mut self.chunk);
         if let Err(error) = read {
             // Its output cannot be kept: an agent that works on unrecorded is worse than one that is ended.
@@ -303,12 +304,10 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// The agent is gone: what it printed is in the pipes, and whoever holds them open now is not waited for.
     fn exited(&mut self, exit: Exit, left: bool) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        self.chunk.resize(CHUNK, 0);
         let rest = attempt.read_rest(&mut self.chunk);
         if let Err(error) = rest {
             (self.report)(Report::OutputFailed(error));
         }
-        self.chunk = Vec::new();
         (self.report)(Report::Exited {
             exit,
             stdout: attempt.stdout.log.total(),

@@ -1,7 +1,7 @@
 //! Who may write. Lock files are never deleted: the lock is the open file, and ends with its holder, however that dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 
 use camino::Utf8Path;
 
@@ -59,9 +59,4 @@ impl AppendLock {
 
 fn open(path: &Utf8Path) -> Result<File, DiskError> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).on("open", path)
-}
-
-/// Whether the open file has lost its name: it was deleted under its holder.
-pub(crate) fn is_unlinked(file: &File) -> std::io::Result<bool> {
-    Ok(file.metadata()?.nlink() == 0)
 }

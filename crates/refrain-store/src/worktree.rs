@@ -27,23 +27,23 @@ impl WorktreeFiles {
     /// # Errors
     /// [`DiskError`] where the worktree cannot be written.
     pub fn prepare(&mut self, spec: &Spec) -> Result<(), DiskError> {
+        let path = spec.state_file();
+        let ignore = spec.worktree.join(".refrain/.gitignore");
+        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
+        if now.is_some() && now == self.seen && !self.said_done && ignore.exists() {
+            return Ok(());
+        }
         let dir = spec.worktree_dir();
         for folder in [spec.worktree.join(".refrain"), dir.clone()] {
             own_folder(&folder)?;
         }
-        let ignore = spec.worktree.join(".refrain/.gitignore");
         if !ignore.exists() {
             write_atomic(&ignore, b"*\n")?;
         }
-        let path = spec.state_file();
         if !path.exists() {
             write_atomic(&path, state_file::initial(&spec.id, &spec.prompt).as_bytes())?;
         }
-        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
-        if self.said_done || now != self.seen {
-            self.take_back_done(spec)?;
-        }
-        Ok(())
+        self.take_back_done(spec)
     }
 
     /// Whether the agent has said `status: done` since the last look. A file that is gone or unreadable says nothing.

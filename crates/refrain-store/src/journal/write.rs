@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
 use crate::layout::LoopDir;
-use crate::lock::{AppendLock, is_unlinked};
+use crate::lock::AppendLock;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// What a commit promises when it returns.
@@ -189,11 +189,11 @@ impl Batch {
 impl Disk {
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
-        let unlinked = is_unlinked(&self.file).on("look at", &path)?;
-        let restored = unlinked.then(|| self.restore()).transpose()?;
+        let meta = self.file.metadata().on("look at", &path)?;
+        let restored = (meta.nlink() == 0).then(|| self.restore()).transpose()?;
         let Self { file, lock, good, .. } = self;
         lock.hold(&path, || {
-            if file.metadata().on("look at", &path)?.len() != *good {
+            if restored.is_none() && file.metadata().on("look at", &path)?.len() != *good {
                 return Err(JournalError::Foreign(path.clone()));
             }
             if let Err(error) = file.write_all(bytes) {
