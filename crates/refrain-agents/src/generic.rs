@@ -53,20 +53,45 @@ pub fn launch(state: &LoopState, prompt: &str, prompt_file: &Utf8Path) -> Launch
     launch
 }
 
+/// Why an agent's program cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoProgram {
+    /// It is not there.
+    #[error("the agent program {0:?} cannot be found")]
+    Missing(String),
+    /// It is not in any folder of `PATH`.
+    #[error("the agent program {0:?} cannot be found in PATH")]
+    NotInPath(String),
+    /// It is something else.
+    #[error("the agent program {0:?} is no file")]
+    NoFile(String),
+    /// It may not be run.
+    #[error("the agent program {0:?} is not executable")]
+    NotExecutable(String),
+}
+
 /// Where the program is: a path as seen from its working folder, or a name found in the `PATH` that the agent will have.
-#[must_use]
-pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
+///
+/// # Errors
+/// [`NoProgram`], so that nothing is begun that could not work.
+pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     let program = &spec.agent.program;
-    let is_executable = |path: &PathBuf| {
-        let mode =
-            std::fs::metadata(path).ok().filter(Metadata::is_file).map(|meta| meta.permissions().mode());
-        mode.is_some_and(|mode| mode & 0o111 != 0)
-    };
+    let is_executable = |meta: &Metadata| meta.is_file() && meta.permissions().mode() & 0o111 != 0;
     if program.contains('/') {
-        return Some(spec.working_dir.join(program).into_std_path_buf()).filter(is_executable);
+        let path = spec.working_dir.join(program).into_std_path_buf();
+        return match std::fs::metadata(&path) {
+            Err(_) => Err(NoProgram::Missing(program.clone())),
+            Ok(meta) if !meta.is_file() => Err(NoProgram::NoFile(program.clone())),
+            Ok(meta) if !is_executable(&meta) => Err(NoProgram::NotExecutable(program.clone())),
+            Ok(_) => Ok(path),
+        };
     }
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value)?;
-    std::env::split_paths(path).map(|dir| dir.join(program)).find(is_executable)
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    path.into_iter()
+        .flat_map(std::env::split_paths)
+        .map(|dir| dir.join(program))
+        .find(|path| std::fs::metadata(path).is_ok_and(|meta| is_executable(&meta)))
+        .ok_or_else(|| NoProgram::NotInPath(program.clone()))
 }
 
 /// What a prompt must be to travel as an argument or in a variable.

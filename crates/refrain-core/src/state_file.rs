@@ -28,7 +28,7 @@ struct FrontMatter {
 #[must_use]
 pub fn initial(id: &LoopId, goal: &str) -> String {
     format!(
-        "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished, blocked when a person is needed\n\
+        "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished\n\
          ---\n\n# Goal\n\n{}\n\n# Progress\n\n# Next Action\n\n# Notes\n",
         goal.trim_end()
     )

@@ -229,12 +229,27 @@ pub struct Runner {
     pub alive: Option<bool>,
 }
 
-/// The view of `state`, whose runner is alive, dead, or (none) out of sight.
+/// What only the machine knows of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alive {
+    /// Whether its runner lives; none where that cannot be known.
+    pub runner: Option<bool>,
+    /// An agent that outlived its runner: its process.
+    pub orphan: Option<i32>,
+}
+
+impl Alive {
+    /// Of a loop that nobody drives any more.
+    pub const NOBODY: Self = Self { runner: Some(false), orphan: None };
+    /// Of a loop that is driven.
+    pub const DRIVEN: Self = Self { runner: Some(true), orphan: None };
+}
+
+/// The view of `state`.
 #[must_use]
-pub fn status(state: &LoopState, alive: Option<bool>) -> Status {
+pub fn status(state: &LoopState, alive: Alive) -> Status {
     let LoopState { spec, limits, ended, .. } = state;
-    let word = word(state, alive);
-    let alive = if ended.is_some() { Some(false) } else { alive };
+    let word = word(state, alive.runner);
     let flight = state.in_flight();
     let claim = state.attempts.last().and_then(|last| {
         let source = last.claim?;
@@ -276,7 +291,7 @@ pub fn status(state: &LoopState, alive: Option<bool>) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.map(|ended| ended.at),
-        reason: reason(state, word),
+        reason: reason(state, word, alive.orphan),
         needs: needs(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
@@ -290,7 +305,7 @@ pub fn status(state: &LoopState, alive: Option<bool>) -> Status {
         runner: state.runner.as_ref().map(|runner| Runner {
             pid: runner.process.pid,
             host: runner.host.clone(),
-            alive,
+            alive: if ended.is_some() { Some(false) } else { alive.runner },
         }),
     }
 }
@@ -318,7 +333,7 @@ impl From<End> for StatusWord {
     }
 }
 
-fn reason(state: &LoopState, word: StatusWord) -> String {
+fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
     match (state.ended.map(|ended| ended.end), word) {
         (Some(End::Completed { claim }), _) => {
@@ -329,7 +344,7 @@ fn reason(state: &LoopState, word: StatusWord) -> String {
             };
             format!("{who}; unverified, as no gate checks it")
         }
-        (Some(End::Cancelled), _) => "cancelled by a person".to_owned(),
+        (Some(End::Cancelled), _) => "by a person".to_owned(),
         (Some(End::IterationCap), _) => {
             format!(
                 "{} iteration{} without a claim",
@@ -338,13 +353,18 @@ fn reason(state: &LoopState, word: StatusWord) -> String {
             )
         }
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
-        (Some(End::Paused), _) => "paused by a person or a signal".to_owned(),
+        (Some(End::Paused), _) => "by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
             Blocked::Churn => "the agent failed at once three times in a row".to_owned(),
             Blocked::AgentMissing => format!("{} could not be started", state.spec.agent.program),
         },
-        (None, StatusWord::Crashed) => "its runner is gone".to_owned(),
+        (None, StatusWord::Crashed) => match orphan {
+            Some(pid) => {
+                format!("its runner is gone, but its agent (pid {pid}) works on; resume and cancel end it")
+            }
+            None => "its runner is gone".to_owned(),
+        },
         (None, _) => match (state.wait, flight) {
             (Some(wait), _) => match wait.kind {
                 WaitKind::Pace => "rests before the next iteration".to_owned(),

@@ -97,12 +97,16 @@ impl Drive {
         // What came while nobody drove the loop comes first.
         self.handle(Input::Bell).await?;
         loop {
+            if self.sweeping {
+                // The attempt is on record; the next step waits until nobody of it is left.
+                self.take(None).await?;
+                continue;
+            }
             let now = now();
             match next_step(self.journal.state(), &self.live(now), now) {
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;
                 }
-                Step::StartAttempt(_) if self.sweeping => self.take(None).await?,
                 Step::StartAttempt(id) => self.start_attempt(id).await?,
                 Step::StopAttempt(because) => {
                     self.journal.push(Event::AttemptStopRequested { because }, now)?;
@@ -112,11 +116,9 @@ impl Drive {
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
-                Step::Rest if self.sweeping => self.take(None).await?,
                 Step::Rest => return self.let_go().await,
             }
             if self.journal.state().in_flight().is_none()
-                && !self.sweeping
                 && let Some(error) = self.broken.take()
             {
                 self.commit(Durability::Synced).await?;

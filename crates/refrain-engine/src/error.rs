@@ -3,6 +3,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
+use refrain_agents::generic::NoProgram;
 use refrain_core::{LoopId, Refusal};
 use refrain_store::{DiskError, JournalError};
 
@@ -44,14 +45,9 @@ pub enum EngineError {
     /// A running loop cannot be put aside.
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
-    /// The agent's program is not there.
-    #[error("the agent program {program:?} cannot be found{}", .place)]
-    NoProgram {
-        /// As the person named it.
-        program: String,
-        /// Where it was looked for.
-        place: &'static str,
-    },
+    /// The agent's program cannot be started.
+    #[error(transparent)]
+    NoProgram(#[from] NoProgram),
     /// What the agent printed cannot be kept.
     #[error("the agent's output cannot be kept")]
     Output(#[source] io::Error),

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use refrain_core::{LoopId, LoopState};
+use refrain_core::{Live, LoopId, LoopState, Step, next_step};
 use refrain_store::{Journal, RunnerLock};
 
-use crate::EngineError;
 use crate::dispatcher::Drive;
 use crate::follow::Follower;
 use crate::pulse::Pulse;
 use crate::service::Host;
 use crate::signals::Signals;
+use crate::{EngineError, now};
 
 /// A loop that this process has the right to drive.
 #[derive(Debug)]
@@ -27,6 +27,12 @@ impl Runner {
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
+    }
+
+    /// Whether the loop will stop without doing anything.
+    #[must_use]
+    pub fn ends_at_once(&self) -> bool {
+        matches!(next_step(self.journal.state(), &Live::default(), now()), Step::Finish(_))
     }
 
     /// Follows the loop from its start, or its resumption, in this process.

@@ -9,7 +9,7 @@ use rand::RngExt;
 use refrain_agents::{environment, generic};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::spec::Millis;
-use refrain_core::view::{self, Status};
+use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
@@ -97,10 +97,7 @@ impl Service {
             return Err(EngineError::TooDeep);
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
-        if generic::locate(&spec, &env).is_none() {
-            let place = if spec.agent.program.contains('/') { "" } else { " in PATH" };
-            return Err(EngineError::NoProgram { program: spec.agent.program, place });
-        }
+        generic::locate(&spec, &env)?;
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
@@ -285,8 +282,10 @@ impl Service {
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 fn look(dir: &LoopDir, state: &LoopState) -> Status {
-    let alive = state.runner.as_ref().and_then(identity::is_alive);
+    let runner = state.runner.as_ref().and_then(identity::is_alive);
     // On another machine's word alone a loop would run for ever; its lock says more, where it is shared.
-    let alive = alive.or_else(|| RunnerLock::is_free(dir).then_some(false));
-    view::status(state, alive)
+    let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
+    let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
+    let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
+    view::status(state, Alive { runner, orphan: orphan.map(|agent| agent.pid) })
 }

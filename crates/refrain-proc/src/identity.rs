@@ -48,6 +48,12 @@ pub fn own() -> Identity {
     Identity { process: Process { pid, start }, boot: boot(), host: host() }
 }
 
+/// Whether that process runs on this machine now.
+#[must_use]
+pub fn is_running(process: Process) -> bool {
+    stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
+}
+
 /// Whether that process lives; none where it cannot be seen from here, being another machine's.
 #[must_use]
 pub fn is_alive(identity: &Identity) -> Option<bool> {
@@ -55,8 +61,7 @@ pub fn is_alive(identity: &Identity) -> Option<bool> {
         return None;
     }
     let same_boot = identity.boot == boot();
-    let there = stat(identity.process.pid).filter(|stat| !stat.zombie);
-    Some(same_boot && there.is_some_and(|stat| stat.process == identity.process))
+    Some(same_boot && is_running(identity.process))
 }
 
 fn boot() -> String {

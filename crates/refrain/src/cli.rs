@@ -125,7 +125,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),
-        LoopVerb::Status(args) => cmd::status::run(context, &args),
+        LoopVerb::Status(args) => cmd::status::run(context, args),
         LoopVerb::List(args) => cmd::list::run(context, &args),
         LoopVerb::Watch(args) => cmd::watch::run(context, &args),
         LoopVerb::Logs(args) => cmd::logs::run(context, &args),

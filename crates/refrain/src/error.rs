@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use refrain_core::view::StatusWord;
-use refrain_engine::EngineError;
+use refrain_engine::{EngineError, NoProgram};
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,9 +122,12 @@ impl From<EngineError> for CliError {
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }
-            EngineError::NoProgram { .. } => {
-                (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned()))
+            EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
+                (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))
             }
+            EngineError::NoProgram(
+                NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
+            ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
             EngineError::Output(_) => (Code::Failed, Some("free some space, then refrain resume".to_owned())),
             EngineError::Journal(_) | EngineError::Disk(_) | EngineError::Process(..) => (Code::Failed, None),
         };
@@ -136,7 +139,12 @@ impl From<EngineError> for CliError {
 impl From<clap::Error> for CliError {
     /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
     fn from(error: clap::Error) -> Self {
-        let text = error.to_string();
+        if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Self::usage(
+                "a verb is missing; refrain --help lists them, refrain demo shows one at work",
+            );
+        }
+        let text = error.to_string().replace("\n\n  tip:", "; tip:");
         let text = text.trim_start_matches("error: ");
         let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
         let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");

@@ -24,8 +24,23 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
 
 /// Prints one JSON value, readable, on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
-    print(&format!("{text}\n"));
-    Ok(())
+    result(serde_json::to_string_pretty(value))
+}
+
+/// Prints one JSON value on a line of its own.
+pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
+    result(serde_json::to_string(value))
+}
+
+/// A result that a script waits for: unlike progress, it fails if it cannot be written.
+fn result(text: serde_json::Result<String>) -> Result<(), CliError> {
+    let failed = |error: &dyn std::error::Error| {
+        CliError::new(Code::Failed, format!("the result cannot be written: {error}"))
+    };
+    let text = text.map_err(|error| failed(&error))?;
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failed(&error)),
+        _ => Ok(()),
+    }
 }

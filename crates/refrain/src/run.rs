@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use refrain_core::LoopState;
-use refrain_core::view;
+use refrain_core::view::{self, Alive};
 use refrain_engine::{Host, Runner, Service, Signals};
 
 use crate::error::{CliError, Code};
@@ -21,7 +21,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr
-    #[arg(long)]
+    #[arg(long, conflicts_with = "detach")]
     pub(crate) events: bool,
     /// Print no progress
     #[arg(long, short)]
@@ -55,10 +55,14 @@ pub(crate) fn detached(
     dir: &str,
     show: &ShowArgs,
 ) -> Result<ExitCode, CliError> {
+    if runner.ends_at_once() {
+        // There is nothing to hand over: it has used up what it has, or may not be tried again.
+        return in_foreground(service.host(), runner, show);
+    }
     let id = runner.id().to_string();
     let state = service.detach(runner, &["-C", dir, "drive", &id].map(str::to_owned))?;
     if show.json {
-        out::print_json(&view::status(&state, Some(true)))?;
+        out::print_json(&view::status(&state, Alive::DRIVEN))?;
     } else if !show.quiet {
         out::print(&format!("{id}\n"));
         out::tell(&format!("runs by itself: refrain watch {id}, refrain pause {id}, refrain cancel {id}\n"));
@@ -67,8 +71,10 @@ pub(crate) fn detached(
 }
 
 fn finish(state: &LoopState, show: &ShowArgs) -> Result<ExitCode, CliError> {
-    let status = view::status(state, Some(false));
-    if show.json {
+    let status = view::status(state, Alive::NOBODY);
+    if show.json && show.events {
+        out::print_json_line(&status)?;
+    } else if show.json {
         out::print_json(&status)?;
     }
     Ok(Code::from(status.status).into())

@@ -12,7 +12,7 @@ use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKin
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Spec};
 use refrain_core::text::printable;
-use refrain_core::view::{self, StatusWord};
+use refrain_core::view::{self, Alive, StatusWord};
 use refrain_engine::{Follower, Sight};
 
 use crate::out;
@@ -176,7 +176,8 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
         | Event::AttemptFinished(_)
         | Event::AttemptSwept { .. } => String::new(),
     };
-    if let Some(attempt) = settled {
+    // Of an attempt that was lost with its runner all is said already.
+    if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
         text.push_str(&summary(attempt));
     }
     if let Event::LoopEnded(_) = record.event {
@@ -191,9 +192,7 @@ fn note(text: &str) -> String {
 
 /// What will run, and until when.
 fn header(spec: &Spec) -> String {
-    let command: Vec<&str> =
-        std::iter::once(&spec.agent.program).chain(&spec.agent.args).map(String::as_str).collect();
-    let command = command.join(" ");
+    let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
         Some(promise) => format!("it says {}", promise.tag()),
         None => "it ends with exit code 0".to_owned(),
@@ -228,6 +227,7 @@ fn header(spec: &Spec) -> String {
 /// How an attempt ended, in one line.
 fn summary(attempt: &Attempt) -> String {
     let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
+    let took = if attempt.finished.is_some() { format!(" took {took}") } else { String::new() };
     let how = match (attempt.outcome, attempt.finished.as_ref().map(|finished| finished.exit)) {
         (Outcome::Claimed, _) => "it claims to be done".green().to_string(),
         (Outcome::Ended, _) => "no claim".to_owned(),
@@ -241,11 +241,11 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
         (Outcome::Cancelled, _) => "cancelled".to_owned(),
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
-        (Outcome::Lost, _) => "lost, refunded".yellow().to_string(),
+        (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
         (Outcome::NotStarted, _) => "not started".red().to_string(),
     };
     let near = attempt.finished.as_ref().and_then(|finished| finished.near_miss);
-    let mut text = format!("{} iteration {} took {took}: {how}\n", "·".dimmed(), attempt.id);
+    let mut text = format!("{} iteration {}{took}: {how}\n", "·".dimmed(), attempt.id);
     if let Some(miss) = near.filter(|_| attempt.claim.is_none()) {
         text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
     }
@@ -254,18 +254,24 @@ fn summary(attempt: &Attempt) -> String {
 
 /// What happened, and what to type next.
 pub(crate) fn closing(state: &LoopState) -> String {
-    let status = view::status(state, Some(false));
+    let status = view::status(state, Alive::NOBODY);
     let word = match status.status {
         StatusWord::Completed => status.status.as_str().green().bold().to_string(),
         _ => status.status.as_str().yellow().bold().to_string(),
     };
-    let took = Millis::from(state.updated_at.duration_since(state.started_at).unsigned_abs());
+    let took = Millis::from(state.active(state.updated_at));
     let many = if status.charged == 1 { "" } else { "s" };
     let mut text = format!("{word} after {} iteration{many} in {took}: {}\n", status.charged, status.reason);
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));
     text
+}
+
+/// A command line as it could be typed.
+pub(crate) fn words<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let words: Vec<&str> = words.map(String::as_str).collect();
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
 }
 
 /// A time of day here, with its date.

@@ -39,6 +39,12 @@ pub(crate) fn id(text: &str) -> Result<LoopId, String> {
     text.parse().map_err(|error| format!("{error}; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'"))
 }
 
+/// The number of an iteration.
+pub(crate) fn iteration(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "accepted are whole numbers from 1 on".to_owned())
+}
+
 /// How many iterations one start may grant.
 pub(crate) fn iterations(text: &str) -> Result<u32, String> {
     let accepted = 1..=Limits::MAX_GRANT;
@@ -99,6 +105,9 @@ pub(crate) fn time_zone() -> TimeZone {
     }
 }
 
+/// How many loops a refusal names.
+const SHOWN: usize = 5;
+
 /// The loop that is meant where none is named: the only one that the verb could mean.
 pub(crate) fn only_loop(
     service: &Service,
@@ -124,7 +133,12 @@ pub(crate) fn only_loop(
             .hint("refrain list shows what there is")),
         several => {
             let error = CliError::usage(format!("{verb} needs an ID: {} loops can be meant", several.len()));
-            Err(several.iter().fold(error, |error, status| {
+            let error = if several.len() > SHOWN {
+                error.hint("the last of them; refrain list shows all:")
+            } else {
+                error
+            };
+            Err(several.iter().take(SHOWN).fold(error, |error, status| {
                 error.hint(format!(
                     "{verb} {}   {} at iteration {}",
                     status.id,

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Once};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,6 +39,7 @@ impl Sandbox {
     /// A sandbox whose project is a plain folder.
     #[must_use]
     pub fn without_git(program: &str) -> Self {
+        heed_signals();
         let dir =
             tempfile::Builder::new().prefix("refrain-it-").tempdir().expect("a temporary folder can be made");
         let root =
@@ -287,4 +289,17 @@ fn path() -> String {
 #[expect(clippy::disallowed_methods, reason = "files of tests need no crash promise")]
 pub fn write(path: &Path, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Whoever runs the tests from a background job hands ignored signals down, and then nothing that a test starts could be
+/// interrupted. A handler, unlike an ignored signal, does not outlive exec; this one does what no handler would do.
+fn heed_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [Signal::INT, Signal::HUP, Signal::TERM, Signal::QUIT] {
+            let as_usual = Arc::new(AtomicBool::new(true));
+            signal_hook::flag::register_conditional_default(signal.as_raw(), as_usual)
+                .expect("a signal can be heeded");
+        }
+    });
 }

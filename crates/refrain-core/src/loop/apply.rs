@@ -126,7 +126,8 @@ impl LoopState {
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
-                        self.settle(flight, at, None);
+                        // When it ended nobody saw: the last that is known of it is the last event.
+                        self.settle(flight, self.updated_at, None);
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. }, None) => {}
                     _ => return Err("runner.started"),

@@ -57,10 +57,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     ];
     let code = crate::cli::run_words(context, &start)?;
 
+    let program = context.host.program.display();
     let log = git(&["log", "--reverse", "--format=  %h %s"])?;
     out::print(&format!(
         "\nWhat was done, in its own commits:\n{log}What it cost: nothing, the agent is a script.\nWhere to look:\n  \
-         cd {dir} && ./test.sh\n  refrain -C {dir} show demo\n  refrain -C {dir} logs demo\n"
+         cd {dir} && ./test.sh\n  {program} -C {dir} show demo\n  {program} -C {dir} logs demo\n"
     ));
     Ok(code)
 }
@@ -71,7 +72,7 @@ fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {
         Some(dir) => {
             let dir = context.dir.join(dir);
             fs::create_dir(&dir).map_err(|error| {
-                CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder"))
+                CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder that you may make"))
             })?;
             dir
         }

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use refrain_core::{LoopId, view};
+use refrain_core::LoopId;
+use refrain_core::view::{self, Alive};
 use refrain_engine::{DETACHED_READY, Signals};
 
 use crate::cli::Context;
@@ -21,5 +22,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let state = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready))?;
-    Ok(Code::from(view::status(&state, Some(false)).status).into())
+    Ok(Code::from(view::status(&state, Alive::NOBODY).status).into())
 }

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "iteration")]
     follow: bool,
     /// Only that iteration, all its attempts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     iteration: Option<u32>,
 }
 

@@ -25,10 +25,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["max_iterations", "max_duration"])]
     all: bool,
     /// How many iterations at most, in all; at most 200 more at a time
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     max_iterations: Option<u32>,
     /// How long the loop may take, in all
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     max_duration: Option<Millis>,
     /// Wait no longer for what it waits for
     #[arg(long)]
@@ -91,12 +91,13 @@ fn last(service: &Service) -> Result<LoopId, CliError> {
 }
 
 fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, CliError> {
-    let mut failed = false;
+    let (mut failed, mut none) = (false, true);
     for row in service.list()? {
         let Listed::Loop(status) = row else { continue };
         if !matches!(status.status, StatusWord::Paused | StatusWord::Crashed) {
             continue;
         }
+        none = false;
         let resumed = service
             .resume(&status.id, None, None, args.now)
             .map_err(CliError::from)
@@ -105,6 +106,9 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
             error.report();
             failed = true;
         }
+    }
+    if none && !args.show.quiet && !args.show.json {
+        out::print("Nothing to resume.\n");
     }
     Ok(if failed { Code::Failed } else { Code::Done }.into())
 }

@@ -62,21 +62,21 @@ pub(crate) struct Args {
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "plain", value_name = "MODE")]
     promise_match: Match,
-    /// How many iterations at most
-    #[arg(long, short, default_value_t = Limits::DEFAULT_ITERATIONS, value_name = "N",
+    /// How many iterations at most, 1 to 200
+    #[arg(long, short, default_value_t = Limits::DEFAULT_ITERATIONS, value_name = "N", allow_negative_numbers = true,
           value_parser = values::iterations)]
     max_iterations: u32,
-    /// How long the loop may take, less pauses and waits
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     max_duration: Option<Millis>,
     /// How long one attempt may take; a bare number is seconds
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     timeout: Option<Millis>,
     /// How long one attempt may print nothing
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     idle_timeout: Option<Millis>,
     /// How long to rest between iterations
-    #[arg(long, value_name = "DUR", value_parser = values::pause, default_value = "0")]
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause, default_value = "0")]
     pause: Pause,
     /// Where to run it; here, where it is left out
     #[arg(long, short, value_name = "DIR")]
@@ -231,7 +231,9 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
 
 fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {
     let unreadable = |name: &str, error: std::io::Error| {
-        CliError::usage(format!("{name} cannot be read as a prompt: {error}; accepted is UTF-8 text"))
+        CliError::usage(format!(
+            "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
+        ))
     };
     let prompt = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => text.clone(),
@@ -260,7 +262,10 @@ fn mention_neighbours(service: &Service, spec: &Spec) -> Result<(), CliError> {
             && !other.has_stopped()
             && other.worktree == spec.worktree
         {
-            crate::out::tell(&format!("note: loop {} is running in {} too\n", other.id, other.worktree));
+            crate::out::tell(&format!(
+                "note: loop {} is running in {} too; --share-worktree says that this is meant\n",
+                other.id, other.worktree
+            ));
         }
     }
     Ok(())

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::Status;
-use refrain_engine::Listed;
+use refrain_core::view::{Status, StatusWord};
+use refrain_engine::{Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::screen::clock;
+use crate::screen::{clock, words};
 use crate::{out, values};
 
 /// Show how a loop stands
@@ -24,17 +24,12 @@ pub(crate) struct Args {
 }
 
 /// Prints the status.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let mut loops = match args.id {
-        Some(_) => Vec::new(),
-        None => service.list()?,
+    let id = match args.id {
+        Some(id) => id,
+        None => meant(&service)?,
     };
-    loops.retain(|row| matches!(row, Listed::Loop(status) if !status.has_stopped()));
-    let alive = loops.len() == 1;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain status", |status| {
-        !alive || !status.has_stopped()
-    })?;
     let status = service.status(&id)?;
     if args.json {
         out::print_json(&status)?;
@@ -42,6 +37,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         out::print(&text(&status));
     }
     Ok(Code::Done.into())
+}
+
+/// The only loop that runs, else the only one that could go on, else the only one.
+fn meant(service: &Service) -> Result<LoopId, CliError> {
+    let over = |status: &Status| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+    let tiers: [&dyn Fn(&Status) -> bool; 3] =
+        [&|status| !status.has_stopped(), &|status| !over(status), &|_| true];
+    let loops = service.list()?;
+    let any = |tier: &&dyn Fn(&Status) -> bool| {
+        loops.iter().any(|row| matches!(row, Listed::Loop(status) if tier(status)))
+    };
+    let tier = tiers.into_iter().find(any).unwrap_or(&|_| true);
+    values::only_loop(service, None, "refrain status", tier)
 }
 
 /// One fact a line.
@@ -54,7 +62,7 @@ fn text(status: &Status) -> String {
             "iteration",
             format!("{}/{cap} ({} charged, {} attempts)", status.iteration, status.charged, status.started),
         ),
-        ("runs", format!("{} ({})", status.command.join(" "), status.agent)),
+        ("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         ("in", status.worktree.clone()),
         ("started", clock(status.started_at)),
         ("last event", clock(status.updated_at)),
@@ -65,7 +73,7 @@ fn text(status: &Status) -> String {
     if let Some(wait) = status.wait {
         rows.push(("waits until", clock(wait.until)));
     }
-    if let Some(runner) = &status.runner {
+    if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
         let life = match runner.alive {
             Some(true) => "alive",
             Some(false) => "gone",
@@ -85,9 +93,9 @@ fn text(status: &Status) -> String {
         let ended = iteration.ended_at.map(|ended| ended.duration_since(iteration.started_at).unsigned_abs());
         let took = ended.map_or_else(|| "running".to_owned(), |took| Millis::from(took).to_string());
         let exit = match (iteration.exit_code, iteration.signal) {
-            (Some(code), _) => code.to_string(),
+            (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "-".to_owned(),
+            (None, None) => String::new(),
         };
         let name = match iteration.attempt {
             1 => iteration.n.to_string(),
@@ -95,7 +103,7 @@ fn text(status: &Status) -> String {
         };
         let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
         let preview = iteration.preview.as_deref().unwrap_or_default();
-        text.push_str(&format!("  {name:<6} {took:>8}  exit {exit:<9} {preview}{refunded}\n"));
+        text.push_str(&format!("  {name:<6} {took:>8}  {exit:<10} {preview}{refunded}\n"));
     }
     text
 }

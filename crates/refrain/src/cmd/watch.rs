@@ -15,8 +15,8 @@ pub(crate) struct Args {
     /// Which; the only one that has not stopped, where it is left out
     id: Option<LoopId>,
     /// Print the journal's events instead, one JSON object a line
-    #[arg(long)]
-    json: bool,
+    #[arg(long, alias = "json")]
+    events: bool,
 }
 
 /// Shows the loop until it has stopped.
@@ -24,6 +24,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", |status| !status.has_stopped())?;
     let follower = service.follow(&id, false)?;
-    Screen::new((!args.json).then_some(Target::Stdout), args.json).run(follower);
+    Screen::new((!args.events).then_some(Target::Stdout), args.events).run(follower);
     Ok(Code::Done.into())
 }

@@ -48,6 +48,10 @@ fn no_module_is_forgotten() {
     let listed = include_str!("main.rs");
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
+        // What insta leaves when a snapshot differs is no module.
+        if !name.ends_with(".rs") {
+            continue;
+        }
         let module = name.trim_end_matches(".rs");
         assert!(
             module == "main" || listed.contains(&format!("mod {module};")),

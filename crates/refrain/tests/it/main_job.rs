@@ -106,7 +106,6 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     let resumed = sandbox.refrain(&["resume", "job"]).with_code(0);
     insta::assert_snapshot!(sandbox.redact(&resumed.stdout), @r"
     · attempt 2 was interrupted; it is refunded and tried again
-    · iteration 2 took [took]: lost, refunded
     · attempt 2.2
     I work on part 2
     · iteration 2.2 took [took]: no claim

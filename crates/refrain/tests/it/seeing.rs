@@ -216,8 +216,9 @@ fn events_and_json_together_end_with_the_status() {
         .refrain(&["start", "--command", &agent, "--name", "job", "--events", "--json", "--quiet", "p"])
         .with_code(0);
     let names = sandbox.event_names("job");
-    assert!(run.stdout.lines().count() > names.len(), "{}", run.stdout);
-    assert!(run.stdout.contains("\"status\": \"completed\""), "{}", run.stdout);
+    let lines = run.json_lines();
+    assert_eq!(lines.len(), names.len() + 1, "one object a line: {}", run.stdout);
+    assert_eq!(lines[names.len()]["status"], "completed");
 }
 
 #[test]
