@@ -1,7 +1,7 @@
 //! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
 
 use std::fs::{self, Metadata};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 
 use camino::Utf8Path;
@@ -80,7 +80,11 @@ fn own_folder(folder: &Utf8Path) -> Result<(), DiskError> {
         Ok(_) => fs::remove_file(folder).on("take away", folder)?,
         Err(_) => {}
     }
-    fs::create_dir(folder).on("create", folder)
+    match fs::create_dir(folder) {
+        // Another loop in this worktree was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        made => made.on("create", folder),
+    }
 }
 
 /// A file that looks the same was not written since: same inode, same time, same length.
