@@ -47,6 +47,10 @@ impl Service {
                 return Err(refused(why));
             }
             notice.wait(Some(ASK_CHECK));
+            // The agent may have deleted the inbox; asked twice is done once.
+            if !dir.inbox().join(request.id.as_str()).exists() {
+                request.post(&dir)?;
+            }
         }
     }
 }

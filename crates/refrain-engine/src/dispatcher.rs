@@ -250,15 +250,15 @@ impl Drive {
             self.commit(Durability::Synced).await?;
         }
         let Self { journal, lock, supervisor, .. } = self;
-        let dir = journal.dir().clone();
+        let (dir, state) = (journal.dir().clone(), journal.state().clone());
         blocking(move || {
             drop(supervisor);
-            drop(lock);
+            drop((journal, lock));
             // Whoever asked while the lock was still held was told to wait for it: look once more.
             answer_without_runner(&dir)
         })
         .await?;
-        Ok(journal.state().clone())
+        Ok(state)
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
@@ -273,16 +273,15 @@ impl Drive {
 
     /// Tells the screen; and where the journal had to be written back, records that, and takes what was deleted with it.
     async fn committed(&mut self, mut committed: Committed) -> Result<(), EngineError> {
-        if let Some(bytes) = committed.restored {
+        while let Some(bytes) = committed.restored {
             self.journal.push(Event::JournalRestored { bytes }, now())?;
             let batch = self.journal.batch(Durability::Synced);
             committed = blocking(move || batch.write()).await?;
-            // The lock and the doorbell are new files under the old names.
-            let dir = self.journal.dir();
-            if let Some(lock) = RunnerLock::try_take(dir)? {
-                self.lock = lock;
+            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here
+            // once more.
+            if let Ok(doorbell) = install_doorbell(self.journal.dir()) {
+                self.doorbell = doorbell;
             }
-            self.doorbell = install_doorbell(dir)?;
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())

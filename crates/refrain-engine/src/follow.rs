@@ -49,6 +49,8 @@ pub struct Follower {
     runner: Option<Identity>,
     /// Events up to this one are of before.
     past: u64,
+    /// The journal was read once.
+    looked: bool,
     /// Everything that was there when this began has been seen.
     caught_up: bool,
     over: bool,
@@ -94,7 +96,9 @@ impl Follower {
     fn new(dir: LoopDir, wake: Wake, past: u64) -> Self {
         let tail = Tail::new(&dir);
         let (queue, logs) = (VecDeque::new(), Vec::new());
-        Self { dir, tail, wake, queue, logs, runner: None, past, caught_up: false, over: false }
+        // In the runner's own process nothing was there before but what is past.
+        let caught_up = matches!(wake, Wake::Pulse(..));
+        Self { dir, tail, wake, queue, logs, runner: None, past, looked: false, caught_up, over: false }
     }
 
     /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
@@ -125,10 +129,12 @@ impl Follower {
                 Wake::Files(_) => Beat { journal: u64::MAX, ..Beat::default() },
             };
             self.queue.extend(self.tail.next(beat.journal)?);
+            // What the first look found was there before; all that comes later is news.
+            let first = !std::mem::replace(&mut self.looked, true);
+            self.caught_up |= !first;
             if !self.queue.is_empty() {
                 continue;
             }
-            self.caught_up = true;
             if let Some(output) = self.read_logs() {
                 return Ok(Some(output));
             }

@@ -147,8 +147,17 @@ impl Tail {
     }
 }
 
+/// Makes a file, and its folder if somebody deleted that since: what an agent prints is kept all the same.
 fn create(path: &Utf8Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            options.open(path)
+        }
+        file => file,
+    }
 }
 
 #[cfg(test)]

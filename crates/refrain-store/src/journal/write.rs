@@ -4,7 +4,7 @@
 //! one iteration and the begin of the next cost one append and one sync between them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,8 +16,11 @@ use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
 use crate::layout::LoopDir;
-use crate::lock::AppendLock;
+use crate::lock::{AppendLock, RunnerLock};
 use crate::{DiskError, OnPath, write_atomic};
+
+/// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
+const RESTORE_TRIES: u32 = 100;
 
 /// What a commit promises when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +67,8 @@ struct Disk {
     lock: AppendLock,
     /// The last length at which every line is whole.
     good: u64,
+    /// The right to drive the loop, taken again with a folder that was deleted: the old lock file has no name any more.
+    reclaimed: Option<RunnerLock>,
     /// A write or sync failed: what the disk holds is unknown from here on.
     failed: bool,
 }
@@ -96,7 +101,8 @@ impl Journal {
             sync_dir(&dir.0)?;
             Ok(file)
         })?;
-        let disk = Disk { dir: dir.clone(), file, lock, good: bytes.len() as u64, failed: false };
+        let disk =
+            Disk { dir: dir.clone(), file, lock, good: bytes.len() as u64, reclaimed: None, failed: false };
         Ok(Self { dir, state, head, pending: Vec::new(), disk: Arc::new(Mutex::new(disk)) })
     }
 
@@ -113,7 +119,7 @@ impl Journal {
         let file = open(&dir, false)?;
         let Snapshot { state, torn, good, head, .. } =
             lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_| {}))?;
-        let mut disk = Disk { dir: dir.clone(), file, lock, good, failed: false };
+        let mut disk = Disk { dir: dir.clone(), file, lock, good, reclaimed: None, failed: false };
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));
         let mut journal = Self { dir, state, head, pending: Vec::new(), disk };
@@ -190,7 +196,7 @@ impl Disk {
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
         let meta = self.file.metadata().on("look at", &path)?;
-        let restored = (meta.nlink() == 0).then(|| self.restore()).transpose()?;
+        let restored = if meta.nlink() == 0 { Some(self.restore_patiently()?) } else { None };
         let Self { file, lock, good, .. } = self;
         lock.hold(&path, || {
             if restored.is_none() && file.metadata().on("look at", &path)?.len() != *good {
@@ -221,11 +227,26 @@ impl Disk {
         Ok(Some(kept_as))
     }
 
+    /// Restores; whoever is deleting the folder may not be through yet, and takes away what was just made.
+    fn restore_patiently(&mut self) -> Result<u64, DiskError> {
+        for _ in 0..RESTORE_TRIES {
+            match self.restore() {
+                Err(error) if error.source.kind() == ErrorKind::NotFound => {}
+                restored => return restored,
+            }
+        }
+        self.restore()
+    }
+
     /// The journal was deleted under its writer, which still has it open: writes it back.
     fn restore(&mut self) -> Result<u64, DiskError> {
         let bytes = self.read(0, self.good)?;
         make_dir(&self.dir.0)?;
         make_dir(&self.dir.inbox())?;
+        // Before there is a journal again, that somebody could find and take for one that nobody writes.
+        let taken = RunnerLock::try_take(&self.dir)?;
+        let lock = taken.ok_or(ErrorKind::ResourceBusy).on("lock again", &self.dir.runner_lock())?;
+        self.reclaimed = Some(lock);
         write_atomic(&self.dir.journal(), &bytes)?;
         self.file = open(&self.dir, false)?;
         self.lock = AppendLock::open(&self.dir)?;

@@ -67,6 +67,15 @@ fn outside_git_a_journal_that_was_deleted_is_written_back() {
 }
 
 #[test]
+fn outside_git_what_is_printed_after_everything_was_deleted_is_kept() {
+    let sandbox = plain_folder();
+    let agent = sandbox.agent("agent", &format!("rm -rf .refrain\necho still here\n{}", crate::CLAIM));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "still here\n<promise>COMPLETE</promise>\n");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+}
+
+#[test]
 fn outside_git_a_loop_whose_files_were_deleted_can_still_be_asked() {
     let sandbox = plain_folder();
     let gate = sandbox.gate("go");
