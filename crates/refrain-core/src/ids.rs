@@ -16,10 +16,10 @@ pub struct LoopId(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoopIdError {
     /// No character at all.
-    #[error("an id cannot be empty")]
+    #[error("an id cannot be empty; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'")]
     Empty,
     /// More than 64 characters.
-    #[error("{0:?} has {1} characters, at most 64 are accepted")]
+    #[error("{0:?} has {1} characters; accepted are at most 64")]
     TooLong(String, usize),
     /// A character outside the alphabet, or a leading hyphen.
     #[error("{0:?} has {1:?}; accepted are a-z, 0-9 and, not first, '-'")]

@@ -34,11 +34,6 @@ pub(crate) fn pause(text: &str) -> Result<Option<Millis>, String> {
     if text.trim() == "0" { Ok(None) } else { duration(text).map(Some) }
 }
 
-/// A loop's id.
-pub(crate) fn id(text: &str) -> Result<LoopId, String> {
-    text.parse().map_err(|error| format!("{error}; accepted are 1 to 64 of a-z, 0-9 and, not first, '-'"))
-}
-
 /// The number of an iteration.
 pub(crate) fn iteration(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, group = "source", value_name = "FILE")]
     prompt_file: Option<Utf8PathBuf>,
     /// The loop's id; made up from the command where it is left out
-    #[arg(long, value_name = "ID", value_parser = values::id)]
+    #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     /// What to run; words are split like a shell's, no shell runs it
     #[arg(long, short, value_name = "CMD ARGS")]
