@@ -88,7 +88,11 @@ pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
         return Ok(());
     }
     if let Some(flight) = state.in_flight() {
-        let session = flight.spawned.map(|(process, _)| process);
+        // After a reboot, or on another machine, its number says nothing.
+        let own = identity::own();
+        let here =
+            state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
+        let session = flight.spawned.map(|(process, _)| process).filter(|_| here);
         let _ended = sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None });
     }
     journal.push(state.recover(identity::own()), now())?;

@@ -38,10 +38,11 @@ enum Input {
 
 /// A runner at work.
 pub(crate) struct Drive {
+    /// Dropped first: nobody is left before the lock is free.
+    supervisor: Supervisor<Reader>,
     journal: Journal,
     lock: RunnerLock,
     pulse: Arc<Pulse>,
-    supervisor: Supervisor<Reader>,
     news: mpsc::Receiver<AgentNews>,
     files: SharedFiles,
     doorbell: pipe::Receiver,

@@ -117,8 +117,16 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker =
-            Worker { spec, inbox, woken, keeper: None, attempt: None, report, chunk: vec![0; CHUNK] };
+        let worker = Worker {
+            spec,
+            inbox,
+            woken,
+            keeper: None,
+            attempt: None,
+            report,
+            sweep_owed: false,
+            chunk: vec![0; CHUNK],
+        };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)
@@ -162,6 +170,8 @@ struct Worker<L, F> {
     keeper: Option<Keeper>,
     attempt: Option<Attempt<L>>,
     report: F,
+    /// The keeper said that an agent left others behind, and not yet that they are gone.
+    sweep_owed: bool,
     /// What is read goes through here; pages that were never needed cost nothing.
     chunk: Vec<u8>,
 }
@@ -292,8 +302,14 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                     self.attempt = None;
                     (self.report)(Report::NotStarted(error));
                 }
-                Answer::Exited { exit, left } => self.exited(exit, left),
-                Answer::Swept { killed } => (self.report)(Report::Swept { killed }),
+                Answer::Exited { exit, left } => {
+                    self.sweep_owed = left;
+                    self.exited(exit, left);
+                }
+                Answer::Swept { killed } => {
+                    self.sweep_owed = false;
+                    (self.report)(Report::Swept { killed });
+                }
             }
         }
         if !alive {
@@ -319,14 +335,16 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
 
     /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
     fn keeper_died(&mut self) {
-        let Some(mut keeper) = self.keeper.take() else { return };
-        // Its socket is closed, so it is dead or about to be.
-        let _ = keeper.child.wait();
+        let Some(Keeper { mut child, process, socket, .. }) = self.keeper.take() else { return };
+        // Closed from here too, so that it ends whatever it was that failed.
+        drop(socket);
+        let _ = child.wait();
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: keeper.process });
+        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: process });
         let running = self.attempt.is_some();
         self.exited(Exit::Lost, true);
-        if running {
+        if running || std::mem::take(&mut self.sweep_owed) {
+            self.sweep_owed = false;
             (self.report)(Report::Swept { killed });
         }
     }

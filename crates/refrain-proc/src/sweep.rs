@@ -28,7 +28,7 @@ pub fn sweep(mark: &Mark) -> u32 {
     let ended = end_all(|| marked(mark));
     for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {
         // Those whose parents died have become this subreaper's children; others are none of its, which is fine.
-        let _ = waitpid(Some(pid), WaitOptions::empty());
+        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
     count(&ended)
 }
@@ -107,8 +107,11 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
             && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
             && !is_keeper(stat.process.pid)
     };
+    // A number that leads another process by now was given away: that session is somebody else's.
+    let session =
+        mark.session.filter(|leader| identity::stat(leader.pid).is_none_or(|now| now.process == *leader));
     let in_session = |stat: &Stat| {
-        mark.session.is_some_and(|leader| stat.session == leader.pid && stat.process.start >= leader.start)
+        session.is_some_and(|leader| stat.session == leader.pid && stat.process.start >= leader.start)
     };
     let mut found: BTreeSet<_> = all
         .iter()

@@ -174,6 +174,17 @@ fn a_deleted_journal_is_written_back() {
 }
 
 #[test]
+fn a_journal_that_was_deleted_alone_is_written_back_too() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let _held = crate::RunnerLock::try_take(&sandbox.loop_dir).unwrap().unwrap();
+    fs::remove_file(sandbox.loop_dir.journal()).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1 }, at(5)).unwrap();
+    assert!(journal.commit(Durability::Synced).unwrap().restored.is_some());
+    assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
+}
+
+#[test]
 fn a_loop_is_made_once() {
     let sandbox = sandbox();
     let _journal = sample(&sandbox.loop_dir);

@@ -244,9 +244,10 @@ impl Disk {
         make_dir(&self.dir.0)?;
         make_dir(&self.dir.inbox())?;
         // Before there is a journal again, that somebody could find and take for one that nobody writes.
-        let taken = RunnerLock::try_take(&self.dir)?;
-        let lock = taken.ok_or(ErrorKind::ResourceBusy).on("lock again", &self.dir.runner_lock())?;
-        self.reclaimed = Some(lock);
+        // A lock file that was not deleted is still held, by us.
+        if let Some(lock) = RunnerLock::try_take(&self.dir)? {
+            self.reclaimed = Some(lock);
+        }
         write_atomic(&self.dir.journal(), &bytes)?;
         self.file = open(&self.dir, false)?;
         self.lock = AppendLock::open(&self.dir)?;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use camino::Utf8Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::io::Errno;
 
 use crate::{DiskError, OnPath};
 
@@ -38,6 +37,6 @@ impl Notice {
         let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], timeout.as_ref());
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
-        while !matches!(reader.next(), Err(Errno::AGAIN | Errno::BADF | Errno::INVAL)) {}
+        while reader.next().is_ok() {}
     }
 }
