@@ -166,7 +166,7 @@ impl Journal {
         Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
     }
 
-    /// Writes what was pushed, and records it if the file had to be written back. Blocks.
+    /// Writes what was pushed, and says if the file had to be written back first: that is for the caller to record. Blocks.
     ///
     /// # Errors
     /// As [`Batch::write`].

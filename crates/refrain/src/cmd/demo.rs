@@ -20,10 +20,10 @@ pub(crate) struct Args {
     dir: Option<Utf8PathBuf>,
 }
 
-const FILES: [(&str, &str, bool); 3] = [
-    ("roman.sh", include_str!("../../demo/roman.sh"), true),
-    ("test.sh", include_str!("../../demo/test.sh"), true),
-    ("agent.sh", include_str!("../../demo/agent.sh"), true),
+const FILES: [(&str, &str); 3] = [
+    ("roman.sh", include_str!("../../demo/roman.sh")),
+    ("test.sh", include_str!("../../demo/test.sh")),
+    ("agent.sh", include_str!("../../demo/agent.sh")),
 ];
 
 /// Makes the repository, loops the agent on it, and says what was done and where to look.
@@ -82,11 +82,10 @@ fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {
                 .map_err(|_| CliError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
         }
     };
-    for (name, text, executable) in FILES {
+    for (name, text) in FILES {
         let path = dir.join(name);
         write(&path, text).map_err(failed)?;
-        let mode = if executable { 0o755 } else { 0o644 };
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
     Ok(dir)
 }
