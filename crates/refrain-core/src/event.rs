@@ -71,11 +71,14 @@ pub enum Event {
     /// The agent's own process is gone.
     #[serde(rename = "attempt.finished")]
     AttemptFinished(Box<AttemptFinished>),
-    /// What the agent left running was ended.
+    /// What the agent left running was ended, or what of it can be.
     #[serde(rename = "attempt.swept")]
     AttemptSwept {
-        /// How many processes.
+        /// How many processes were ended.
         killed: u32,
+        /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        survivors: Vec<i32>,
     },
     /// Somebody asked something of the loop, and was heard.
     #[serde(rename = "asked")]
@@ -156,6 +159,12 @@ pub struct AttemptFinished {
     pub stderr_bytes: u64,
     /// The last line it said, for lists.
     pub preview: String,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// Why not all that it printed could be kept. Without that nobody knows what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_error: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -189,6 +198,9 @@ pub enum StopReason {
     Silence,
     /// The loop's own duration.
     LoopDuration,
+    /// What it prints cannot be kept: a full disk, most likely. One that works on unrecorded is worse than one that is
+    /// ended.
+    OutputLost,
 }
 
 /// What can be asked of a loop.
@@ -279,6 +291,8 @@ pub enum Blocked {
     Churn,
     /// The agent cannot be started.
     AgentMissing,
+    /// What the agent prints cannot be kept.
+    OutputLost,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

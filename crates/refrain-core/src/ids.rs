@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,12 @@ pub struct RequestId(String);
 pub struct RequestIdError(String);
 
 impl RequestId {
+    /// An id of its own for what is asked at `at`; in the order of time as text, too.
+    #[must_use]
+    pub fn made(at: Timestamp, random: u32) -> Self {
+        Self(format!("{:013}-{random:08x}", at.as_millisecond().max(0)))
+    }
+
     /// The id as text; safe as one path component.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -4,6 +4,9 @@
 //! arguments. A loop is the fold of its [`event`]s ([`LoopState`]); [`next_step`] says the smallest thing to do next;
 //! somebody else does it. Everything the product decides is decided, and tested, here.
 
+// A new kind of event, step or end must be looked at wherever one is decided on.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod event;
 pub mod ids;
 pub mod r#loop;

@@ -59,8 +59,12 @@ fn how_to_claim(spec: &Spec) -> String {
     }
     let state_file = spec.state_file();
     let state_file = state_file.strip_prefix(&spec.working_dir).unwrap_or(&state_file);
-    let _ =
-        writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there claims the same");
+    let claims = if spec.promise.is_some() {
+        "claims the same"
+    } else {
+        "claims that the task is completely finished"
+    };
+    let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
     text.push_str("---");
     text
 }
@@ -97,7 +101,8 @@ fn what_failed(last: &Attempt, output: Option<&str>) -> Option<String> {
             | Outcome::Cancelled
             | Outcome::Interrupted
             | Outcome::Lost
-            | Outcome::NotStarted,
+            | Outcome::NotStarted
+            | Outcome::OutputLost,
             _,
         ) => return None,
     };

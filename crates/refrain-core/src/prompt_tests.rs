@@ -55,6 +55,8 @@ fn finished(exit: Exit) -> AttemptFinished {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),
+        left: false,
+        output_error: None,
     }
 }
 

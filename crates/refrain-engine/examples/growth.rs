@@ -120,6 +120,8 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             state_done: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,
+            left: false,
+            output_error: None,
             preview: "The test still fails; the next iteration goes on from here.".into(),
         };
         journal.push(Event::AttemptFinished(Box::new(finished)), at)?;

@@ -18,9 +18,9 @@ use crate::service::Host;
 pub(crate) enum AgentNews {
     Started(Process),
     NotStarted(String),
-    Finished { finished: AttemptFinished, left: bool },
-    Swept(u32),
-    OutputFailed(std::io::Error),
+    Finished(Box<AttemptFinished>),
+    Swept { killed: u32, survivors: Vec<i32> },
+    OutputLost,
 }
 
 /// Starts the supervisor, whose reports become news: what must block to be read is read on its thread.
@@ -34,7 +34,7 @@ pub(crate) fn supervise(
         env: environment::base(spec, host.env.iter().cloned()),
         mark: environment::mark(spec),
     };
-    // An attempt reports at most four times before the next one starts.
+    // An attempt reports at most five times before the next one starts.
     let (sender, news) = mpsc::channel(8);
     let files = SharedFiles::default();
     let (spec, shared, pulse) = (spec.clone(), Arc::clone(&files), Arc::clone(pulse));
@@ -42,7 +42,7 @@ pub(crate) fn supervise(
         let news = match report {
             Report::Started(process) => AgentNews::Started(process),
             Report::NotStarted(error) => AgentNews::NotStarted(error),
-            Report::Exited { exit, stdout, stderr, listener, left } => {
+            Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
                 let finding = listener.conclude();
                 let lost = exit == Exit::Lost;
                 let finished = AttemptFinished {
@@ -54,11 +54,13 @@ pub(crate) fn supervise(
                     stdout_bytes: stdout,
                     stderr_bytes: stderr,
                     preview: finding.last_line,
+                    left,
+                    output_error: output_error.map(|error| error.to_string()),
                 };
-                AgentNews::Finished { finished, left }
+                AgentNews::Finished(Box::new(finished))
             }
-            Report::Swept { killed } => AgentNews::Swept(killed),
-            Report::OutputFailed(error) => AgentNews::OutputFailed(error),
+            Report::Swept { killed, survivors } => AgentNews::Swept { killed, survivors },
+            Report::OutputFailed => AgentNews::OutputLost,
         };
         pulse.update(|beat| beat.prints += 1);
         // The runner is gone only when this thread is about to be.

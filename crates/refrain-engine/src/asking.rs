@@ -1,6 +1,6 @@
 //! Asking something of a loop that somebody else drives, or nobody: a request that is done once, whoever does it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use refrain_agents::environment;
@@ -17,24 +17,32 @@ use crate::{EngineError, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
+/// After how long a runner that has not answered is worth a word: one that is well does so at once.
+const ASK_SLOW: Duration = Duration::from_secs(2);
 
 impl Service {
     /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
-    /// it is done here.
+    /// it is done here. `slow` is told the runner's pid once that takes long: it hangs, or cannot be rung.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
-    pub fn ask(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<LoopState, EngineError> {
+    pub fn ask(
+        &self,
+        id: &LoopId,
+        what: &'static str,
+        ask: Ask,
+        slow: impl FnOnce(Option<i32>),
+    ) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
-        let name = format!("{:013}-{:08x}", now().as_millisecond(), rand::rng().random::<u32>());
-        let id_error = |_| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() };
-        let request = Request { id: RequestId::try_from(name).map_err(id_error)?, ask };
+        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         journal::read(&dir)?.state.admits(&request.ask).map_err(refused)?;
 
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
         request.post(&dir)?;
+        let began = Instant::now();
+        let mut slow = Some(slow);
         loop {
             answer_without_runner(&dir)?;
             let state = journal::read(&dir)?.state;
@@ -46,55 +54,71 @@ impl Service {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
             }
+            if began.elapsed() >= ASK_SLOW
+                && let Some(slow) = slow.take()
+            {
+                slow(state.runner.map(|runner| runner.process.pid));
+            }
             notice.wait(Some(ASK_CHECK));
-            // The agent may have deleted the inbox; asked twice is done once.
-            if !dir.inbox().join(request.id.as_str()).exists() {
-                request.post(&dir)?;
+            // The agent may have deleted the inbox or the doorbell; asked twice is done once.
+            match dir.inbox().join(request.id.as_str()).exists() {
+                true => inbox::ring(&dir),
+                false => request.post(&dir)?,
             }
         }
     }
 }
 
-/// Does what waits in the inbox of a loop that nobody drives. With a runner alive, or an empty inbox, this does nothing.
-pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<(), EngineError> {
+/// Does what waits in the inbox of a loop that nobody drives, and returns how it stands then. With a runner alive, or an
+/// empty inbox, this does nothing.
+pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<Option<LoopState>, EngineError> {
     if inbox::waiting(dir)?.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
+    let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
     let mut journal = Journal::open(dir.clone(), now())?;
     let waiting = inbox::waiting(dir)?;
-    for (request, _) in &waiting {
-        let state = journal.state();
-        if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
-            continue;
-        }
+    let is_new = |state: &LoopState, request: &Request| {
+        !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
+    };
+    if waiting.iter().any(|(request, _)| is_new(journal.state(), request)) {
         take_over(&mut journal)?;
-        let ask = request.ask.clone();
-        journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
-        if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
-            journal.push(Event::LoopEnded(end), now())?;
+    }
+    for (request, _) in &waiting {
+        if is_new(journal.state(), request) {
+            let ask = request.ask.clone();
+            journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
+            finish_if_asked(&mut journal)?;
         }
     }
     journal.commit(Durability::Synced)?;
     waiting.iter().for_each(|(_, path)| inbox::remove(path));
-    Ok(())
+    Ok(Some(journal.state().clone()))
 }
 
 /// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
-/// runner is not the loop's own. Whoever calls has the lock. A loop that has stopped left nothing behind.
+/// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
+/// whoever asked may have died in between.
 pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
     let state = journal.state();
-    if state.ended.is_some() {
-        return Ok(());
-    }
-    if let Some(flight) = state.in_flight() {
+    if state.in_flight().is_some() || state.sweeping {
         // After a reboot, or on another machine, its number says nothing.
         let own = identity::own();
         let here =
             state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
-        let session = flight.spawned.map(|(process, _)| process).filter(|_| here);
+        let spawned = state.in_flight().and_then(|flight| flight.spawned);
+        let session = spawned.map(|(process, _)| process).filter(|_| here);
         let _ended = sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None });
     }
-    journal.push(state.recover(identity::own()), now())?;
+    if state.ended.is_some() {
+        return finish_if_asked(journal);
+    }
+    Ok(journal.push(state.recover(identity::own()), now())?)
+}
+
+fn finish_if_asked(journal: &mut Journal) -> Result<(), EngineError> {
+    if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
+        journal.push(Event::LoopEnded(end), now())?;
+    }
     Ok(())
 }

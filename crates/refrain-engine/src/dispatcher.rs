@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::agent_news::{AgentNews, supervise};
 use crate::asking::answer_without_runner;
+use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
 use crate::pulse::Pulse;
 use crate::runner::Runner;
@@ -27,7 +28,7 @@ use crate::{EngineError, now};
 /// What can happen to a runner.
 enum Input {
     /// Its agent's supervisor says something.
-    Agent(Box<AgentNews>),
+    Agent(AgentNews),
     /// Somebody put a request into the inbox.
     Bell,
     /// A signal came.
@@ -49,10 +50,10 @@ pub(crate) struct Drive {
     signals: SignalSources,
     /// How much the attempt in flight has printed.
     meter: Option<Arc<Meter>>,
-    /// What the last attempt left behind is being ended: nothing is started before that is over.
-    sweeping: bool,
-    /// What makes it impossible to go on once the attempt in flight is over.
-    broken: Option<EngineError>,
+    /// What it prints cannot be kept any more.
+    output_lost: bool,
+    /// The inbox is to be looked into: something may have come while nobody could ring.
+    look_again: bool,
 }
 
 impl Drive {
@@ -88,23 +89,21 @@ impl Drive {
             doorbell,
             signals,
             meter: None,
-            sweeping: false,
-            broken: None,
+            output_lost: false,
+            // What came while nobody drove the loop comes first.
+            look_again: true,
         })
     }
 
     /// Drives the loop until it stops.
     pub(crate) async fn run(mut self) -> Result<LoopState, EngineError> {
-        // What came while nobody drove the loop comes first.
-        self.handle(Input::Bell).await?;
         loop {
-            if self.sweeping {
-                // The attempt is on record; the next step waits until nobody of it is left.
-                self.take(None).await?;
-                continue;
+            if std::mem::take(&mut self.look_again) {
+                self.handle(Input::Bell).await?;
             }
             let now = now();
             match next_step(self.journal.state(), &self.live(now), now) {
+                Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;
                 }
@@ -117,21 +116,32 @@ impl Drive {
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
+                // The end is on record; how the sweep went still is to be.
+                Step::Rest if self.journal.state().sweeping => self.take(None).await?,
                 Step::Rest => return self.let_go().await,
             }
-            if self.journal.state().in_flight().is_none()
-                && let Some(error) = self.broken.take()
-            {
-                self.commit(Durability::Synced).await?;
-                return Err(error);
-            }
         }
+    }
+
+    /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.
+    fn door_was_gone(&mut self) -> bool {
+        let dir = self.journal.dir();
+        if dir.doorbell().exists() {
+            return false;
+        }
+        // Where its whole folder is gone, the next commit writes it back, and the doorbell with it.
+        let installed = install_doorbell(dir).ok();
+        installed.is_some_and(|doorbell| {
+            self.doorbell = doorbell;
+            true
+        })
     }
 
     /// What is known of the attempt in flight.
     fn live(&self, now: Timestamp) -> Live {
         let ago = self.meter.as_ref().and_then(|meter| meter.last_output());
-        Live { last_output: ago.and_then(|ago| now.checked_sub(ago).ok()) }
+        let last_output = ago.and_then(|ago| now.checked_sub(ago).ok());
+        Live { last_output, output_lost: self.output_lost }
     }
 
     /// The record first, synced; then the agent.
@@ -148,16 +158,20 @@ impl Drive {
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
         self.meter = Some(Arc::clone(&meter));
+        self.output_lost = false;
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);
         let (committed, job) = blocking(move || {
             let committed = batch.write()?;
-            Ok::<_, EngineError>((committed, executor::prepare(&spec, &dir, plan, &files, meter)?))
+            Ok::<_, EngineError>((committed, executor::prepare(&spec, &dir, plan, &files, meter)))
         })
         .await?;
         self.committed(committed).await?;
-        self.supervisor.run(job);
+        match job {
+            Ok(job) => self.supervisor.run(job),
+            Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
+        }
         Ok(())
     }
 
@@ -174,7 +188,7 @@ impl Drive {
         });
         let mut rung = [0; 64];
         let input = tokio::select! {
-            Some(news) = self.news.recv() => Input::Agent(Box::new(news)),
+            Some(news) = self.news.recv() => Input::Agent(news),
             _ = self.doorbell.readable() => {
                 let _ = self.doorbell.try_read(&mut rung);
                 Input::Bell
@@ -188,7 +202,7 @@ impl Drive {
     async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
-            Input::Agent(news) => self.hear(*news).await,
+            Input::Agent(news) => self.hear(news).await,
             Input::Bell => self.answer().await,
             Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
                 None => self.pause(Urgency::AfterIteration),
@@ -211,17 +225,15 @@ impl Drive {
             AgentNews::NotStarted(error) => {
                 Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
             }
-            AgentNews::Finished { finished, left } => {
+            AgentNews::Finished(finished) => {
                 self.meter = None;
-                self.sweeping = left;
-                Ok(self.journal.push(Event::AttemptFinished(Box::new(finished)), now())?)
+                Ok(self.journal.push(Event::AttemptFinished(finished), now())?)
             }
-            AgentNews::Swept(killed) => {
-                self.sweeping = false;
-                Ok(self.journal.push(Event::AttemptSwept { killed }, now())?)
+            AgentNews::Swept { killed, survivors } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
             }
-            AgentNews::OutputFailed(error) => {
-                self.broken = Some(EngineError::Output(error));
+            AgentNews::OutputLost => {
+                self.output_lost = true;
                 Ok(())
             }
         }
@@ -252,14 +264,13 @@ impl Drive {
         }
         let Self { journal, lock, supervisor, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
-        blocking(move || {
+        // Whoever asked while the lock was still held was told to wait for it: look once more.
+        let later = blocking(move || {
             drop(supervisor);
             drop((journal, lock));
-            // Whoever asked while the lock was still held was told to wait for it: look once more.
             answer_without_runner(&dir)
-        })
-        .await?;
-        Ok(state)
+        });
+        Ok(later.await?.unwrap_or(state))
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
@@ -282,6 +293,7 @@ impl Drive {
             // once more.
             if let Ok(doorbell) = install_doorbell(self.journal.dir()) {
                 self.doorbell = doorbell;
+                self.look_again = true;
             }
         }
         self.pulse.update(|beat| beat.journal = committed.length);

@@ -1,11 +1,21 @@
 //! Why the engine could not do something. Which exit code it is, is the binary's business.
 
+use std::error::Error;
 use std::io;
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
 use refrain_core::{LoopId, Refusal};
 use refrain_store::{DiskError, JournalError};
+
+/// What failed and why, down to its first cause, in one line.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
+    }
+}
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +58,6 @@ pub enum EngineError {
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
-    /// What the agent printed cannot be kept.
-    #[error("the agent's output cannot be kept")]
-    Output(#[source] io::Error),
     /// A process could not be handled.
     #[error("{0}")]
     Process(&'static str, #[source] io::Error),

@@ -16,7 +16,7 @@ mod service;
 mod signals;
 
 pub use clock::now;
-pub use error::EngineError;
+pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_proc::detach::READY as DETACHED_READY;

@@ -104,16 +104,20 @@ impl Service {
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let dir = self.project.loop_dir(&spec.id);
-            match Journal::create(dir.clone(), Event::LoopStarted(Box::new(started)), now()) {
-                Ok(journal) => {
-                    // Only a convenience: a loop that cannot be listed elsewhere still runs.
-                    let _ = projects::remember(&self.host.data_home, &self.project.root);
-                    let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(&spec.id, None))?;
-                    return Ok(Runner { journal, lock, pulse: Arc::default(), past: 0 });
+            // The lock first: a loop that exists and is not locked could be taken over by somebody else.
+            if let Some(lock) = RunnerLock::claim(&dir)? {
+                match Journal::create(dir, Event::LoopStarted(Box::new(started)), now()) {
+                    Ok(journal) => {
+                        // Only a convenience: a loop that cannot be listed elsewhere still runs.
+                        let _ = projects::remember(&self.host.data_home, &self.project.root);
+                        return Ok(Runner { journal, lock, pulse: Arc::default(), past: 0 });
+                    }
+                    Err(JournalError::Taken(_)) => {}
+                    Err(error) => return Err(error.into()),
                 }
-                Err(JournalError::Taken(_)) if named.is_none() => {}
-                Err(JournalError::Taken(_)) => break,
-                Err(error) => return Err(error.into()),
+            }
+            if named.is_some() {
+                break;
             }
         }
         Err(EngineError::NameTaken(spec.id))
@@ -282,8 +286,9 @@ impl Service {
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 fn look(dir: &LoopDir, state: &LoopState) -> Status {
-    let runner = state.runner.as_ref().and_then(identity::is_alive);
-    // On another machine's word alone a loop would run for ever; its lock says more, where it is shared.
+    // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
+    let alive = state.runner.as_ref().and_then(identity::is_alive);
+    let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));

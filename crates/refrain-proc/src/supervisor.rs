@@ -83,14 +83,19 @@ pub enum Report<L> {
         listener: L,
         /// It left processes behind: [`Report::Swept`] follows.
         left: bool,
+        /// Why not all that it printed was kept.
+        output_error: Option<io::Error>,
     },
     /// What it left behind is gone.
     Swept {
         /// How many there were.
         killed: u32,
+        /// Those who could not be ended.
+        survivors: Vec<i32>,
     },
-    /// What it printed cannot be kept, so it is being ended: a full disk, most likely.
-    OutputFailed(io::Error),
+    /// What it prints cannot be kept any more: a full disk, most likely. It is not read any more either, and goes on until
+    /// it is told to stop.
+    OutputFailed,
 }
 
 enum Request<L> {
@@ -107,7 +112,8 @@ pub struct Supervisor<L> {
 }
 
 impl<L: Listener> Supervisor<L> {
-    /// Starts the thread; the keeper comes with the first job. `report` is called on that thread and must not block.
+    /// Starts the thread; the keeper comes with the first job. `report` is called on that thread: while it waits
+    /// for whoever takes the reports, nothing more is read.
     ///
     /// # Errors
     /// Where the thread cannot be started.
@@ -189,6 +195,8 @@ struct Attempt<L> {
     listener: L,
     meter: Arc<Meter>,
     process: Option<Process>,
+    /// Why what it prints is not kept any more.
+    output_error: Option<io::Error>,
 }
 
 /// One pipe of an agent and the file that it goes to.
@@ -263,6 +271,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             listener: job.listener,
             meter: job.meter,
             process: None,
+            output_error: None,
         });
         Ok(())
     }
@@ -277,20 +286,23 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
     fn drain(&mut self, printed: bool, complained: bool) {
         let Some(attempt) = &mut self.attempt else { return };
-        let read = attempt.read(printed, complained, &mut self.chunk);
-        if let Err(error) = read {
-            // Its output cannot be kept: an agent that works on unrecorded is worse than one that is ended.
+        if let Err(error) = attempt.read(printed, complained, &mut self.chunk) {
             attempt.stdout.pipe = None;
             attempt.stderr.pipe = None;
-            self.order(&Order::Stop(StopLadder::default()));
-            (self.report)(Report::OutputFailed(error));
+            attempt.output_error = Some(error);
+            (self.report)(Report::OutputFailed);
         }
     }
 
     fn listen(&mut self) {
         let Some(keeper) = &mut self.keeper else { return };
-        let alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
-        while let Some(Ok(answer)) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
+        let mut alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
+        while let Some(answer) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
+            let Ok(answer) = answer else {
+                // Whoever speaks so is no keeper of ours.
+                alive = false;
+                break;
+            };
             match answer {
                 Answer::Started(process) => {
                     if let Some(attempt) = &mut self.attempt {
@@ -306,9 +318,9 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                     self.sweep_owed = left;
                     self.exited(exit, left);
                 }
-                Answer::Swept { killed } => {
+                Answer::Swept { killed, survivors } => {
                     self.sweep_owed = false;
-                    (self.report)(Report::Swept { killed });
+                    (self.report)(Report::Swept { killed, survivors });
                 }
             }
         }
@@ -321,15 +333,13 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     fn exited(&mut self, exit: Exit, left: bool) {
         let Some(mut attempt) = self.attempt.take() else { return };
         let rest = attempt.read_rest(&mut self.chunk);
-        if let Err(error) = rest {
-            (self.report)(Report::OutputFailed(error));
-        }
         (self.report)(Report::Exited {
             exit,
             stdout: attempt.stdout.log.total(),
             stderr: attempt.stderr.log.total(),
             listener: attempt.listener,
             left,
+            output_error: attempt.output_error.or(rest.err()),
         });
     }
 
@@ -345,7 +355,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         self.exited(Exit::Lost, true);
         if running || std::mem::take(&mut self.sweep_owed) {
             self.sweep_owed = false;
-            (self.report)(Report::Swept { killed });
+            (self.report)(Report::Swept { killed, survivors: Vec::new() });
         }
     }
 

@@ -3,12 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 
 use crate::identity::{self, Stat};
 use crate::keeper::KEEPER_NAME;
+
+/// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
+const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
 /// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
 /// attempt in flight, for those that cleared their environment.
@@ -39,26 +43,33 @@ fn count(ended: &BTreeSet<(i32, u64)>) -> u32 {
 
 /// Ends every descendant of this process. Returns how many there were. The caller reaps its children.
 pub(crate) fn end_descendants() -> u32 {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    count(&end_all(|| descendants(&[own], &identity::all().collect::<Vec<_>>())))
+    count(&end_all(own_descendants))
 }
 
 /// Sends a signal to every descendant of this process.
 pub(crate) fn signal_descendants(signal: Signal) {
+    own_descendants().into_iter().for_each(|process| send(process, signal));
+}
+
+/// The pids of this process's descendants.
+pub(crate) fn living_descendants() -> Vec<i32> {
+    own_descendants().into_iter().map(|(pid, _)| pid).collect()
+}
+
+fn own_descendants() -> BTreeSet<(i32, u64)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    for process in descendants(&[own], &identity::all().collect::<Vec<_>>()) {
-        send(process, signal);
-    }
+    descendants(&[own], &identity::all().collect::<Vec<_>>())
 }
 
 fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
     let mut ended = BTreeSet::new();
+    let bound = Instant::now() + ROUNDS_BOUND;
     loop {
         // Freeze until a list brings nobody new: then nobody is left who could fork.
         let mut frozen = BTreeSet::new();
         loop {
             let new: Vec<_> = list().difference(&frozen).copied().collect();
-            if new.is_empty() {
+            if new.is_empty() || Instant::now() >= bound {
                 break;
             }
             for process in new {
@@ -68,12 +79,12 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
         }
         // The killed are listed until they are gone or reaped by us; whoever is dead already needs no second kill.
         let alive: Vec<_> = frozen.difference(&ended).copied().collect();
-        if alive.is_empty() {
-            return ended;
+        for process in &alive {
+            send(*process, Signal::KILL);
+            ended.insert(*process);
         }
-        for process in alive {
-            send(process, Signal::KILL);
-            ended.insert(process);
+        if alive.is_empty() || Instant::now() >= bound {
+            return ended;
         }
     }
 }

@@ -69,7 +69,7 @@ pub fn remove(path: &Utf8PathBuf) {
 }
 
 /// Wakes the loop's runner, if there is one. Without one nobody needs to be woken.
-fn ring(dir: &LoopDir) {
+pub fn ring(dir: &LoopDir) {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     if let Ok(mut bell) = OpenOptions::new().write(true).custom_flags(nonblocking).open(dir.doorbell()) {
         // A full pipe has rung already.

@@ -5,8 +5,12 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use camino::Utf8Path;
 
+use crate::atomic::make_dir;
 use crate::layout::LoopDir;
 use crate::{DiskError, OnPath};
+
+/// How often a lock is tried for: somebody may hold it only to see whether it is free, for a microsecond.
+const TRIES: u32 = 50;
 
 /// The right to drive a loop, for as long as the value lives.
 #[derive(Debug)]
@@ -20,15 +24,26 @@ impl RunnerLock {
     pub fn try_take(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         let path = dir.runner_lock();
         let file = open(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error).on("lock", &path),
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Self(file))),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                Err(TryLockError::Error(error)) => return Err(error).on("lock", &path),
+            }
         }
+        Ok(None)
     }
 
-    /// Whether nobody holds it. Only for where an owner cannot be looked up by its process: the question itself takes
-    /// the lock for an instant.
+    /// Takes the lock of a loop that may not exist yet: its folder is made where it is missing.
+    ///
+    /// # Errors
+    /// As [`Self::try_take`].
+    pub fn claim(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
+        make_dir(&dir.0)?;
+        Self::try_take(dir)
+    }
+
+    /// Whether nobody holds it. The question itself takes the lock for an instant.
     #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
         File::open(dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())

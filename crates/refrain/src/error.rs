@@ -1,10 +1,9 @@
 //! One error for people: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use refrain_core::view::StatusWord;
-use refrain_engine::{EngineError, NoProgram};
+use refrain_engine::{EngineError, NoProgram, chain};
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,18 +84,6 @@ impl CliError {
     }
 }
 
-/// A message with its causes.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
 impl From<EngineError> for CliError {
     fn from(error: EngineError) -> Self {
         let (code, hint) = match &error {
@@ -117,7 +104,10 @@ impl From<EngineError> for CliError {
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, .. } => {
                 (Code::Refused, Some(format!("refrain resume {id} {flag}")))
             }
-            EngineError::Refused { why: refrain_core::Refusal::TooMany { .. }, .. } => (Code::Usage, None),
+            EngineError::Refused {
+                why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },
+                ..
+            } => (Code::Usage, None),
             EngineError::Refused { .. } => (Code::Refused, None),
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
@@ -128,7 +118,6 @@ impl From<EngineError> for CliError {
             EngineError::NoProgram(
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
             ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
-            EngineError::Output(_) => (Code::Failed, Some("free some space, then refrain resume".to_owned())),
             EngineError::Journal(_) | EngineError::Disk(_) | EngineError::Process(..) => (Code::Failed, None),
         };
         let error = Self::new(code, chain(&error));

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use refrain_core::LoopId;
 use serde::Serialize;
 
 use crate::error::{CliError, Code};
@@ -14,6 +15,15 @@ pub(crate) fn print(text: &str) {
 /// Says on standard error.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// What to say of a runner that has not answered for a while.
+pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) {
+    let id = id.clone();
+    move |pid| {
+        let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        tell(&format!("refrain: the runner of {id}{who} has not answered yet; waiting for it\n"));
+    }
 }
 
 /// Prints bytes on standard output as they are.

@@ -13,7 +13,7 @@ use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Spec};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, StatusWord};
-use refrain_engine::{Follower, Sight};
+use refrain_engine::{Follower, Sight, chain};
 
 use crate::out;
 
@@ -53,7 +53,7 @@ impl Screen {
                 Ok(Some(Sight::Past(record))) => drop(self.fold(&record)),
                 Ok(Some(Sight::Output { stderr, bytes })) => self.output(stderr, &bytes),
                 Ok(None) => return,
-                Err(error) => return out::tell(&format!("refrain: {}\n", crate::error::chain(&error))),
+                Err(error) => return out::tell(&format!("refrain: {}\n", chain(&error))),
             }
         }
     }
@@ -136,11 +136,9 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             StopReason::TimeLimit => "the attempt took too long: ending the agent",
             StopReason::Silence => "the agent was silent for too long: ending it",
             StopReason::LoopDuration => "the loop's time is over: ending the agent",
+            StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
         }),
-        Event::AttemptSwept { killed } if *killed > 0 => note(&format!(
-            "ended {killed} process{} that the agent left behind",
-            if *killed == 1 { "" } else { "es" }
-        )),
+        Event::AttemptSwept { killed, survivors } => swept(*killed, survivors),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask } => note(&match ask {
             Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
@@ -173,8 +171,7 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
         | Event::RunnerStarted { .. }
         | Event::AttemptStarted(_)
         | Event::AttemptSpawned { .. }
-        | Event::AttemptFinished(_)
-        | Event::AttemptSwept { .. } => String::new(),
+        | Event::AttemptFinished(_) => String::new(),
     };
     // Of an attempt that was lost with its runner all is said already.
     if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
@@ -188,6 +185,19 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
 
 fn note(text: &str) -> String {
     format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
+}
+
+/// What became of the processes that an agent left running.
+fn swept(killed: u32, survivors: &[i32]) -> String {
+    let mut text = String::new();
+    if killed > 0 {
+        let es = if killed == 1 { "" } else { "es" };
+        text.push_str(&note(&format!("ended {killed} process{es} that the agent left behind")));
+    }
+    if !survivors.is_empty() {
+        text.push_str(&note(&format!("the agent left processes behind that cannot be ended: {survivors:?}")));
+    }
+    text
 }
 
 /// What will run, and until when.
@@ -243,6 +253,7 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
         (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
         (Outcome::NotStarted, _) => "not started".red().to_string(),
+        (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let near = attempt.finished.as_ref().and_then(|finished| finished.near_miss);
     let mut text = format!("{} iteration {}{took}: {how}\n", "·".dimmed(), attempt.id);

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
-use crate::event::{Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason};
+use crate::event::{
+    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason,
+};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -73,6 +75,7 @@ impl LoopState {
             pause: None,
             steering: Vec::new(),
             runner: None,
+            sweeping: false,
             answered: Default::default(),
             refunds_in_a_row: 0,
             churn: 0,
@@ -106,10 +109,8 @@ impl LoopState {
         }
         // Between two runners nobody drives the loop: that time is not its own. A torn tail is the first thing that the
         // next writer finds.
-        let stretch = match event {
-            Event::RunnerStarted { .. } | Event::JournalTorn { .. } => Duration::ZERO,
-            _ => self.running_stretch(*at),
-        };
+        let undriven = matches!(event, Event::RunnerStarted { .. } | Event::JournalTorn { .. });
+        let stretch = if undriven { Duration::ZERO } else { self.running_stretch(*at) };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
         self.active += stretch;
         self.seq = *seq;
@@ -133,55 +134,63 @@ impl LoopState {
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());
+                self.sweeping = false;
             }
-            Event::IterationBegun { iteration } => match self.phase {
-                Phase::Idle { claim: None } if *iteration == self.iteration + 1 && self.is_driven() => {
-                    self.iteration = *iteration;
-                    self.wait = None;
-                    let next = AttemptId { iteration: *iteration, attempt: 1 };
-                    self.phase = Phase::Begun { next, missing: false };
+            Event::IterationBegun { iteration } => {
+                let fits = matches!(self.phase, Phase::Idle { claim: None });
+                if !fits || *iteration != self.iteration + 1 || !self.is_driven() {
+                    return Err("iteration.begun");
                 }
-                _ => return Err("iteration.begun"),
-            },
-            Event::AttemptStarted(id) => match self.phase {
-                Phase::Begun { next, .. } if next == *id && self.is_driven() => {
-                    self.wait = None;
-                    self.phase = Phase::InFlight(InFlight {
-                        id: *id,
-                        started_at: at,
-                        spawned: None,
-                        stopping: None,
-                        told: self.steering.len(),
-                    });
+                self.iteration = *iteration;
+                self.wait = None;
+                let next = AttemptId { iteration: *iteration, attempt: 1 };
+                self.phase = Phase::Begun { next, hindered: None };
+            }
+            Event::AttemptStarted(id) => {
+                let fits = matches!(self.phase, Phase::Begun { next, .. } if next == *id);
+                if !fits || self.sweeping || !self.is_driven() {
+                    return Err("attempt.started");
                 }
-                _ => return Err("attempt.started"),
-            },
-            Event::AttemptSpawned { process } => match &mut self.phase {
-                Phase::InFlight(flight) if flight.spawned.is_none() => flight.spawned = Some((*process, at)),
-                _ => return Err("attempt.spawned"),
-            },
-            Event::AttemptSpawnFailed { .. } => match &self.phase {
-                Phase::InFlight(flight) if flight.spawned.is_none() => {
-                    let id = flight.id;
-                    self.refund(id, flight.started_at, at, Outcome::NotStarted, None);
-                    self.phase = Phase::Begun { next: after(id), missing: true };
-                }
-                _ => return Err("attempt.spawn-failed"),
-            },
-            Event::AttemptStopRequested { because } => match &mut self.phase {
-                Phase::InFlight(flight) if flight.spawned.is_some() && flight.stopping.is_none() => {
-                    flight.stopping = Some(*because);
-                }
-                _ => return Err("attempt.stop-requested"),
-            },
-            Event::AttemptFinished(finished) => match &self.phase {
-                Phase::InFlight(flight) if flight.spawned.is_some() || finished.exit == Exit::Lost => {
-                    let flight = flight.clone();
-                    self.settle(flight, at, Some(finished.clone()));
-                }
-                _ => return Err("attempt.finished"),
-            },
-            Event::AttemptSwept { .. } | Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
+                self.wait = None;
+                self.phase = Phase::InFlight(InFlight {
+                    id: *id,
+                    started_at: at,
+                    spawned: None,
+                    stopping: None,
+                    told: self.steering.len(),
+                });
+            }
+            Event::AttemptSpawned { process } => {
+                let flight = self.flight_to("attempt.spawned", |flight| flight.spawned.is_none())?;
+                flight.spawned = Some((*process, at));
+            }
+            Event::AttemptSpawnFailed { error } => {
+                let flight = self.flight_to("attempt.spawn-failed", |flight| flight.spawned.is_none())?;
+                let InFlight { id, started_at, .. } = *flight;
+                self.refunds_in_a_row += 1;
+                self.attempts.push(Attempt {
+                    id,
+                    started_at,
+                    ended_at: at,
+                    outcome: Outcome::NotStarted,
+                    charged: false,
+                    claim: None,
+                    finished: None,
+                    error: Some(error.clone()),
+                });
+                self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
+            }
+            Event::AttemptStopRequested { because } => {
+                let fits = |flight: &InFlight| flight.spawned.is_some() && flight.stopping.is_none();
+                self.flight_to("attempt.stop-requested", fits)?.stopping = Some(*because);
+            }
+            Event::AttemptFinished(finished) => {
+                let fits = |flight: &InFlight| flight.spawned.is_some() || finished.exit == Exit::Lost;
+                let flight = self.flight_to("attempt.finished", fits)?.clone();
+                self.settle(flight, at, Some(finished.clone()));
+            }
+            Event::AttemptSwept { .. } => self.sweeping = false,
+            Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask } => {
                 if request.as_ref().is_some_and(|request| !self.answered.insert(request.clone())) {
                     return Err("asked");
@@ -234,12 +243,24 @@ impl LoopState {
                 self.refunds_in_a_row = 0;
                 self.churn = 0;
                 self.rested_since = None;
-                if let Phase::Begun { missing, .. } = &mut self.phase {
-                    *missing = false;
+                if let Phase::Begun { hindered, .. } = &mut self.phase {
+                    *hindered = None;
                 }
             }
         }
         Ok(())
+    }
+
+    /// The attempt in flight, if the event `what` fits it.
+    fn flight_to(
+        &mut self,
+        what: &'static str,
+        fits: impl FnOnce(&InFlight) -> bool,
+    ) -> Result<&mut InFlight, &'static str> {
+        match &mut self.phase {
+            Phase::InFlight(flight) if fits(flight) => Ok(flight),
+            Phase::InFlight(_) | Phase::Idle { .. } | Phase::Begun { .. } => Err(what),
+        }
     }
 
     fn is_driven(&self) -> bool {
@@ -248,11 +269,11 @@ impl LoopState {
 
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
     fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
-        let exit = finished.as_ref().map_or(Exit::Lost, |finished| finished.exit);
         let claim = finished.as_ref().and_then(|finished| self.claim(finished, flight.stopping));
-        let outcome = Outcome::of(exit, flight.stopping, claim);
+        let outcome = Outcome::of(finished.as_deref(), flight.stopping, claim);
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
-        if outcome.is_charged() {
+        let charged = outcome.is_charged();
+        if charged {
             self.charged += 1;
             self.refunds_in_a_row = 0;
             self.steering.drain(..flight.told);
@@ -260,49 +281,31 @@ impl LoopState {
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
             self.phase = Phase::Idle { claim };
-            let (id, started_at) = (flight.id, flight.started_at);
-            self.attempts.push(Attempt {
-                id,
-                started_at,
-                ended_at: at,
-                outcome,
-                charged: true,
-                claim,
-                finished,
-            });
         } else {
-            self.refund(flight.id, flight.started_at, at, outcome, finished);
-            self.phase = Phase::Begun { next: after(flight.id), missing: false };
+            // What a person stopped says nothing about the next try.
+            if outcome != Outcome::Interrupted {
+                self.refunds_in_a_row += 1;
+            }
+            let hindered = (outcome == Outcome::OutputLost).then_some(Blocked::OutputLost);
+            self.phase = Phase::Begun { next: after(flight.id), hindered };
         }
-    }
-
-    fn refund(
-        &mut self,
-        id: AttemptId,
-        started_at: Timestamp,
-        ended_at: Timestamp,
-        outcome: Outcome,
-        finished: Option<Box<AttemptFinished>>,
-    ) {
-        // What a person stopped says nothing about the next try.
-        if outcome != Outcome::Interrupted {
-            self.refunds_in_a_row += 1;
-        }
+        self.sweeping = finished.as_ref().is_some_and(|finished| finished.left);
         self.attempts.push(Attempt {
-            id,
-            started_at,
-            ended_at,
+            id: flight.id,
+            started_at: flight.started_at,
+            ended_at: at,
             outcome,
-            charged: false,
-            claim: None,
+            charged,
+            claim: claim.filter(|_| charged),
             finished,
+            error: None,
         });
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
     fn claim(&self, finished: &AttemptFinished, stopping: Option<StopReason>) -> Option<ClaimSource> {
         match finished.exit {
-            _ if stopping.is_some() => None,
+            _ if stopping.is_some() || finished.output_error.is_some() => None,
             Exit::Lost => None,
             _ if finished.promised => Some(ClaimSource::Promise),
             _ if finished.state_done => Some(ClaimSource::StateFile),

@@ -29,7 +29,20 @@ pub enum Refusal {
         /// The most that is accepted.
         most: u32,
     },
+    /// More words than the next prompt has room for.
+    #[error(
+        "{waiting} bytes of steering wait already and {asked} more would not fit into one prompt ({MAX_STEERING})"
+    )]
+    TooLong {
+        /// What the next prompt will say already, in bytes.
+        waiting: usize,
+        /// How much more was asked for, in bytes.
+        asked: usize,
+    },
 }
+
+/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one.
+pub const MAX_STEERING: usize = 8 << 10;
 
 impl End {
     /// The status that it leaves a loop in, as `status` spells it.
@@ -64,12 +77,18 @@ impl LoopState {
         match (self.ended.map(|ended| ended.end), ask) {
             (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
-            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
+            (_, Ask::Steer(text)) => {
+                let waiting = self.steering.iter().map(|said| said.len() + 1).sum();
+                let fits = waiting + text.len() <= MAX_STEERING;
+                fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
+            }
+            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Proceed) => Ok(()),
         }
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
-    /// whose runner died, as it has not stopped, unless it is to get more or was about to pause.
+    /// whose runner died, as it has not stopped, unless it is to get more or was about to pause. One that was about to be
+    /// cancelled gets no more: whoever takes it over finishes that.
     ///
     /// # Errors
     /// A [`Refusal`] where it is final, or where it would stop again at once.
@@ -79,8 +98,11 @@ impl LoopState {
         duration: Option<Millis>,
     ) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
-        if self.is_final() || self.cancel.is_some() {
-            return Err(Refusal::Final(end.filter(|_| self.is_final()).unwrap_or(End::Cancelled).name()));
+        match end {
+            Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
+            Some(_) if self.cancel.is_some() => return Err(Refusal::Final(End::Cancelled.name())),
+            None if self.cancel.is_some() => return Ok(None),
+            Some(_) | None => {}
         }
         if end.is_none() && self.pause.is_none() && iterations.is_none() && duration.is_none() {
             return Ok(None);

@@ -11,6 +11,6 @@ mod simulation;
 mod tests;
 
 pub use apply::Damage;
-pub use ask::Refusal;
+pub use ask::{MAX_STEERING, Refusal};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use state::{Attempt, Ended, InFlight, Live, LoopState, Outcome, Phase};

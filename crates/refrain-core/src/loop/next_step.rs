@@ -69,6 +69,9 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
     if state.pause == Some(Urgency::Now) {
         return Step::StopAttempt(StopReason::Interrupt);
     }
+    if live.output_lost {
+        return Step::StopAttempt(StopReason::OutputLost);
+    }
     let heard = live.last_output.map_or(since, |at| at.max(since));
     // The loop's time runs on while an attempt does, so it began so long ago.
     let from = now.min(state.updated_at);
@@ -95,8 +98,8 @@ fn between(state: &LoopState, now: Timestamp) -> Step {
     if let Phase::Idle { claim: Some(claim) } = phase {
         return Step::Finish(End::Completed { claim: *claim });
     }
-    if let Phase::Begun { missing: true, .. } = phase {
-        return Step::Finish(End::Blocked { why: Blocked::AgentMissing });
+    if let Phase::Begun { hindered: Some(why), .. } = phase {
+        return Step::Finish(End::Blocked { why: *why });
     }
     if state.refunds_in_a_row >= MAX_REFUNDS {
         return Step::Finish(End::Blocked { why: Blocked::Refunds });
@@ -108,16 +111,25 @@ fn between(state: &LoopState, now: Timestamp) -> Step {
         return Step::Finish(End::TimedOut);
     }
     match phase {
+        // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
+        Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
         Phase::Begun { next, .. } => Step::StartAttempt(*next),
-        _ if limits.max_iterations.is_some_and(|cap| state.charged >= cap) => Step::Finish(End::IterationCap),
-        _ if state.churn >= MAX_CHURN => Step::Finish(End::Blocked { why: Blocked::Churn }),
-        _ => match rest(state) {
-            Some(until) if until > now => match state.wait {
-                Some(_) => Step::Await { until: Some(until) },
-                None => Step::Wait(Wait { kind: WaitKind::Pace, until }),
-            },
-            _ => Step::BeginIteration { iteration: state.iteration + 1 },
-        },
+        Phase::Idle { .. } | Phase::InFlight(_) => begin(state, now),
+    }
+}
+
+/// Between two iterations.
+fn begin(state: &LoopState, now: Timestamp) -> Step {
+    if state.limits.max_iterations.is_some_and(|cap| state.charged >= cap) {
+        return Step::Finish(End::IterationCap);
+    }
+    if state.churn >= MAX_CHURN {
+        return Step::Finish(End::Blocked { why: Blocked::Churn });
+    }
+    match (rest(state).filter(|until| *until > now), state.wait) {
+        (Some(until), Some(_)) => Step::Await { until: Some(until) },
+        (Some(until), None) => Step::Wait(Wait { kind: WaitKind::Pace, until }),
+        (None, _) => Step::BeginIteration { iteration: state.iteration + 1 },
     }
 }
 

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AttemptFinished, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait};
+use crate::event::{
+    AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait,
+};
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
 
@@ -44,6 +46,8 @@ pub struct LoopState {
     pub steering: Vec<String>,
     /// Who drives the loop, or drove it last.
     pub runner: Option<Identity>,
+    /// What the last attempt left behind is being ended: nothing is started before that is over.
+    pub sweeping: bool,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     pub(super) churn: u32,
@@ -65,8 +69,8 @@ pub enum Phase {
     Begun {
         /// The attempt to start.
         next: AttemptId,
-        /// Its forerunner could not be started.
-        missing: bool,
+        /// Why it would come to nothing like its forerunner, until a person did something about that.
+        hindered: Option<Blocked>,
     },
     /// An attempt is under way.
     InFlight(InFlight),
@@ -104,6 +108,8 @@ pub struct Attempt {
     pub claim: Option<ClaimSource>,
     /// What it left behind; nothing where it was not seen to end.
     pub finished: Option<Box<AttemptFinished>>,
+    /// Why it could not be started.
+    pub error: Option<String>,
 }
 
 /// What an attempt amounts to.
@@ -130,6 +136,8 @@ pub enum Outcome {
     Lost,
     /// The agent could not be started. Refunded.
     NotStarted,
+    /// What it printed could not be kept. Refunded.
+    OutputLost,
 }
 
 impl Outcome {
@@ -143,13 +151,22 @@ impl Outcome {
             | Self::TimeLimit
             | Self::Silence
             | Self::LoopDuration => true,
-            Self::Cancelled | Self::Interrupted | Self::Lost | Self::NotStarted => false,
+            Self::Cancelled | Self::Interrupted | Self::Lost | Self::NotStarted | Self::OutputLost => false,
         }
     }
 
-    pub(super) fn of(exit: Exit, stopping: Option<StopReason>, claim: Option<ClaimSource>) -> Self {
+    pub(super) fn of(
+        finished: Option<&AttemptFinished>,
+        stopping: Option<StopReason>,
+        claim: Option<ClaimSource>,
+    ) -> Self {
+        let exit = finished.map_or(Exit::Lost, |finished| finished.exit);
+        if finished.is_some_and(|finished| finished.output_error.is_some()) {
+            return Self::OutputLost;
+        }
         match (exit, stopping) {
             (Exit::Lost, _) => Self::Lost,
+            (_, Some(StopReason::OutputLost)) => Self::OutputLost,
             (_, Some(StopReason::Cancel)) => Self::Cancelled,
             (_, Some(StopReason::Interrupt)) => Self::Interrupted,
             (_, Some(StopReason::TimeLimit)) => Self::TimeLimit,
@@ -176,6 +193,8 @@ pub struct Ended {
 pub struct Live {
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
+    /// What it prints cannot be kept.
+    pub output_lost: bool,
 }
 
 impl LoopState {

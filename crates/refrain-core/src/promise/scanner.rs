@@ -289,14 +289,11 @@ impl Scanner {
             Says::Open => self.note(self.lines, Says::Nearly(NearMiss::Unclosed)),
             // A line of the prompt, with more on it than the promise, is not the agent's word.
             Says::PromiseAtEnd | Says::Nearly(_) if !joined && self.echo.has_line(text) => {}
-            said => {
-                if said == Says::PromiseAtEnd {
-                    self.note(self.lines, Says::Nearly(NearMiss::InSentence));
-                    self.last.says = Some(said);
-                } else {
-                    self.note(self.lines, said);
-                }
+            Says::PromiseAtEnd => {
+                self.note(self.lines, Says::Nearly(NearMiss::InSentence));
+                self.last.says = Some(Says::PromiseAtEnd);
             }
+            said @ (Says::Promise | Says::Nearly(_)) => self.note(self.lines, said),
         }
     }
 

@@ -16,10 +16,13 @@ use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
-use crate::sweep::{end_descendants, signal_descendants};
+use crate::sweep::{end_descendants, living_descendants, signal_descendants};
 
 /// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+/// How long they are waited for once they are killed. Who is there then cannot be ended: it became another user, or hangs
+/// in the system. The loop must not.
+const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
 /// Is the keeper until the runner is gone.
 ///
@@ -52,12 +55,16 @@ struct Ladder {
     rungs: std::vec::IntoIter<Rung>,
     /// When to take the next rung.
     next: Instant,
+    /// When it is no longer waited for, once it was killed.
+    given_up: Option<Instant>,
 }
 
 /// What an agent left behind, being asked to end.
 struct Leftovers {
     /// When they are no longer asked.
     until: Instant,
+    /// When they are no longer waited for.
+    given_up: Instant,
     gone: u32,
 }
 
@@ -113,7 +120,7 @@ impl Keeper {
                     self.obey(order)?;
                 }
             }
-            self.climb();
+            self.climb()?;
             self.press_leftovers()?;
         }
     }
@@ -131,7 +138,8 @@ impl Keeper {
                 if let Some(agent) = &mut self.agent
                     && agent.ladder.is_none()
                 {
-                    agent.ladder = Some(Ladder { rungs: rungs.into_iter(), next: Instant::now() });
+                    agent.ladder =
+                        Some(Ladder { rungs: rungs.into_iter(), next: Instant::now(), given_up: None });
                 }
                 Ok(())
             }
@@ -162,7 +170,8 @@ impl Keeper {
                 Ok(None) => return Ok(()),
                 Err(rustix::io::Errno::CHILD) => {
                     if let Some(leftovers) = self.leftovers.take() {
-                        send(&self.socket, &Answer::Swept { killed: leftovers.gone }, &[])?;
+                        let swept = Answer::Swept { killed: leftovers.gone, survivors: Vec::new() };
+                        send(&self.socket, &swept, &[])?;
                     }
                     return Ok(());
                 }
@@ -184,21 +193,23 @@ impl Keeper {
                 let left = !matches!(waitid(WaitId::All, peek), Err(rustix::io::Errno::CHILD));
                 if left {
                     signal_descendants(Signal::TERM);
-                    let until = Instant::now() + LEFTOVER_GRACE;
-                    self.leftovers = Some(Leftovers { until, gone: 0 });
+                    let now = Instant::now();
+                    let (until, given_up) = (now + LEFTOVER_GRACE, now + LEFTOVER_BOUND);
+                    self.leftovers = Some(Leftovers { until, given_up, gone: 0 });
                 }
                 send(&self.socket, &Answer::Exited { exit, left }, &[])?;
             }
         }
     }
 
-    /// Takes the next rung of the stop ladder when its time has come; past the last, everybody is killed.
-    fn climb(&mut self) {
-        let Some(agent) = &mut self.agent else { return };
-        let Some(ladder) = &mut agent.ladder else { return };
+    /// Takes the next rung of the stop ladder when its time has come; past the last, everybody is killed. An agent that
+    /// cannot be ended is given up like those that agents leave behind.
+    fn climb(&mut self) -> io::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let Some(ladder) = &mut agent.ladder else { return Ok(()) };
         let now = Instant::now();
         if now < ladder.next {
-            return;
+            return Ok(());
         }
         match ladder.rungs.next() {
             Some(rung) => {
@@ -213,8 +224,15 @@ impl Keeper {
                 end_descendants();
                 // Killed; the signal that says so is on its way.
                 ladder.next = now + LEFTOVER_GRACE;
+                let given_up = *ladder.given_up.get_or_insert(now + LEFTOVER_BOUND);
+                if now >= given_up {
+                    self.agent = None;
+                    self.leftovers = Some(Leftovers { until: now, given_up, gone: 0 });
+                    return send(&self.socket, &Answer::Exited { exit: Exit::Lost, left: true }, &[]);
+                }
             }
         }
+        Ok(())
     }
 
     fn press_leftovers(&mut self) -> io::Result<()> {
@@ -223,8 +241,11 @@ impl Keeper {
         {
             end_descendants();
             leftovers.until = Instant::now() + LEFTOVER_GRACE;
-            return self.reap();
+            self.reap()?;
         }
-        Ok(())
+        let survived = self.leftovers.take_if(|leftovers| Instant::now() >= leftovers.given_up);
+        survived.map_or(Ok(()), |Leftovers { gone, .. }| {
+            send(&self.socket, &Answer::Swept { killed: gone, survivors: living_descendants() }, &[])
+        })
     }
 }

@@ -63,9 +63,10 @@ pub(crate) enum Answer {
         exit: Exit,
         left: bool,
     },
-    /// Nobody is left.
+    /// Nobody is left, but for those who cannot be ended.
     Swept {
         killed: u32,
+        survivors: Vec<i32>,
     },
 }
 

@@ -53,7 +53,7 @@ fn is_open(status: &Status) -> bool {
 }
 
 fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliError> {
-    match service.ask(id, "be cancelled", Ask::Cancel(urgency)) {
+    match service.ask(id, "be cancelled", Ask::Cancel(urgency), out::tell_slow(id)) {
         Ok(state) => {
             let when = match (state.ended, urgency) {
                 (Some(_), _) => "is cancelled",

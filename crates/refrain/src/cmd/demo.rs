@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_engine::tool;
+use refrain_engine::{chain, tool};
 
 use crate::cli::Context;
-use crate::error::{CliError, Code, chain};
+use crate::error::{CliError, Code};
 use crate::out;
 
 /// Run the main job on a little repository: no key, no server, a few seconds

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
-use refrain_engine::{DETACHED_READY, Signals};
+use refrain_engine::{DETACHED_READY, Signals, chain};
 
 use crate::cli::Context;
-use crate::error::{CliError, Code, chain};
+use crate::error::{CliError, Code};
 use crate::{out, run};
 
 /// Drive a loop without a terminal

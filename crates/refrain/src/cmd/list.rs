@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::Status;
-use refrain_engine::{Listed, Service};
+use refrain_engine::{Listed, Service, chain};
 
 use crate::cli::Context;
-use crate::error::{CliError, Code, chain};
+use crate::error::{CliError, Code};
 use crate::out;
 
 /// List the loops of this project

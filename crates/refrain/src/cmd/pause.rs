@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let id = values::only_loop(&service, args.id.as_ref(), "refrain pause", |status| !status.has_stopped())?;
     let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask(&id, "be paused", Ask::Pause(urgency))?;
+    let state = service.ask(&id, "be paused", Ask::Pause(urgency), out::tell_slow(&id))?;
     match state.ended {
         Some(_) => out::print(&format!("{id} has stopped; refrain resume {id} goes on\n")),
         None => out::print(&format!(

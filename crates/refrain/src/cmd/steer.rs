@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if words.trim().is_empty() {
         return Err(CliError::usage("TEXT is empty; accepted is what the agent is to be told"));
     }
-    context.service()?.ask(&args.id, "be steered", Ask::Steer(words))?;
+    context.service()?.ask(&args.id, "be steered", Ask::Steer(words), out::tell_slow(&args.id))?;
     out::print(&format!("{} will be told with its next attempt\n", args.id));
     Ok(Code::Done.into())
 }

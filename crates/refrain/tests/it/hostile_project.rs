@@ -111,6 +111,43 @@ fn a_deleted_inbox_and_doorbell_do_not_make_a_loop_deaf() {
 }
 
 #[test]
+fn without_its_doorbell_a_runner_hears_at_its_next_iteration() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up\nread -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    fs::remove_file(sandbox.loop_dir("job").join("doorbell")).unwrap();
+    let asker = sandbox.spawn(&["pause", "job"]);
+    let inbox = sandbox.loop_dir("job").join("inbox");
+    testkit::eventually("the request is made", || fs::read_dir(&inbox).ok()?.next());
+    gate.let_one_pass();
+    asker.wait().with_code(0);
+    session.wait().with_code(16);
+    assert_eq!(sandbox.status("job")["iteration"], 1, "nothing was begun that was not to be");
+}
+
+#[test]
+fn a_worktree_that_vanished_blocks_the_loop_and_the_reason_is_on_record() {
+    let sandbox = sandbox();
+    let side = sandbox.root().join("side");
+    let side = side.to_str().unwrap();
+    sandbox.tool("git", &["worktree", "add", "-q", side]).run().with_code(0);
+    let agent = sandbox.agent("agent", "cd / && rm -rf \"$OLDPWD\"");
+    let run =
+        sandbox.refrain(&["-C", side, "start", "--command", &agent, "--name", "job", "p"]).with_code(14);
+    assert!(run.stdout.contains(side), "it names the place: {}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("blocked"), &json!(1)));
+    assert!(status["reason"].as_str().unwrap().contains(side), "{status}");
+    sandbox.tool("git", &["worktree", "prune"]).run().with_code(0);
+    sandbox.tool("git", &["worktree", "add", "-q", "-f", side, "side"]).run().with_code(0);
+    let agent = sandbox.agent("agent", CLAIM);
+    assert!(agent.ends_with("agent"));
+    sandbox.refrain(&["-C", side, "resume", "job"]).with_code(0);
+}
+
+#[test]
 fn a_state_file_that_is_no_file_does_not_stop_the_loop() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
@@ -163,11 +200,15 @@ fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
     let Some(_mount) = mounted(&sandbox, "size=1m") else { return };
     let ballast = sandbox.project().join("ballast");
     testkit::write(&ballast, vec![0; 500_000]);
-    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(1);
-    assert!(run.stderr.contains("No space left"), "{}", run.stderr);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(14);
     sandbox.nobody_survives();
     sandbox.refrain(&["verify", "job"]).with_code(0);
+    let status = sandbox.status("job");
+    assert!(status["reason"].as_str().unwrap().contains("No space left"), "{status}");
+    assert_eq!(status["iterations"][0]["outcome"], "output-lost");
+    assert_eq!(status["charged"], 0, "the disk is not the work's fault");
     fs::remove_file(ballast).unwrap();
     sandbox.refrain(&["resume", "job", "--quiet"]).with_code(0);
+    assert_eq!(sandbox.status("job")["charged"], 1);
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }

@@ -122,6 +122,33 @@ fn cancel_of_a_loop_whose_runner_died_takes_effect_and_ends_what_it_left() {
 }
 
 #[test]
+fn a_cancel_that_a_runner_did_not_live_to_do_is_done_by_whoever_takes_over() {
+    for words in
+        [["resume", "job"].as_slice(), &["resume", "job", "--max-iterations", "9"], &["cancel", "job"]]
+    {
+        let sandbox = sandbox();
+        let (_gate, session) = running(&sandbox, "job");
+        sandbox.refrain(&["cancel", "job"]).with_code(0);
+        session.kill();
+        let code = if words[0] == "resume" { 15 } else { 0 };
+        sandbox.refrain(words).with_code(code);
+        let status = sandbox.status("job");
+        assert_eq!((&status["status"], &status["started"]), (&json!("cancelled"), &json!(1)), "{words:?}");
+    }
+}
+
+#[test]
+fn steering_that_would_not_fit_into_a_prompt_is_refused() {
+    let sandbox = sandbox();
+    let (_gate, _session) = running(&sandbox, "job");
+    let words = "x".repeat(5000);
+    sandbox.refrain(&["steer", "job", &words]).with_code(0);
+    let refused = sandbox.refrain(&["steer", "job", &words]).with_code(2);
+    assert!(refused.stderr.contains("5000") && refused.stderr.contains("8192"), "{}", refused.stderr);
+    sandbox.refrain(&["steer", "job", "mind the gap"]).with_code(0);
+}
+
+#[test]
 fn steering_stands_in_the_next_prompt_and_only_there() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");

@@ -35,6 +35,8 @@ enum Role {
     WorksSlowly,
     LosesItsKeeper,
     CannotStart,
+    /// Prints more than the disk holds, and goes on.
+    FillsTheDisk,
 }
 
 impl Temper {
@@ -44,9 +46,21 @@ impl Temper {
     }
 
     fn role(self, random: &mut Random) -> Role {
-        use Role::{Babbles, CannotStart, Fails, FailsAtOnce, Hangs, LosesItsKeeper, Works, WorksSlowly};
+        use Role::{
+            Babbles, CannotStart, Fails, FailsAtOnce, FillsTheDisk, Hangs, LosesItsKeeper, Works, WorksSlowly,
+        };
         let exception = random.once_in(8);
-        let all = [Works, Fails, FailsAtOnce, Hangs, Babbles, WorksSlowly, LosesItsKeeper, CannotStart];
+        let all = [
+            Works,
+            Fails,
+            FailsAtOnce,
+            Hangs,
+            Babbles,
+            WorksSlowly,
+            LosesItsKeeper,
+            CannotStart,
+            FillsTheDisk,
+        ];
         match self {
             _ if exception => random.pick(&all),
             Self::Moody => random.pick(&all),
@@ -65,6 +79,9 @@ pub(super) struct Agent {
     /// When its process is there, or is known not to be.
     spawns_at: u64,
     starts: bool,
+    fills: bool,
+    /// How long it takes to end whom it leaves behind, where it does.
+    leaves: Option<u64>,
     spawned: bool,
     prints: Vec<u64>,
     ends_at: Option<u64>,
@@ -80,7 +97,9 @@ pub(super) enum Sign {
     Spawned,
     CannotStart,
     Printed,
-    Finished(Box<AttemptFinished>),
+    Filled,
+    /// And how long it takes to end whom it left behind, where it did.
+    Finished(Box<AttemptFinished>, Option<u64>),
 }
 
 impl Agent {
@@ -98,9 +117,11 @@ impl Agent {
             Role::WorksSlowly => (Some(random.between(60_000, 600_000)), Exit::Code(0)),
             Role::LosesItsKeeper => (Some(random.below(60_000)), Exit::Lost),
             Role::CannotStart => (None, Exit::Lost),
+            Role::FillsTheDisk => (None, Exit::Code(0)),
         };
         let prints = match role {
             Role::Works | Role::Fails => random.below(3),
+            Role::FillsTheDisk => 1,
             Role::Babbles | Role::WorksSlowly => random.between(5, 20),
             Role::FailsAtOnce | Role::Hangs | Role::LosesItsKeeper | Role::CannotStart => 0,
         };
@@ -109,12 +130,15 @@ impl Agent {
             Role::Works | Role::WorksSlowly => able,
             // Some claim, and then hang or fail; what a stopped agent said must not count.
             Role::Fails | Role::Babbles | Role::Hangs => random.once_in(10),
+            Role::FillsTheDisk => true,
             Role::FailsAtOnce | Role::LosesItsKeeper | Role::CannotStart => false,
         };
         let by_file = random.once_in(4);
         Self {
             spawns_at,
             starts: !matches!(role, Role::CannotStart),
+            fills: matches!(role, Role::FillsTheDisk),
+            leaves: random.maybe(4, 20, 12_000).filter(|_| !matches!(role, Role::CannotStart)),
             spawned: false,
             prints: (1..=prints).rev().map(|i| spawns_at + i * rhythm).collect(),
             ends_at: lasts.map(|ms| spawns_at + ms),
@@ -141,14 +165,17 @@ impl Agent {
         }
         if self.prints.last() == Some(&now) && self.ends_at != Some(now) {
             self.prints.pop();
-            return Sign::Printed;
+            return if self.fills { Sign::Filled } else { Sign::Printed };
         }
-        let Self { exit, promises, writes_done, .. } = *self;
-        Sign::Finished(Box::new(AttemptFinished {
+        let Self { exit, promises, writes_done, leaves, fills, .. } = *self;
+        let finished = AttemptFinished {
             promised: promises,
             state_done: writes_done,
+            left: leaves.is_some(),
+            output_error: (fills && exit != Exit::Lost).then(|| "no space left".to_owned()),
             ..finished(exit)
-        }))
+        };
+        Sign::Finished(Box::new(finished), leaves)
     }
 
     /// The stop ladder begins. An agent that ends of its own while it climbs keeps its own exit.

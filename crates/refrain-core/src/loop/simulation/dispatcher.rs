@@ -74,7 +74,9 @@ impl World {
             let more = self.random.once_in(2).then_some(more);
             let pausing = self.state.pause.is_some();
             if let Ok(event) = self.state.resume(more, None) {
-                assert_eq!(event.is_some(), more.is_some() || pausing, "what is to change is recorded");
+                // What was about to be cancelled gets nothing more, and is only finished.
+                let changes = (more.is_some() || pausing) && self.state.cancel.is_none();
+                assert_eq!(event.is_some(), changes, "what is to change is recorded");
                 if let Some(event) = event {
                     self.append(event)?;
                     self.sync();
@@ -127,6 +129,8 @@ impl World {
                 self.append(event)?;
             }
             match step {
+                // The runner stays until nobody is left of the last attempt.
+                Step::Rest if self.swept_at.is_some() => self.wait(None, tally)?,
                 Step::Rest => return Ok(()),
                 Step::Await { until } => self.wait(until, tally)?,
                 Step::StartAttempt(id) => self.start(id, tally),
@@ -163,8 +167,9 @@ impl World {
         let timer = until.map(|until| self.real.saturating_add(span_ms(now, until)));
         let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
         let person = self.person.next().map(|at| at.max(self.real));
+        let swept = self.swept_at.map(|at| at.max(self.real));
         let tired = self.written > MANY_EVENTS && self.state.cancel != Some(Urgency::Now);
-        let first = [agent, person, timer].into_iter().flatten().min();
+        let first = [agent, swept, person, timer].into_iter().flatten().min();
         let Some(first) = first.filter(|_| !tired) else {
             // Nothing will ever happen, or too much did.
             self.real += 1_000;
@@ -174,6 +179,14 @@ impl World {
         self.real = first;
         if agent == Some(first) {
             return self.hear_agent(tally);
+        }
+        if swept == Some(first) {
+            self.swept_at = None;
+            if self.state.ended.is_some() {
+                tally.add("loop", "ended while being swept");
+            }
+            let survivors = if self.random.once_in(9) { vec![4711] } else { vec![] };
+            return self.append(Event::AttemptSwept { killed: 1, survivors });
         }
         if person == Some(first) {
             match self.person.act() {
@@ -197,19 +210,24 @@ impl World {
                 self.live.last_output = Some(self.now());
                 Ok(())
             }
+            Sign::Filled => {
+                self.live.output_lost = true;
+                Ok(())
+            }
             Sign::CannotStart => {
                 self.agent = None;
                 self.append(spawn_failed())?;
                 self.sync();
                 Ok(())
             }
-            Sign::Finished(finished) => {
+            Sign::Finished(finished, leaves) => {
                 self.agent = None;
                 self.assert_in_time(finished.exit);
-                self.append(Event::AttemptFinished(finished))?;
-                if self.random.once_in(5) {
-                    self.append(Event::AttemptSwept { killed: 1 })?;
+                self.swept_at = leaves.map(|ms| self.real + ms);
+                if leaves.is_some() {
+                    tally.add("agent", "left somebody behind");
                 }
+                self.append(Event::AttemptFinished(finished))?;
                 if self.random.once_in(200) {
                     self.set_clock(tally);
                 }
@@ -270,5 +288,6 @@ fn stop_name(because: StopReason) -> &'static str {
         StopReason::TimeLimit => "stopped: time limit",
         StopReason::Silence => "stopped: silence",
         StopReason::LoopDuration => "stopped: loop duration",
+        StopReason::OutputLost => "stopped: output lost",
     }
 }

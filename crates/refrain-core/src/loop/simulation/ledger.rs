@@ -37,6 +37,8 @@ pub(super) struct Ledger {
     driven: bool,
     /// Somebody drove it since it was last let go on.
     had_runner: bool,
+    /// What the last attempt left behind is not gone.
+    sweeping: bool,
     active: Duration,
 }
 
@@ -52,6 +54,7 @@ enum Last {
     Charged { claim: Option<ClaimSource> },
     Refunded,
     CouldNotStart,
+    DiskFull,
 }
 
 impl Ledger {
@@ -75,6 +78,7 @@ impl Ledger {
             steering: Vec::new(),
             waiting: false,
             ended: None,
+            sweeping: false,
             driven: false,
             had_runner: false,
             active: Duration::ZERO,
@@ -132,7 +136,7 @@ impl Ledger {
                 if self.flight.take().is_some() {
                     self.refund(Last::Refunded);
                 }
-                (self.driven, self.had_runner) = (true, true);
+                (self.driven, self.had_runner, self.sweeping) = (true, true, false);
             }
             Event::IterationBegun { iteration } => {
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
@@ -144,6 +148,7 @@ impl Ledger {
                 assert_eq!(id.iteration, self.iteration);
                 assert!(self.started.insert(*id), "attempt {id} is started twice");
                 assert!(self.flight.is_none(), "two attempts at a time");
+                assert!(!self.sweeping, "an attempt beside what the last one left behind");
                 self.assert_may_go_on();
                 self.waiting = false;
                 self.steering.iter_mut().for_each(|(_, told)| *told = true);
@@ -156,7 +161,8 @@ impl Ledger {
             }
             Event::AttemptStopRequested { because } => self.stop(*because, *at),
             Event::AttemptFinished(finished) => self.finish(finished, *at),
-            Event::AttemptSwept { .. } | Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
+            Event::AttemptSwept { .. } => self.sweeping = false,
+            Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask } => {
                 if let Some(request) = request {
                     assert!(self.asked.insert(request.clone()), "{request:?} is answered twice");
@@ -191,7 +197,7 @@ impl Ledger {
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
                 (self.driven, self.had_runner, self.waiting) = (false, false, false);
-                if matches!(self.last, Some(Last::CouldNotStart)) {
+                if matches!(self.last, Some(Last::CouldNotStart | Last::DiskFull)) {
                     self.last = Some(Last::Refunded);
                 }
             }
@@ -218,6 +224,7 @@ impl Ledger {
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
         assert!(!over, "it goes on past its duration");
         assert!(!matches!(self.last, Some(Last::CouldNotStart)), "it starts an agent that cannot be");
+        assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         assert!(!matches!(self.last, Some(Last::Charged { claim: Some(_) })), "it goes on after a claim");
     }
 
@@ -234,12 +241,17 @@ impl Ledger {
             StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
             StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
             StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
+            StopReason::OutputLost => {}
         }
     }
 
     fn finish(&mut self, finished: &AttemptFinished, at: Timestamp) {
         let flight = self.flight.take().expect("an attempt is in flight");
         let lost = finished.exit == Exit::Lost;
+        self.sweeping = finished.left;
+        if finished.output_error.is_some() {
+            return self.refund(Last::DiskFull);
+        }
         match flight.stopped {
             // A person's doing says nothing about the next attempt.
             Some(StopReason::Interrupt) if !lost => return self.last = Some(Last::Refunded),
@@ -289,6 +301,7 @@ impl Ledger {
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
+            End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
         }
         (self.ended, self.waiting) = (Some(end), false);

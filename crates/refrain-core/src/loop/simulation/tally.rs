@@ -20,6 +20,7 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("end", "blocked: refunds", 150),
     ("end", "blocked: churn", 100),
     ("end", "blocked: agent missing", 200),
+    ("end", "blocked: output lost", 100),
     ("crash behind", "loop.started", 100),
     ("crash behind", "runner.started", 100),
     ("crash behind", "iteration.begun", 100),
@@ -48,6 +49,9 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: time limit", 200),
     ("agent", "stopped: silence", 200),
     ("agent", "stopped: loop duration", 100),
+    ("agent", "stopped: output lost", 100),
+    ("agent", "left somebody behind", 500),
+    ("loop", "ended while being swept", 50),
     ("agent", "claimed, but was stopped", 50),
     ("loop", "resumed", 1_000),
     ("loop", "granted more after a crash", 200),
@@ -100,5 +104,6 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Blocked { why: Blocked::Refunds } => "blocked: refunds",
         End::Blocked { why: Blocked::Churn } => "blocked: churn",
         End::Blocked { why: Blocked::AgentMissing } => "blocked: agent missing",
+        End::Blocked { why: Blocked::OutputLost } => "blocked: output lost",
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct World {
     pub(super) state: LoopState,
     pub(super) live: Live,
     pub(super) agent: Option<Agent>,
+    /// When nobody is left of the last attempt.
+    pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
     pub(super) temper: Temper,
     /// From this iteration on agents claim.
@@ -88,6 +90,7 @@ impl World {
             inbox: VecDeque::new(),
             live: Live::default(),
             agent: None,
+            swept_at: None,
             person,
             temper,
             able_from,
@@ -179,7 +182,7 @@ impl World {
         let before =
             (self.crashes < MANY_CRASHES && self.random.once_in(2)).then(|| self.random.between(1, 12));
         self.crash_at = self.crash_at.filter(|at| *at > self.written).or(before.map(|n| self.written + n));
-        self.agent = None;
+        (self.agent, self.swept_at) = (None, None);
         let unsynced = self.records.len() - self.synced;
         let mut lost = 0;
         if self.random.once_in(3) {

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, id, pace, request, runner, spec, stop, time};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::{Refusal, Step};
+use crate::r#loop::{MAX_STEERING, Refusal, Step};
 use crate::spec::{Limits, Millis};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
@@ -209,7 +209,19 @@ fn a_loop_whose_runner_died_is_granted_nothing_that_would_end_it_at_once() {
     assert!(matches!(journal.state.resume(Some(1), None), Err(Refusal::NothingGranted { .. })));
     assert!(matches!(journal.state.resume(None, Some(Millis(3_000))), Err(Refusal::NothingGranted { .. })));
     let cancelled = journal.asks(Ask::Cancel(Urgency::AfterIteration));
-    assert_eq!(cancelled.state.resume(None, None), Err(Refusal::Final("cancelled")));
+    assert_eq!(cancelled.state.resume(Some(9), None), Ok(None), "it gets no more, but may be finished");
+    assert_eq!(cancelled.taken_over().next(), Step::Finish(End::Cancelled));
+}
+
+#[test]
+fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
+    let words = |n: usize| Ask::Steer("x".repeat(n));
+    let journal = Journal::running().asks(words(5_000));
+    let refused = Refusal::TooLong { waiting: 5_001, asked: 3_192 };
+    assert_eq!(journal.state.admits(&words(3_192)), Err(refused));
+    assert_eq!(journal.state.admits(&words(3_191)), Ok(()));
+    // What an iteration was told makes room.
+    assert_eq!(journal.runs(3_000, Exit::Code(0)).state.admits(&words(MAX_STEERING)), Ok(()));
 }
 
 #[rstest]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use super::journal::{Journal, id, pace, spec, time};
-use crate::event::{Ask, Blocked, ClaimSource, End, Exit, Urgency};
-use crate::r#loop::{MAX_CHURN, MAX_REFUNDS, Phase, Step};
+use super::journal::{Journal, finished, id, pace, spec, time};
+use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::r#loop::{MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::Millis;
 
 #[test]
@@ -30,9 +30,9 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     assert_eq!(journal.next(), Step::Finish(End::Cancelled));
     journal.state.cancel = None;
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim }));
-    journal.state.phase = Phase::Begun { next: id(5, 2), missing: true };
+    journal.state.phase = Phase::Begun { next: id(5, 2), hindered: Some(Blocked::AgentMissing) };
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
-    journal.state.phase = Phase::Begun { next: id(5, 2), missing: false };
+    journal.state.phase = Phase::Begun { next: id(5, 2), hindered: None };
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
     journal.state.refunds_in_a_row = MAX_REFUNDS - 1;
     assert_eq!(journal.next(), Step::Finish(End::Paused));
@@ -179,4 +179,37 @@ fn a_wait_is_no_reason_to_wait_with_a(#[case] ask: Ask, #[case] end: End) {
     let journal = journal.runs(5_000, Exit::Code(0)).obey().asks(ask);
     assert_eq!(journal.next(), Step::Finish(end));
     assert_eq!(journal.obey().state.wait, None);
+}
+
+#[test]
+fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded() {
+    let leaves = |claim: bool| AttemptFinished { left: true, promised: claim, ..finished(Exit::Code(0)) };
+    let swept = || Event::AttemptSwept { killed: 1, survivors: vec![] };
+    let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(false)).obey();
+    assert_eq!(journal.next(), Step::Await { until: None });
+    journal.refuses(Event::AttemptStarted(id(2, 1)));
+    assert_eq!(journal.then(swept()).next(), Step::StartAttempt(id(2, 1)));
+
+    let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(true));
+    // Recorded before anybody can ask for something else.
+    assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
+    assert_eq!(journal.obey().then(swept()).next(), Step::Rest);
+}
+
+#[test]
+fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_made_room() {
+    let mut journal = Journal::running().spawns();
+    journal.live.output_lost = true;
+    assert_eq!(journal.next(), Step::StopAttempt(StopReason::OutputLost));
+    let full = AttemptFinished {
+        output_error: Some("disk full".into()),
+        promised: true,
+        ..finished(Exit::Signal(2))
+    };
+    let journal = journal.obey().after_ms(3_000).ends(full);
+    assert_eq!((journal.state.charged, journal.state.attempts[0].outcome), (0, Outcome::OutputLost));
+    let mut journal = journal.obey();
+    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::Blocked { why: Blocked::OutputLost }));
+    journal.live.output_lost = false;
+    assert_eq!(journal.resumes().next(), Step::StartAttempt(id(1, 2)));
 }

@@ -59,6 +59,8 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),
+        left: false,
+        output_error: None,
     }
 }
 
@@ -190,6 +192,11 @@ impl Journal {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Blocked { why: Blocked::OutputLost } => {
+                let full =
+                    AttemptFinished { output_error: Some("disk full".into()), ..finished(Exit::Code(0)) };
+                Self::running().spawns().ends(full)
+            }
         };
         let journal = journal.obey();
         assert_eq!(journal.state.ended.map(|ended| ended.end), Some(end));

@@ -14,7 +14,7 @@ use crate::spec::Millis;
 
 fn every_end() -> impl Iterator<Item = End> {
     let claims = [ClaimSource::Promise, ClaimSource::StateFile, ClaimSource::ExitCode];
-    let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing];
+    let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::OutputLost];
     [End::Cancelled, End::IterationCap, End::TimedOut, End::Paused]
         .into_iter()
         .chain(claims.map(|claim| End::Completed { claim }))
@@ -36,7 +36,7 @@ fn every_event() -> Vec<Event> {
         stop(StopReason::Silence),
         Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         Event::AttemptFinished(Box::new(finished(Exit::Lost))),
-        Event::AttemptSwept { killed: 2 },
+        Event::AttemptSwept { killed: 2, survivors: vec![9] },
         heard("new", Ask::Steer("left".into())),
         heard("old", Ask::Proceed),
         asked(Ask::Pause(Urgency::Now)),
@@ -196,7 +196,7 @@ fn a_loop_moves_on_by(#[case] journal: Journal, #[case] moves: &[&str]) {
 }
 
 /// What needs neither a claim nor a cancel.
-const STOPS: &[&str] = &["iteration-cap", "timed-out", "paused", "blocked", "blocked", "blocked"];
+const STOPS: &[&str] = &["iteration-cap", "timed-out", "paused", "blocked", "blocked", "blocked", "blocked"];
 
 /// How a loop can end: exactly these of [`every_end`].
 #[rstest]
@@ -302,7 +302,7 @@ fn a_missing_or_repeated_record_is_damage() {
 #[test]
 fn time_does_not_go_backwards() {
     let mut journal = Journal::running().after_ms(5).obey();
-    let record = Record { seq: 4, at: time(4), event: Event::AttemptSwept { killed: 0 } };
+    let record = Record { seq: 4, at: time(4), event: Event::AttemptSwept { killed: 0, survivors: vec![] } };
     let before = journal.state.clone();
     assert_eq!(journal.state.apply(&record), Err(Damage::Time(4)));
     assert_eq!(journal.state, before);

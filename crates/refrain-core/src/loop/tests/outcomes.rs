@@ -47,7 +47,7 @@ fn an_end_amounts_to_an_outcome(
     assert_eq!(state.charged, u32::from(charged));
     assert_eq!(
         state.phase,
-        if charged { Phase::Idle { claim: None } } else { Phase::Begun { next: id(1, 2), missing: false } }
+        if charged { Phase::Idle { claim: None } } else { Phase::Begun { next: id(1, 2), hindered: None } }
     );
 }
 

@@ -98,6 +98,7 @@ fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::Refunds },
         End::Blocked { why: Blocked::Churn },
         End::Blocked { why: Blocked::AgentMissing },
+        End::Blocked { why: Blocked::OutputLost },
         End::Paused,
     ])
 }
@@ -119,6 +120,7 @@ fn stop_reason() -> impl Strategy<Value = StopReason> {
         StopReason::TimeLimit,
         StopReason::Silence,
         StopReason::LoopDuration,
+        StopReason::OutputLost,
     ])
 }
 
@@ -137,7 +139,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         2 => Just(spawn_failed()),
         4 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
-        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed }),
+        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         2 => end().prop_map(Event::LoopEnded),
@@ -255,8 +257,9 @@ proptest! {
         journal in prop_oneof![obedient(), loose()],
         now in any_time(),
         last_output in proptest::option::of(any_time()),
+        output_lost: bool,
     ) {
-        let live = Live { last_output };
+        let live = Live { last_output, output_lost };
         for now in [now, Timestamp::MIN, Timestamp::MAX, journal.state.updated_at] {
             let step = next_step(&journal.state, &live, now);
             prop_assert_eq!(step, next_step(&journal.state, &live, now));
@@ -330,7 +333,9 @@ proptest! {
             }
         }
         prop_assert!(journal.state.cancel.is_some());
-        prop_assert!(journal.state.resume(Some(resumed.0), Some(Millis(resumed.1))).is_err());
+        // Whoever takes over after a crash finishes the cancel; nothing else is ever granted.
+        let granted = journal.state.resume(Some(resumed.0), Some(Millis(resumed.1)));
+        prop_assert!(matches!(granted, Ok(None) | Err(_)), "{granted:?} after a cancel");
         if journal.state.in_flight().is_none() && journal.state.ended.is_none() {
             prop_assert_eq!(journal.next(), Step::Finish(End::Cancelled));
         }

@@ -1,13 +1,15 @@
 //! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
+mod telling;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, LoopState, Outcome, Refusal};
+use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::{AgentKind, Limits};
 
 /// The version of the object's shape.
@@ -291,8 +293,8 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.map(|ended| ended.at),
-        reason: reason(state, word, alive.orphan),
-        needs: needs(state, word),
+        reason: telling::reason(state, word, alive.orphan),
+        needs: telling::needs(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -330,77 +332,6 @@ impl From<End> for StatusWord {
             End::Blocked { .. } => Self::Blocked,
             End::Paused => Self::Paused,
         }
-    }
-}
-
-fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
-    let flight = state.in_flight();
-    match (state.ended.map(|ended| ended.end), word) {
-        (Some(End::Completed { claim }), _) => {
-            let who = match claim {
-                ClaimSource::Promise => "the agent made its promise",
-                ClaimSource::StateFile => "the agent set status: done in state.md",
-                ClaimSource::ExitCode => "the command ended with exit code 0",
-            };
-            format!("{who}; unverified, as no gate checks it")
-        }
-        (Some(End::Cancelled), _) => "by a person".to_owned(),
-        (Some(End::IterationCap), _) => {
-            format!(
-                "{} iteration{} without a claim",
-                state.charged,
-                if state.charged == 1 { "" } else { "s" }
-            )
-        }
-        (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
-        (Some(End::Paused), _) => "by a person or a signal".to_owned(),
-        (Some(End::Blocked { why }), _) => match why {
-            Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
-            Blocked::Churn => "the agent failed at once three times in a row".to_owned(),
-            Blocked::AgentMissing => format!("{} could not be started", state.spec.agent.program),
-        },
-        (None, StatusWord::Crashed) => match orphan {
-            Some(pid) => {
-                format!("its runner is gone, but its agent (pid {pid}) works on; resume and cancel end it")
-            }
-            None => "its runner is gone".to_owned(),
-        },
-        (None, _) => match (state.wait, flight) {
-            (Some(wait), _) => match wait.kind {
-                WaitKind::Pace => "rests before the next iteration".to_owned(),
-            },
-            (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
-            (None, Some(flight)) => format!("attempt {} is running", flight.id),
-            (None, None) => "between two iterations".to_owned(),
-        },
-    }
-}
-
-fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
-    let id = &state.spec.id;
-    let resume = match state.resume(None, None) {
-        Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
-        Ok(_) | Err(Refusal::Final(_) | Refusal::Stopped(_) | Refusal::TooMany { .. }) => {
-            format!("refrain resume {id}")
-        }
-    };
-    match word {
-        StatusWord::Crashed | StatusWord::Paused | StatusWord::IterationCap | StatusWord::TimedOut => {
-            Some(resume)
-        }
-        StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
-            Some(End::Blocked { why: Blocked::AgentMissing }) => {
-                format!("see why with refrain show {id}, make it start, then {resume}")
-            }
-            _ => format!("see why with refrain logs {id}, mend it, then {resume}"),
-        }),
-        StatusWord::Running
-        | StatusWord::Waiting
-        | StatusWord::Completed
-        | StatusWord::Cancelled
-        | StatusWord::BudgetExceeded
-        | StatusWord::Stuck
-        | StatusWord::Failed => None,
     }
 }
 
