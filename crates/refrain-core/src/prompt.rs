@@ -11,6 +11,16 @@ use crate::text::cut_middle;
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
 
+/// How much of it stands in `context.md`, in bytes.
+pub const CONTEXT_EXCERPT: usize = 64 << 10;
+
+/// What `context.md` says: the failure that the next prompt speaks of, with more of what was printed; none where nothing
+/// failed.
+#[must_use]
+pub fn context(state: &LoopState, output: Option<&str>) -> Option<String> {
+    Some(what_failed(last_iteration(state)?, output, CONTEXT_EXCERPT)? + "\n")
+}
+
 /// The prompt of the next attempt. `output` is the end of what the last attempt printed, where it failed.
 #[must_use]
 pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
@@ -28,9 +38,9 @@ pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
         separate(&mut prompt);
         prompt.push_str(&iteration_context(state));
     }
-    let last = state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration);
+    let last = last_iteration(state);
     let news = [
-        last.and_then(|last| what_failed(last, output)),
+        last.and_then(|last| what_failed(last, output, FAILURE_EXCERPT)),
         last.and_then(what_was_nearly_said),
         steering(state),
     ];
@@ -39,6 +49,11 @@ pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
         prompt.push_str(&part);
     }
     prompt
+}
+
+/// The attempt that the next one follows.
+fn last_iteration(state: &LoopState) -> Option<&Attempt> {
+    state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration)
 }
 
 fn separate(prompt: &mut String) {
@@ -83,7 +98,7 @@ fn iteration_context(state: &LoopState) -> String {
     text
 }
 
-fn what_failed(last: &Attempt, output: Option<&str>) -> Option<String> {
+fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
         (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
@@ -109,10 +124,7 @@ fn what_failed(last: &Attempt, output: Option<&str>) -> Option<String> {
     let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
     Some(match excerpt {
         Some(output) => {
-            format!(
-                "LAST RUN FAILED: {what}. It printed:\n\n{}",
-                fenced(&cut_middle(output, FAILURE_EXCERPT))
-            )
+            format!("LAST RUN FAILED: {what}. It printed:\n\n{}", fenced(&cut_middle(output, most)))
         }
         None => format!("LAST RUN FAILED: {what}."),
     })

@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_agents::generic::{self, Reader};
 use refrain_core::r#loop::Outcome;
-use refrain_core::prompt::FAILURE_EXCERPT;
+use refrain_core::prompt::CONTEXT_EXCERPT;
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
 use refrain_proc::{Job, Meter};
 use refrain_store::layout::{AttemptDir, LoopDir};
@@ -28,7 +28,7 @@ pub(crate) fn prepare(
     files: &SharedFiles,
     meter: Arc<Meter>,
 ) -> Result<Job<Reader>, EngineError> {
-    files.lock().unwrap_or_else(PoisonError::into_inner).prepare(spec)?;
+    files.lock().unwrap_or_else(PoisonError::into_inner).prepare(spec, plan.context.as_deref())?;
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;
     // Not synced and not renamed: after a power loss no agent is there that could have been told it.
@@ -58,6 +58,7 @@ pub(crate) fn prepare(
 /// What an attempt is told and how it is started: pure, made from the state.
 pub(crate) struct Plan {
     prompt: String,
+    context: Option<String>,
     launch: generic::Launch,
     env: Vec<(String, String)>,
 }
@@ -66,7 +67,8 @@ impl Plan {
     pub(crate) fn new(state: &LoopState, id: AttemptId, dir: &AttemptDir, output: Option<&str>) -> Self {
         let prompt = prompt::assemble(state, output);
         let launch = generic::launch(state, &prompt, &dir.prompt());
-        Self { launch, env: environment::of_attempt(state, id), prompt }
+        let context = prompt::context(state, output);
+        Self { launch, env: environment::of_attempt(state, id), prompt, context }
     }
 }
 
@@ -74,7 +76,7 @@ impl Plan {
 pub(crate) fn last_failure(dir: &LoopDir, id: AttemptId) -> Option<String> {
     let dir = dir.attempt(id);
     [dir.stderr(), dir.output()].iter().find_map(|path| {
-        let text = end_of(path, 2 * FAILURE_EXCERPT as u64)?;
+        let text = end_of(path, CONTEXT_EXCERPT as u64)?;
         (!text.trim().is_empty()).then_some(text)
     })
 }

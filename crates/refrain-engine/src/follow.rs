@@ -158,21 +158,22 @@ impl Follower {
     }
 
     fn note(&mut self, record: &Record) {
-        match &record.event {
-            Event::RunnerStarted { runner, .. } => {
-                self.runner = Some(runner.clone());
-                self.logs.clear();
-            }
-            // What was printed by attempts that were over when somebody came to watch need not scroll by.
-            Event::AttemptStarted(id)
-                if record.seq > self.past && (self.caught_up || !self.queue.iter().any(ends_attempt)) =>
-            {
-                self.open_logs(*id);
-            }
-            Event::AttemptFinished(_) => self.logs.clear(),
-            // A loop that was resumed since has not stopped.
-            Event::LoopEnded(_) => self.over = self.queue.is_empty(),
-            _ => {}
+        if let Event::RunnerStarted { runner, .. } = &record.event {
+            self.runner = Some(runner.clone());
+        }
+        if ends_attempt(record) {
+            self.logs.clear();
+        }
+        // A loop that was resumed since has not stopped.
+        if let Event::LoopEnded(_) = record.event {
+            self.over = self.queue.is_empty();
+        }
+        // What was printed by attempts that were over when somebody came to watch need not scroll by.
+        if let Event::AttemptStarted(id) = record.event
+            && record.seq > self.past
+            && (self.caught_up || !self.queue.iter().any(ends_attempt))
+        {
+            self.open_logs(id);
         }
     }
 

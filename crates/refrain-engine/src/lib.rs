@@ -3,6 +3,8 @@
 //! [`Service`] is the one door for every surface: start, resume, status, list, ask, follow. A [`Runner`] drives one loop:
 //! one select, one handler; everything else executes a step or shows an event.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod agent_news;
 mod asking;
 mod clock;

@@ -9,6 +9,8 @@ mod read;
 mod write;
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
 
 pub use read::{Snapshot, Tail, Verdict, read, records, verify};
@@ -35,6 +37,9 @@ pub enum JournalError {
         /// What is wrong with it.
         what: String,
     },
+    /// An event that cannot follow those before it; nothing was written.
+    #[error("an event was not added to {0}")]
+    OutOfOrder(Utf8PathBuf, #[source] Damage),
     /// A loop with this journal exists already.
     #[error("{0} exists")]
     Taken(Utf8PathBuf),
@@ -55,7 +60,7 @@ impl JournalError {
     }
 
     /// An event that the fold refuses: nothing was written.
-    fn impossible(path: &Utf8Path, damage: &Damage) -> Self {
-        Self::damaged(path.to_owned(), 0, damage)
+    fn impossible(path: &Utf8Path, damage: Damage) -> Self {
+        Self::OutOfOrder(path.to_owned(), damage)
     }
 }

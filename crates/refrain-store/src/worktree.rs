@@ -18,15 +18,33 @@ const LARGEST: u64 = 1 << 20;
 pub struct WorktreeFiles {
     seen: Option<(u64, i64, i64, u64)>,
     said_done: bool,
+    /// Whether there may be a `context.md`: at first nobody knows.
+    has_context: Option<bool>,
 }
 
 impl WorktreeFiles {
     /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
-    /// but for a `done` that came to nothing: it is set back, so that it has to be said anew.
+    /// but for a `done` that came to nothing: it is set back, so that it has to be said anew. `context.md` holds what failed,
+    /// and is there only then.
     ///
     /// # Errors
     /// [`DiskError`] where the worktree cannot be written.
-    pub fn prepare(&mut self, spec: &Spec) -> Result<(), DiskError> {
+    pub fn prepare(&mut self, spec: &Spec, context: Option<&str>) -> Result<(), DiskError> {
+        self.prepare_folder(spec)?;
+        let path = spec.context_file();
+        match context {
+            Some(text) => write_atomic(&path, text.as_bytes())?,
+            None if self.has_context == Some(false) => {}
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).on("remove", &path),
+                _ => {}
+            },
+        }
+        self.has_context = Some(context.is_some());
+        Ok(())
+    }
+
+    fn prepare_folder(&mut self, spec: &Spec) -> Result<(), DiskError> {
         let path = spec.state_file();
         let ignore = spec.worktree.join(".refrain/.gitignore");
         let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));

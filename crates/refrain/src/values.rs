@@ -77,7 +77,8 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
     Ok(Context {
         dir,
         host: Host {
-            program: std::env::current_exe().map_err(|error| failed("refrain cannot find itself", error))?,
+            // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
+            program: "/proc/self/exe".into(),
             env: std::env::vars_os().collect(),
             data_home: data_home.join("refrain"),
             version: env!("CARGO_PKG_VERSION").to_owned(),

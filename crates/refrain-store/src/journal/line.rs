@@ -16,27 +16,48 @@ pub(crate) fn write(record: &Record, before: Hash, out: &mut Vec<u8>) -> serde_j
     let start = out.len();
     serde_json::to_writer(&mut *out, record)?;
     out.pop(); // the closing brace comes after the hash
+    Ok(seal(out, start, before))
+}
+
+/// Ends the line that begins at `start` with its hash.
+pub(crate) fn seal(out: &mut Vec<u8>, start: usize, before: Hash) -> Hash {
     let hash = chain(before, &out[start..]);
     out.extend_from_slice(HEAD);
     out.extend_from_slice(&hash);
     out.extend_from_slice(TAIL);
     out.push(b'\n');
+    hash
+}
+
+/// The hash of a line (without its newline) that is as it was written; an error says what is wrong with it.
+pub(crate) fn check(line: &[u8], before: Hash) -> Result<Hash, &'static str> {
+    let (body, hash) = split(line).ok_or("the line does not end in its hash")?;
+    if chain(before, body) != hash {
+        return Err("its hash does not fit: a byte was changed here or just before");
+    }
     Ok(hash)
 }
 
-/// The record of a line (without its newline) and its hash; an error says what is wrong with it.
-pub(crate) fn read(line: &[u8], before: Hash) -> Result<(Record, Hash), String> {
-    let (body, hash) = split(line).ok_or("the line does not end in its hash")?;
-    if chain(before, body) != hash {
-        return Err("its hash does not fit: a byte was changed here or just before".to_owned());
-    }
-    Ok((parse(line)?, hash))
+/// The record of a line, its hash taken on trust.
+pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
+    serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// The record of a line, its hash taken on trust: for readers that only show.
-pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
-    serde_json::from_slice(line)
-        .map_err(|error| format!("{error}; a newer version of Refrain may have written it"))
+/// The version of Refrain that a journal's first line names, whatever else that holds.
+pub(crate) fn version(first: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct First {
+        event: Started,
+    }
+    #[derive(serde::Deserialize)]
+    struct Started {
+        data: Version,
+    }
+    #[derive(serde::Deserialize)]
+    struct Version {
+        refrain: String,
+    }
+    Some(serde_json::from_slice::<First>(first).ok()?.event.data.refrain)
 }
 
 fn split(line: &[u8]) -> Option<(&[u8], Hash)> {

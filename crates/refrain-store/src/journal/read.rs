@@ -57,7 +57,7 @@ pub(super) fn fold(
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<LoopState>;
     let (mut good, mut head, mut number) = (0, ROOT, 0);
-    let mut bytes = Vec::new();
+    let (mut bytes, mut version) = (Vec::new(), None);
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
@@ -67,14 +67,22 @@ pub(super) fn fold(
         };
         number += 1;
         let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
-        let (record, hash) = line::read(text, head).map_err(damaged)?;
+        if number == 1 {
+            version = line::version(text);
+        }
+        head = line::check(text, head).map_err(|what| damaged(what.to_owned()))?;
+        let record = line::parse(text).map_err(|what| {
+            let version = version.as_deref().unwrap_or("an unknown version");
+            damaged(format!(
+                "{what} (the loop was started by Refrain {version}; a later one may have gone on)"
+            ))
+        })?;
         match &mut state {
             None => state = Some(LoopState::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
         given(record);
         good += read;
-        head = hash;
     }
 }
 

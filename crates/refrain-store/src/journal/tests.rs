@@ -7,27 +7,27 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
-use refrain_core::{AttemptId, Event, Spec};
+use refrain_core::{AttemptId, Damage, Event, Spec};
 
 use super::{Durability, Journal, JournalError, Tail, read, records, verify};
 use crate::layout::LoopDir;
 
-struct Sandbox {
+pub(super) struct Sandbox {
     _dir: tempfile::TempDir,
-    loop_dir: LoopDir,
+    pub(super) loop_dir: LoopDir,
 }
 
-fn sandbox() -> Sandbox {
+pub(super) fn sandbox() -> Sandbox {
     let dir = tempfile::tempdir().unwrap();
     let path = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
     Sandbox { _dir: dir, loop_dir: LoopDir(path.join("loops/a")) }
 }
 
-fn at(second: i64) -> Timestamp {
+pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn started() -> Event {
+pub(super) fn started() -> Event {
     let here = Utf8PathBuf::from("/project");
     Event::LoopStarted(Box::new(LoopStarted {
         format: FORMAT,
@@ -167,10 +167,11 @@ fn a_deleted_journal_is_written_back() {
     let mut journal = sample(&sandbox.loop_dir);
     fs::remove_dir_all(sandbox.loop_dir.0.parent().unwrap()).unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
-    let committed = journal.commit(Durability::Synced).unwrap();
-    assert!(committed.restored.is_some());
+    journal.commit(Durability::Synced).unwrap();
     let snapshot = read(&sandbox.loop_dir).unwrap();
     assert_eq!(snapshot.state, *journal.state(), "nothing is missing");
+    let last = records(&sandbox.loop_dir).unwrap().pop().unwrap();
+    assert!(matches!(last.event, Event::JournalRestored { .. }), "and it is on record: {last:?}");
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
     let _held = crate::RunnerLock::try_take(&sandbox.loop_dir).unwrap().unwrap();
     fs::remove_file(sandbox.loop_dir.journal()).unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
-    assert!(journal.commit(Durability::Synced).unwrap().restored.is_some());
+    journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
 }
 
@@ -234,7 +235,9 @@ fn a_journal_of_another_version_is_told_as_such() {
     let Event::LoopStarted(mut newer) = started() else { unreachable!() };
     newer.format = FORMAT + 1;
     let made = Journal::create(sandbox.loop_dir.clone(), Event::LoopStarted(newer), at(0));
-    assert!(matches!(made, Err(JournalError::Damaged { what, .. }) if what.contains("version")));
+    assert!(
+        matches!(made, Err(JournalError::OutOfOrder(_, Damage::Format { found })) if found == FORMAT + 1)
+    );
 }
 
 #[test]
@@ -254,7 +257,7 @@ fn a_tail_sees_whole_lines_as_they_come() {
     let mut tail = Tail::new(&sandbox.loop_dir);
     assert_eq!(tail.next(u64::MAX).unwrap().len(), 5);
     assert!(tail.next(u64::MAX).unwrap().is_empty());
-    let length = journal.commit(Durability::Written).unwrap().length;
+    let length = journal.batch(Durability::Written).write().unwrap().length;
     journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Written).unwrap();
     assert!(tail.next(length).unwrap().is_empty(), "not beyond what it is told is committed");
@@ -264,4 +267,23 @@ fn a_tail_sees_whole_lines_as_they_come() {
 fn write(path: &Utf8Path, bytes: &[u8]) {
     let mut file = fs::File::create(path).unwrap();
     file.write_all(bytes).unwrap();
+}
+
+#[test]
+fn an_event_of_a_later_version_is_told_as_such_and_nothing_is_guessed() {
+    let sandbox = sandbox();
+    drop(sample(&sandbox.loop_dir));
+    let path = sandbox.loop_dir.journal();
+    let text = fs::read_to_string(&path).unwrap();
+    let head: [u8; 32] =
+        text.trim_end().strip_suffix("\"}").unwrap().as_bytes()[text.len() - 35..].try_into().unwrap();
+    let mut line =
+        br#"{"seq":6,"at":"2023-11-14T22:13:30Z","event":{"type":"attempt.dreamt","data":{}}"#.to_vec();
+    super::line::seal(&mut line, 0, head);
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(&line).unwrap();
+    let error = read(&sandbox.loop_dir).unwrap_err().to_string();
+    assert!(
+        error.contains("line 6") && error.contains("attempt.dreamt") && error.contains("Refrain 0.0.0"),
+        "{error}"
+    );
 }

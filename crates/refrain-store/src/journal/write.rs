@@ -83,7 +83,7 @@ impl Journal {
         make_dir(&dir.inbox())?;
         let path = dir.journal();
         let record = Record { seq: 1, at, event: started };
-        let state = LoopState::begin(&record).map_err(|damage| JournalError::impossible(&path, &damage))?;
+        let state = LoopState::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
         let mut bytes = Vec::with_capacity(4096);
         let head = encode(&record, ROOT, &mut bytes, &dir)?;
         let lock = AppendLock::open(&dir)?;
@@ -150,7 +150,7 @@ impl Journal {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at);
         let record = Record { seq: self.state.seq + 1, at, event };
-        self.state.apply(&record).map_err(|damage| JournalError::impossible(&self.dir.journal(), &damage))?;
+        self.state.apply(&record).map_err(|damage| JournalError::impossible(&self.dir.journal(), damage))?;
         self.head = encode(&record, self.head, &mut self.pending, &self.dir)?;
         Ok(())
     }
@@ -166,12 +166,17 @@ impl Journal {
         Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
     }
 
-    /// Writes what was pushed, and says if the file had to be written back first: that is for the caller to record. Blocks.
+    /// Writes what was pushed; if the file had to be written back first, that is recorded too. Blocks.
     ///
     /// # Errors
     /// As [`Batch::write`].
-    pub fn commit(&mut self, durability: Durability) -> Result<Committed, JournalError> {
-        self.batch(durability).write()
+    pub fn commit(&mut self, durability: Durability) -> Result<(), JournalError> {
+        let mut committed = self.batch(durability).write()?;
+        while let Some(bytes) = committed.restored {
+            self.push(Event::JournalRestored { bytes }, self.state.updated_at)?;
+            committed = self.batch(Durability::Synced).write()?;
+        }
+        Ok(())
     }
 }
 

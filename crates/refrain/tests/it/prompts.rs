@@ -141,6 +141,20 @@ fn the_agent_sees_the_contracts_variables() {
 }
 
 #[test]
+fn the_context_file_holds_what_failed_and_is_there_only_then() {
+    let sandbox = sandbox();
+    let keep = "cp \"$REFRAIN_CONTEXT_FILE\" $NOTES/context.$REFRAIN_ITERATION 2> /dev/null";
+    let script = format!(
+        "{keep}\ncase $REFRAIN_ITERATION in 1) echo 'no rule to make the target'; exit 3;; 3) {CLAIM};; esac; true"
+    );
+    let agent = sandbox.agent("agent", &script);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let told = sandbox.note("context.2");
+    assert!(told.contains("exit code 3") && told.contains("no rule to make the target"), "{told}");
+    assert_eq!((sandbox.note("context.1"), sandbox.note("context.3")), (String::new(), String::new()));
+}
+
+#[test]
 fn clean_env_starts_from_a_short_list() {
     let sandbox = sandbox();
     let notes = sandbox.root().join("notes");

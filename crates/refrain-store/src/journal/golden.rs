@@ -1,0 +1,100 @@
+//! Journals of every format that was ever released, with every kind of event: they are read for ever.
+//!
+//! A test that fails here says that stored data would no longer be understood. A new kind of event is added to
+//! [`everything`] and the file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
+//! released its file never changes again.
+
+use std::fs;
+
+use camino::Utf8PathBuf;
+use refrain_core::event::{
+    Ask, AttemptFinished, Blocked, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
+};
+use refrain_core::promise::NearMiss;
+use refrain_core::{AttemptId, Event, Record};
+
+use super::tests::{at, sandbox, started};
+use super::{Durability, Journal, records, verify};
+
+const FORMAT_1: &[u8] = include_bytes!("golden/format-1.jsonl");
+
+fn finished(exit: Exit) -> Event {
+    Event::AttemptFinished(Box::new(AttemptFinished {
+        exit,
+        promised: false,
+        near_miss: None,
+        state_done: false,
+        stdout_bytes: 12,
+        stderr_bytes: 0,
+        preview: "not yet".into(),
+        left: false,
+        output_error: None,
+    }))
+}
+
+/// One loop in which everything happens, in an order that can be.
+fn everything() -> Vec<Event> {
+    let process = Process { pid: 7, start: 8 };
+    let runner = || Identity { process, boot: "boot".into(), host: "host".into() };
+    let id = |iteration, attempt| AttemptId { iteration, attempt };
+    let asked = |ask| Event::Asked { request: None, ask };
+    let Event::LoopStarted(start) = started() else { unreachable!("it is a start") };
+    let limits = start.spec.limits.clone();
+    let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
+    let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
+    vec![
+        Event::LoopStarted(start),
+        Event::RunnerStarted { runner: runner(), interrupted: None },
+        Event::IterationBegun { iteration: 1 },
+        Event::AttemptStarted(id(1, 1)),
+        Event::AttemptSpawned { process },
+        Event::JournalRestored { bytes: 900 },
+        Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)) },
+        Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
+        Event::AttemptStarted(id(1, 2)),
+        Event::AttemptSpawned { process },
+        asked(Ask::Steer("mind the gap".into())),
+        Event::AttemptStopRequested { because: StopReason::TimeLimit },
+        Event::AttemptFinished(Box::new(near)),
+        Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
+        asked(Ask::Proceed),
+        Event::IterationBegun { iteration: 2 },
+        Event::AttemptStarted(id(2, 1)),
+        Event::AttemptSpawnFailed { error: "no such file".into() },
+        Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
+        Event::LoopResumed { limits },
+        Event::RunnerStarted { runner: runner(), interrupted: None },
+        Event::AttemptStarted(id(2, 2)),
+        Event::AttemptSpawned { process },
+        finished(Exit::Code(0)),
+        Event::Asked {
+            request: "1700000000000-0000002a".to_owned().try_into().ok(),
+            ask: Ask::Pause(Urgency::Now),
+        },
+        asked(Ask::Cancel(Urgency::AfterIteration)),
+        Event::LoopEnded(End::Cancelled),
+    ]
+}
+
+#[test]
+fn a_journal_of_format_1_is_read_as_it_was_meant() {
+    let sandbox = sandbox();
+    let mut events = everything().into_iter().zip(0..);
+    if option_env!("REFRAIN_BLESS").is_some() {
+        let (start, second) = events.next().unwrap();
+        let mut journal = Journal::create(sandbox.loop_dir.clone(), start, at(second)).unwrap();
+        events.by_ref().for_each(|(event, second)| journal.push(event, at(second)).unwrap());
+        journal.commit(Durability::Written).unwrap();
+        let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-1.jsonl");
+        fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        fs::copy(sandbox.loop_dir.journal(), golden).unwrap();
+        return;
+    }
+    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
+    crate::write_atomic(&sandbox.loop_dir.journal(), FORMAT_1).unwrap();
+    let expected: Vec<Record> =
+        events.map(|(event, second)| Record { seq: second as u64 + 1, at: at(second), event }).collect();
+    assert_eq!(records(&sandbox.loop_dir).unwrap(), expected);
+    assert_eq!(verify(&sandbox.loop_dir).unwrap().records, expected.len() as u64);
+}
