@@ -2,5 +2,6 @@
 //!
 //! So far there is one kind, the [`generic`] command. What all agents share is here: the environment that they get.
 
+pub mod adapter;
 pub mod environment;
 pub mod generic;

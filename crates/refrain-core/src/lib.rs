@@ -7,6 +7,7 @@
 // A new kind of event, step or end must be looked at wherever one is decided on.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+pub mod agent;
 pub mod event;
 pub mod ids;
 pub mod r#loop;

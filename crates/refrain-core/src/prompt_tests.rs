@@ -23,6 +23,8 @@ fn spec(prompt: &str) -> Spec {
             prompt_mode: PromptMode::Auto,
             env: Default::default(),
             clean_env: false,
+            model: None,
+            permissions: Default::default(),
         },
         prompt: prompt.into(),
         iteration_context: true,

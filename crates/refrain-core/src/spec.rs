@@ -82,6 +82,24 @@ pub struct AgentSpec {
     pub env: BTreeMap<String, Secret>,
     /// Start from a short allow-list instead of the person's environment.
     pub clean_env: bool,
+    /// The model to use; none leaves that to the agent.
+    pub model: Option<String>,
+    /// What it may do unattended.
+    #[serde(default)]
+    pub permissions: Permissions,
+}
+
+/// What an unattended agent may do (design.md section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permissions {
+    /// Edit and run commands in the worktree, with the agent's own confinement where it has one.
+    #[default]
+    Auto,
+    /// The agent's own flag that bypasses every question and confinement.
+    Full,
+    /// What the agent is configured to: nothing is added.
+    Agent,
 }
 
 /// The adapters that exist.
@@ -90,12 +108,27 @@ pub struct AgentSpec {
 pub enum AgentKind {
     /// Any command; its message is all of its standard output.
     Generic,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// OpenCode.
+    Opencode,
+    /// Gemini CLI.
+    Gemini,
+    /// Any program that speaks the Agent Client Protocol on its standard streams.
+    Acp,
 }
 
 impl fmt::Display for AgentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Generic => f.write_str("generic"),
+            Self::Claude => f.write_str("claude"),
+            Self::Codex => f.write_str("codex"),
+            Self::Opencode => f.write_str("opencode"),
+            Self::Gemini => f.write_str("gemini"),
+            Self::Acp => f.write_str("acp"),
         }
     }
 }

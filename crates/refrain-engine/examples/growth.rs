@@ -56,6 +56,8 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
             prompt_mode: PromptMode::Auto,
             env: Default::default(),
             clean_env: false,
+            model: None,
+            permissions: Default::default(),
         },
         prompt: "Do the next thing.".into(),
         iteration_context: true,

@@ -41,6 +41,8 @@ pub(super) fn started() -> Event {
                 prompt_mode: PromptMode::Auto,
                 env: Default::default(),
                 clean_env: false,
+                model: None,
+                permissions: Default::default(),
             },
             prompt: "Mend the tests: \"quoted\", ünïcode\nand lines.".into(),
             iteration_context: true,

@@ -210,6 +210,8 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
             prompt_mode,
             env,
             clean_env: args.clean_env,
+            model: None,
+            permissions: Default::default(),
         },
         prompt,
         iteration_context: !args.no_iteration_context,

@@ -36,6 +36,8 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             prompt_mode: PromptMode::Auto,
             env: Default::default(),
             clean_env: false,
+            model: None,
+            permissions: Default::default(),
         },
         prompt: "p".into(),
         iteration_context: true,

@@ -32,6 +32,8 @@ pub(in crate::r#loop) fn spec() -> Spec {
             prompt_mode: PromptMode::Auto,
             env: Default::default(),
             clean_env: false,
+            model: None,
+            permissions: Default::default(),
         },
         prompt: "Mend the tests.".into(),
         iteration_context: true,

@@ -1,0 +1,78 @@
+//! What an adapter is: how one coding agent is started, read and stopped. Nothing here does anything.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, Usd};
+use refrain_core::event::Exit;
+use refrain_proc::StopLadder;
+
+/// One coding agent.
+pub trait Adapter: Sync {
+    /// The program's own name: what is started unless a command is given, and what the kind is inferred from.
+    fn program(&self) -> &'static str;
+
+    /// What can be had from it.
+    fn capabilities(&self) -> Capabilities;
+
+    /// How to start it.
+    fn launch(&self, call: &Call<'_>) -> Launch;
+
+    /// A reader for the stream of one attempt that was started so.
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect>;
+
+    /// How to end it.
+    fn ladder(&self) -> StopLadder {
+        StopLadder::default()
+    }
+}
+
+/// What an adapter is told of the attempt that it is to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// What is to be done. `spec.agent` holds the program, the person's own arguments, the model, the permissions.
+    pub spec: &'a Spec,
+    /// The prompt.
+    pub prompt: &'a str,
+    /// A file that holds it.
+    pub prompt_file: &'a Utf8Path,
+    /// What is left to be spent, where there is a cap.
+    pub budget: Option<Usd>,
+    /// There is a cap on money or tokens: usage is to be reported as early as the program can.
+    pub capped: bool,
+    /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
+    pub root: bool,
+}
+
+/// How to start a program with a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The program and its arguments. No argument that the person gave stands there twice.
+    pub argv: Vec<String>,
+    /// Variables that are set over the environment; one that the person set is left alone.
+    pub env: Vec<(String, String)>,
+    /// The file to be read as standard input; none is closed.
+    pub stdin: Option<Utf8PathBuf>,
+}
+
+/// What can be had from an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Versions that were tested with the real program, as it prints them.
+    pub tested: &'static [&'static str],
+    /// It reports what a run cost in money.
+    pub cost: bool,
+    /// Tokens are known only at the end of a run: one iteration can overshoot a cap.
+    pub usage_at_end: bool,
+    /// Standard output is a stream of events, not a message.
+    pub stream: bool,
+}
+
+/// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.
+pub trait Dialect: Send {
+    /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
+    fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
+
+    /// The program is gone: what its exit and the end of its standard error add. What the stream itself left open (a final
+    /// message that only the exit confirms, a fault that only standard error tells) is said here.
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent));
+}

@@ -1,0 +1,267 @@
+//! What agents say, whatever their dialect: one vocabulary of events, and what a whole attempt's events come to. How a
+//! program's own stream maps to it is the business of its adapter; what follows from it is decided by the loop.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Millis;
+
+/// One thing that an agent's stream says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "kebab-case")]
+pub enum AgentEvent {
+    /// It works in this session, and says this of itself. Said again, what is new counts.
+    Session(Session),
+    /// It said something.
+    Text {
+        /// What.
+        text: String,
+        /// It continues the last text: a stream of parts, not of whole messages.
+        part: bool,
+        /// Who said it.
+        by: Speaker,
+    },
+    /// It thought aloud. Shown, never scanned.
+    Thought(String),
+    /// It uses a tool.
+    ToolCall {
+        /// The tool's name, as the agent calls it.
+        name: String,
+        /// What it does with it, in one line: a command, a path.
+        about: String,
+        /// Who uses it.
+        by: Speaker,
+    },
+    /// A tool is done.
+    ToolResult {
+        /// Whether it worked; none where the agent does not say.
+        ok: Option<bool>,
+        /// What came out of it, cut to some lines.
+        output: String,
+    },
+    /// Tokens used so far: replaces what was said of the same scope before.
+    Tokens {
+        /// What they are counted over.
+        of: Scope,
+        /// How many.
+        tokens: Tokens,
+    },
+    /// Money spent so far: replaces what was said of the same scope before.
+    Cost {
+        /// What it is counted over.
+        of: Scope,
+        /// How much.
+        usd: Usd,
+    },
+    /// The agent tries again by itself.
+    Retry(Fault),
+    /// Something went wrong that ends the attempt, if it ends. The last one counts, unless it went on afterwards: an
+    /// adapter withdraws nothing, it says only what is final.
+    Fault(Fault),
+    /// Something worth a line on the screen, and nothing else.
+    Notice(String),
+    /// Its last word: the run is over, by its own account.
+    Final {
+        /// Whether it came to an end as it should.
+        ok: bool,
+        /// The final message, the only text in which a claim counts.
+        message: Option<String>,
+    },
+    /// Something that this adapter does not know: tolerated, and counted.
+    Unknown,
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// The session's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The model that it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The program's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Who speaks in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speaker {
+    /// The agent itself.
+    Agent,
+    /// An agent that it started for a part of the work. Never scanned for a claim.
+    SubAgent,
+}
+
+/// What a total is counted over (agent-clis.md, trap 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// This attempt alone.
+    Attempt,
+    /// The whole session: if it was resumed, what was used before is in it.
+    Session,
+}
+
+/// Tokens. Unknown is none, never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    /// In, cached ones (read and written) included.
+    pub input: Option<u64>,
+    /// Of those, the ones read from a cache.
+    pub cached_input: Option<u64>,
+    /// Out, reasoning included.
+    pub output: Option<u64>,
+}
+
+/// Money, in billionths of a US dollar: sums are exact. In JSON a number of dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Usd(pub u64);
+
+impl From<f64> for Usd {
+    /// What is no amount (negative, not a number) is none.
+    fn from(dollars: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it saturates, as it should"
+        )]
+        Self((dollars * 1e9).round() as u64)
+    }
+}
+
+impl From<Usd> for f64 {
+    fn from(Usd(billionths): Usd) -> Self {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "amounts beyond nine million dollars may be off by less than a cent"
+        )]
+        let dollars = billionths as f64 / 1e9;
+        dollars
+    }
+}
+
+/// What went wrong with an attempt, by the channel and the code that the agent's program reported it on; what its model
+/// wrote never matters (design.md, "Errors are classified").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fault {
+    /// Which kind.
+    pub kind: FaultKind,
+    /// What the program said, for people: one line.
+    pub message: String,
+    /// When to try again, as far as the provider said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// When to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// At this time.
+    At(#[schemars(with = "String")] Timestamp),
+    /// So long after it was said.
+    After(Millis),
+}
+
+/// The kinds of faults: closed, as the loop answers each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// The plan's or the account's limit is used up: waits until it is reset.
+    Limit,
+    /// Too many requests at once (429 without a plan's limit): backs off.
+    RateLimit,
+    /// The provider is overloaded or broken: 5xx, 529, no capacity. Backs off.
+    Overloaded,
+    /// The connection was refused, reset, cut or timed out. Backs off.
+    Connection,
+    /// Not logged in, or not allowed: 401, 403, no key. Needs a person.
+    Login,
+    /// There is no money left at the provider. Needs a person.
+    Credit,
+    /// There is no such model. Needs a person.
+    Model,
+    /// The program refused its command line or configuration, or asks for trust. Needs a person.
+    Setup,
+    /// The session that was to be resumed does not exist. Needs a person: the id is the person's.
+    Session,
+    /// The conversation no longer fits into the model. The work's own.
+    Context,
+    /// The answer was cut at the model's output limit. The work's own.
+    OutputLimit,
+    /// The provider refused what was asked: a filter, a bad request. The work's own.
+    Refused,
+    /// The agent's own limit of turns. The work's own.
+    Turns,
+    /// The agent's own budget, which Refrain gave it.
+    Budget,
+    /// The run was interrupted.
+    Aborted,
+    /// Anything else that the program calls an error. The work's own.
+    Other,
+}
+
+/// What a whole attempt's events come to: all that the journal keeps of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentReport {
+    /// What the agent said of itself.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Its tokens, and what they are counted over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<(Scope, Tokens)>,
+    /// Its cost, and what it is counted over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<(Scope, Usd)>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Whether it said that it is over; without that it was cut off.
+    #[serde(default)]
+    pub is_final: bool,
+    /// How many things it said that this version does not know.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl AgentReport {
+    /// Takes one more event in.
+    pub fn hear(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Session(session) => {
+                let Session { id, model, version } = session;
+                let mine = &mut self.session;
+                mine.id = id.clone().or(mine.id.take());
+                mine.model = model.clone().or(mine.model.take());
+                mine.version = version.clone().or(mine.version.take());
+            }
+            AgentEvent::Tokens { of, tokens } => self.tokens = Some((*of, *tokens)),
+            AgentEvent::Cost { of, usd } => self.cost = Some((*of, *usd)),
+            AgentEvent::Fault(fault) => self.fault = Some(fault.clone()),
+            AgentEvent::Final { ok, .. } => {
+                self.is_final = true;
+                if *ok {
+                    self.fault = None;
+                }
+            }
+            AgentEvent::Unknown => self.unknown += 1,
+            AgentEvent::Text { .. }
+            | AgentEvent::Thought(_)
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. }
+            | AgentEvent::Retry(_)
+            | AgentEvent::Notice(_) => {}
+        }
+    }
+}
