@@ -1,7 +1,15 @@
 //! One module an agent: how to start it, how to read what it prints, how to stop it.
 //!
-//! So far there is one kind, the [`generic`] command. What all agents share is here: the environment that they get.
+//! What all agents share is here: what an [`adapter`] is, the environment that they get, and what several of them need.
 
 pub mod adapter;
 pub mod environment;
 pub mod generic;
+pub mod opencode;
+
+mod brief;
+mod faults;
+mod flags;
+mod message;
+#[cfg(test)]
+mod testing;

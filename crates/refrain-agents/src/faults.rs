@@ -1,0 +1,153 @@
+//! What providers' own codes mean, whichever program passes them on: HTTP status, error codes in bodies, when to try
+//! again. Only what came on an error channel is ever asked here; a model's prose is not.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use refrain_core::agent::{FaultKind, Until};
+use serde_json::Value;
+
+use crate::brief::has;
+
+/// What an HTTP status says, where nothing more exact is known.
+pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
+    match status {
+        401 | 403 | 407 => Some(FaultKind::Login),
+        402 => Some(FaultKind::Credit),
+        404 => Some(FaultKind::Model),
+        408 => Some(FaultKind::Connection),
+        413 => Some(FaultKind::Context),
+        429 => Some(FaultKind::RateLimit),
+        400..500 => Some(FaultKind::Refused),
+        500..600 => Some(FaultKind::Overloaded),
+        _ => None,
+    }
+}
+
+/// What a code in an error's body says: `error.type`, `error.code`, `error.status`, `reason`.
+pub(crate) fn by_code(code: &str) -> Option<FaultKind> {
+    match code {
+        "usage_limit_reached" | "usage_limit_exceeded" => Some(FaultKind::Limit),
+        "insufficient_quota" | "billing_error" | "insufficient_credits" => Some(FaultKind::Credit),
+        "context_length_exceeded" | "request_too_large" => Some(FaultKind::Context),
+        "invalid_api_key" | "authentication_error" | "permission_error" => Some(FaultKind::Login),
+        "API_KEY_INVALID" | "UNAUTHENTICATED" | "PERMISSION_DENIED" => Some(FaultKind::Login),
+        "model_not_found" => Some(FaultKind::Model),
+        "rate_limit_exceeded" | "rate_limit_error" | "RATE_LIMIT_EXCEEDED" => Some(FaultKind::RateLimit),
+        "overloaded_error" | "server_is_overloaded" | "server_error" => Some(FaultKind::Overloaded),
+        "UNAVAILABLE" | "INTERNAL" => Some(FaultKind::Overloaded),
+        "content_filter" => Some(FaultKind::Refused),
+        _ => None,
+    }
+}
+
+/// What the one-sentence message of an error says. Several providers report these without a code of their own, so their
+/// fixed words have to do.
+pub(crate) fn by_message(message: &str) -> Option<FaultKind> {
+    let rules = [
+        (FaultKind::Credit, &["credit balance is too low", "insufficient credits"][..]),
+        (FaultKind::Limit, &["daily quota", "usage limit"]),
+        (FaultKind::Login, &["api key not valid", "incorrect api key", "invalid api key"]),
+        (
+            FaultKind::Context,
+            &["exceeds the maximum number of tokens", "context window", "prompt is too long"],
+        ),
+        (FaultKind::Connection, &CONNECTION),
+        (
+            FaultKind::Model,
+            &["no such model", "model not found", "modelnotfounderror", "is not found for api"],
+        ),
+    ];
+    rules.iter().find(|(_, words)| words.iter().any(|words| has(message, words))).map(|(kind, _)| *kind)
+}
+
+/// What Node and Bun call a connection that was not made, or did not last.
+const CONNECTION: [&str; 12] = [
+    "econnreset",
+    "econnrefused",
+    "enotfound",
+    "etimedout",
+    "eai_again",
+    "epipe",
+    "fetch failed",
+    "socket hang up",
+    "socket connection was closed",
+    "unable to connect",
+    "cannot connect to api",
+    "api error: terminated",
+];
+
+/// What a `Retry-After` header says: seconds, or a date.
+pub(crate) fn retry_after(header: &str) -> Option<Until> {
+    match header.trim().parse::<f64>() {
+        Ok(seconds) => after(seconds),
+        Err(_) => rfc2822::parse(header.trim()).ok().map(|when: jiff::Zoned| Until::At(when.timestamp())),
+    }
+}
+
+/// So many seconds from now; what is no duration says nothing.
+pub(crate) fn after(seconds: f64) -> Option<Until> {
+    Duration::try_from_secs_f64(seconds).ok().map(|duration| Until::After(duration.into()))
+}
+
+/// When the limit in an error's body is reset.
+pub(crate) fn resets(error: &Value) -> Option<Until> {
+    let at = error.get("resets_at").and_then(Value::as_i64).and_then(|at| Timestamp::from_second(at).ok());
+    at.map(Until::At).or_else(|| error.get("resets_in_seconds").and_then(Value::as_f64).and_then(after))
+}
+
+/// A duration as Google writes it: `18h31m10s`, `34.07s`, `500ms`.
+pub(crate) fn span(text: &str) -> Option<f64> {
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while let Some(digits) = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0) {
+        let number: f64 = rest[..digits].parse().ok()?;
+        let unit = &rest[digits..];
+        let (scale, length) = match unit {
+            _ if unit.starts_with("ms") => (0.001, 2),
+            _ if unit.starts_with('d') => (86_400.0, 1),
+            _ if unit.starts_with('h') => (3_600.0, 1),
+            _ if unit.starts_with('m') => (60.0, 1),
+            _ if unit.starts_with('s') => (1.0, 1),
+            _ => break,
+        };
+        seconds += number * scale;
+        rest = &unit[length..];
+    }
+    (rest.len() < text.len()).then_some(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::spec::Millis;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("39s", Some(39.0))]
+    #[case("10m15s", Some(615.0))]
+    #[case("18h31m10s.", Some(66_670.0))]
+    #[case("1.5s", Some(1.5))]
+    #[case("500ms", Some(0.5))]
+    #[case("1d", Some(86_400.0))]
+    #[case("soon", None)]
+    #[case("", None)]
+    #[case("5", None)]
+    #[case("1.2.3s", None)]
+    fn durations_are_read(#[case] text: &str, #[case] seconds: Option<f64>) {
+        assert_eq!(span(text), seconds);
+    }
+
+    #[rstest]
+    #[case("7", Some(Until::After(Millis(7_000))))]
+    #[case("0.5", Some(Until::After(Millis(500))))]
+    #[case("-1", None)]
+    #[case("NaN", None)]
+    #[case("Sat, 21 Nov 2026 00:08:33 GMT", Some(Until::At(Timestamp::constant(1_795_219_713, 0))))]
+    #[case("tomorrow", None)]
+    fn retry_after_is_seconds_or_a_date(#[case] header: &str, #[case] until: Option<Until>) {
+        assert_eq!(retry_after(header), until);
+    }
+}

@@ -1,0 +1,72 @@
+//! What OpenCode's errors mean: by the error's name, the provider's own code in its body, the HTTP status.
+
+use refrain_core::agent::{Fault, FaultKind, Until};
+use refrain_core::event::Exit;
+use serde_json::Value;
+
+use super::wire::{Failure, FailureData};
+use crate::brief::{has, last_words, line};
+use crate::faults::{by_code, by_message, by_status, resets, retry_after};
+
+/// What an `error` event means.
+pub(super) fn of_error(failure: &Failure) -> Fault {
+    let data = &failure.data;
+    let body = data.response_body.as_deref().and_then(|body| serde_json::from_str::<Value>(body).ok());
+    let error = body.as_ref().map(|body| body.get("error").unwrap_or(body));
+    let kind = by_name(&failure.name)
+        .or_else(|| error.and_then(by_body))
+        .or_else(|| by_message(&data.message))
+        .or_else(|| data.status_code.and_then(by_status))
+        .unwrap_or(if data.is_retryable { FaultKind::Connection } else { FaultKind::Other });
+    let message = if data.message.is_empty() { &failure.name } else { &data.message };
+    let until = match kind {
+        FaultKind::Limit | FaultKind::RateLimit | FaultKind::Overloaded => {
+            error.and_then(resets).or_else(|| by_headers(data))
+        }
+        _ => None,
+    };
+    Fault { kind, message: line(message), until }
+}
+
+fn by_name(name: &str) -> Option<FaultKind> {
+    match name {
+        "ContextOverflowError" => Some(FaultKind::Context),
+        "ContentFilterError" => Some(FaultKind::Refused),
+        "MessageOutputLengthError" => Some(FaultKind::OutputLimit),
+        "MessageAbortedError" => Some(FaultKind::Aborted),
+        "ProviderAuthError" => Some(FaultKind::Login),
+        "ProviderModelNotFoundError" => Some(FaultKind::Model),
+        _ => None,
+    }
+}
+
+fn by_body(error: &Value) -> Option<FaultKind> {
+    ["code", "type", "status"]
+        .iter()
+        .find_map(|name| error.get(name).and_then(Value::as_str).and_then(by_code))
+}
+
+fn by_headers(data: &FailureData) -> Option<Until> {
+    data.response_headers.get("retry-after").and_then(Value::as_str).and_then(retry_after)
+}
+
+/// What an end without an event about it means.
+pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
+    let words = last_words(stderr);
+    let (kind, message) = match exit {
+        Exit::Lost => return None,
+        Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => {
+            (FaultKind::Aborted, "opencode ended before its answer did".to_owned())
+        }
+        Exit::Code(_) if has(stderr, "session not found") => (FaultKind::Session, words),
+        Exit::Code(code) => {
+            // Before its first event it was the command line or the configuration that it did not like.
+            let kind =
+                by_message(stderr).unwrap_or(if has_begun { FaultKind::Other } else { FaultKind::Setup });
+            let message =
+                if words.is_empty() { format!("opencode ended with exit code {code}") } else { words };
+            (kind, message)
+        }
+    };
+    Some(Fault { kind, message, until: None })
+}

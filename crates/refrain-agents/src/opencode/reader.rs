@@ -1,0 +1,201 @@
+//! OpenCode's stream, read.
+
+use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
+use refrain_core::event::Exit;
+use serde::de::IgnoredAny;
+
+use super::faults;
+use super::wire::{Event, EventKind, Part, Reason, ToolState, ToolStatus, Usage};
+use crate::adapter::Dialect;
+use crate::brief;
+use crate::message::Message;
+
+/// How OpenCode's own refusal of a tool call begins, where nobody is there to be asked.
+const REJECTED: &str = "The user rejected permission";
+
+type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+
+/// Reads one attempt's stream.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// The agent's own session: the first that is heard. Another one is a sub-agent's.
+    session: Option<String>,
+    message: Message,
+    tokens: Option<Tokens>,
+    cost: Option<Usd>,
+    /// How the last model call ended; none while one runs.
+    reason: Option<Reason>,
+    /// A tool call of its last step was refused for want of somebody to ask.
+    is_rejected: bool,
+    /// An error that nothing has followed so far: OpenCode goes on after some (it compacts and tries again).
+    pending: Option<Fault>,
+}
+
+impl Dialect for Reader {
+    fn line(&mut self, line: &[u8], say: Say<'_>) {
+        let line = line.trim_ascii();
+        match serde_json::from_slice::<Event>(line) {
+            Ok(event) => self.hear(event, say),
+            Err(_) if line.is_empty() => {}
+            Err(_) if line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
+                say(AgentEvent::Unknown);
+            }
+            Err(_) => say(AgentEvent::Notice(brief::raw(line))),
+        }
+    }
+
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+        if let Some(fault) = self.pending.take() {
+            say(AgentEvent::Fault(fault));
+            // After an error it leaves by itself, with a code other than 0; anything else is somebody else's doing.
+            if matches!(exit, Exit::Code(1..=127)) {
+                say(AgentEvent::Final { ok: false, message: None });
+            }
+            return;
+        }
+        match (exit, self.reason) {
+            (Exit::Code(0), Some(Reason::Stop)) => {
+                say(AgentEvent::Final { ok: true, message: self.message.take() });
+            }
+            (Exit::Code(0), Some(reason)) => {
+                say(AgentEvent::Fault(self.of_reason(reason)));
+                say(AgentEvent::Final { ok: false, message: None });
+            }
+            _ => {
+                let fault = faults::of_exit(exit, stderr, self.session.is_some());
+                fault.into_iter().for_each(|fault| say(AgentEvent::Fault(fault)));
+            }
+        }
+    }
+}
+
+impl Reader {
+    fn hear(&mut self, event: Event, say: Say<'_>) {
+        if event.kind == EventKind::Unknown {
+            return say(AgentEvent::Unknown);
+        }
+        let by = self.speaker(event.session, say);
+        if by == Speaker::Agent && event.kind != EventKind::Error {
+            self.go_on(say);
+        }
+        match event.kind {
+            EventKind::StepStart if by == Speaker::Agent => {
+                self.message.clear();
+                self.reason = None;
+                self.is_rejected = false;
+            }
+            EventKind::StepStart | EventKind::Unknown => {}
+            EventKind::Text => self.text(event.part, by, say),
+            EventKind::Reasoning => say(AgentEvent::Thought(event.part.text.unwrap_or_default())),
+            EventKind::ToolUse => self.tool(event.part, by, say),
+            EventKind::StepFinish => self.finish(&event.part, by, say),
+            EventKind::Error => match (event.error.as_ref().map(faults::of_error), by) {
+                (None, _) => say(AgentEvent::Unknown),
+                (Some(fault), Speaker::Agent) => self.pending = Some(fault),
+                (Some(fault), Speaker::SubAgent) => say(AgentEvent::Notice(fault.message)),
+            },
+        }
+    }
+
+    /// Whose event it is, by its session.
+    fn speaker(&mut self, session: Option<String>, say: Say<'_>) -> Speaker {
+        match (session, &self.session) {
+            (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,
+            (Some(first), None) => {
+                say(AgentEvent::Session(Session { id: Some(first.clone()), ..Session::default() }));
+                self.session = Some(first);
+                Speaker::Agent
+            }
+            _ => Speaker::Agent,
+        }
+    }
+
+    /// An error was not the end.
+    fn go_on(&mut self, say: Say<'_>) {
+        if let Some(fault) = self.pending.take() {
+            say(AgentEvent::Retry(fault));
+        }
+    }
+
+    fn text(&mut self, part: Part, by: Speaker, say: Say<'_>) {
+        let Some(text) = part.text.filter(|_| !part.synthetic) else { return };
+        if by == Speaker::Agent {
+            self.message.push_block(&text);
+        }
+        say(AgentEvent::Text { text, part: false, by });
+    }
+
+    fn tool(&mut self, part: Part, by: Speaker, say: Say<'_>) {
+        let Some(state) = part.state else { return say(AgentEvent::Unknown) };
+        if by == Speaker::Agent {
+            self.message.clear();
+            self.is_rejected |= state.error.as_deref().is_some_and(|error| error.starts_with(REJECTED));
+        }
+        let name = part.tool.unwrap_or_default();
+        say(AgentEvent::ToolCall { name, about: brief::about(&state.input), by });
+        let ok = has_worked(&state);
+        let output = state.error.or(state.output).unwrap_or_default();
+        say(AgentEvent::ToolResult { ok, output: brief::output(&output) });
+    }
+
+    fn finish(&mut self, part: &Part, by: Speaker, say: Say<'_>) {
+        if by == Speaker::Agent {
+            self.reason = Some(part.reason.unwrap_or(Reason::Unknown));
+        }
+        if let Some(usage) = &part.tokens {
+            let tokens = add_usage(self.tokens.unwrap_or_default(), usage);
+            self.tokens = Some(tokens);
+            say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
+        }
+        // A model without a price costs "0" here: unknown, not free.
+        if let Some(more) = part.cost.filter(|cost| *cost > 0.0) {
+            let usd = Usd(self.cost.unwrap_or_default().0.saturating_add(Usd::from(more).0));
+            self.cost = Some(usd);
+            say(AgentEvent::Cost { of: Scope::Attempt, usd });
+        }
+    }
+
+    /// What it means that the run ended after a model call that did not end the conversation.
+    fn of_reason(&self, reason: Reason) -> Fault {
+        let (kind, message) = match reason {
+            Reason::ToolCalls if self.is_rejected => (
+                FaultKind::Setup,
+                "opencode needed a permission that nobody was there to give: allow it in its configuration, or give all \
+                 with --permissions full",
+            ),
+            Reason::ToolCalls => (FaultKind::Other, "opencode ended in the middle of its tool calls"),
+            Reason::Length => (FaultKind::OutputLimit, "the answer was cut at the model's output limit"),
+            Reason::ContentFilter => (FaultKind::Refused, "the provider's filter cut the answer"),
+            Reason::Unknown => (FaultKind::Connection, "the answer broke off"),
+            Reason::Stop | Reason::Other => {
+                (FaultKind::Other, "the answer ended for a reason of the provider's own")
+            }
+        };
+        Fault { kind, message: message.to_owned(), until: None }
+    }
+}
+
+/// Whether a tool call worked; a command, whether it ended with 0.
+fn has_worked(state: &ToolState) -> Option<bool> {
+    match state.status {
+        ToolStatus::Completed => {
+            Some(state.metadata.get("exit").and_then(serde_json::Value::as_i64).is_none_or(|code| code == 0))
+        }
+        ToolStatus::Error => Some(false),
+        ToolStatus::Unknown => None,
+    }
+}
+
+/// What was used so far, and by one more model call.
+fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
+    Tokens {
+        input: [usage.input, usage.cache.read, usage.cache.write].into_iter().fold(so_far.input, add),
+        cached_input: add(so_far.cached_input, usage.cache.read),
+        output: [usage.output, usage.reasoning].into_iter().fold(so_far.output, add),
+    }
+}
+
+/// The sum of what is known.
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))))
+}

@@ -1,0 +1,121 @@
+//! What OpenCode prints, as it prints it: one object a line. Nothing here is interpreted.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// A line.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event {
+    #[serde(rename = "type")]
+    pub(super) kind: EventKind,
+    #[serde(rename = "sessionID")]
+    pub(super) session: Option<String>,
+    #[serde(default)]
+    pub(super) part: Part,
+    pub(super) error: Option<Failure>,
+}
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EventKind {
+    StepStart,
+    Text,
+    Reasoning,
+    ToolUse,
+    StepFinish,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+/// A part of a message; which fields it has follows from the event.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Part {
+    pub(super) text: Option<String>,
+    /// Put there by the program, not said by the model.
+    #[serde(default)]
+    pub(super) synthetic: bool,
+    pub(super) tool: Option<String>,
+    pub(super) state: Option<ToolState>,
+    pub(super) reason: Option<Reason>,
+    pub(super) tokens: Option<Usage>,
+    pub(super) cost: Option<f64>,
+}
+
+/// A tool call, at its end.
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolState {
+    pub(super) status: ToolStatus,
+    #[serde(default)]
+    pub(super) input: Map<String, Value>,
+    pub(super) output: Option<String>,
+    pub(super) error: Option<String>,
+    #[serde(default)]
+    pub(super) metadata: Map<String, Value>,
+}
+
+/// How a tool call ended. A command that failed is `completed` too: its exit code is in the metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToolStatus {
+    Completed,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+/// Why a model call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reason {
+    Stop,
+    ToolCalls,
+    Length,
+    ContentFilter,
+    /// The answer ended without saying why: OpenCode's own word for it.
+    Unknown,
+    #[serde(other)]
+    Other,
+}
+
+/// What a model call used. `input` is without the cached, `output` without the reasoning.
+#[derive(Debug, Deserialize)]
+pub(super) struct Usage {
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) reasoning: Option<u64>,
+    #[serde(default)]
+    pub(super) cache: Cache,
+}
+
+/// What of the input was cached.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Cache {
+    pub(super) read: Option<u64>,
+    pub(super) write: Option<u64>,
+}
+
+/// An error.
+#[derive(Debug, Deserialize)]
+pub(super) struct Failure {
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) data: FailureData,
+}
+
+/// What is known of an error.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FailureData {
+    #[serde(default)]
+    pub(super) message: String,
+    pub(super) status_code: Option<u16>,
+    #[serde(default)]
+    pub(super) is_retryable: bool,
+    #[serde(default)]
+    pub(super) response_headers: Map<String, Value>,
+    /// What the provider answered, as text.
+    pub(super) response_body: Option<String>,
+}
