@@ -102,7 +102,7 @@ pub(crate) fn span(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut seconds = 0.0;
     while let Some(digits) = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0) {
-        let number: f64 = rest[..digits].parse().ok()?;
+        let Ok(number) = rest[..digits].parse::<f64>() else { break };
         let unit = &rest[digits..];
         let (scale, length) = match unit {
             _ if unit.starts_with("ms") => (0.001, 2),
@@ -128,7 +128,7 @@ mod tests {
     #[rstest]
     #[case("39s", Some(39.0))]
     #[case("10m15s", Some(615.0))]
-    #[case("18h31m10s.", Some(66_670.0))]
+    #[case("18h31m10s.]", Some(66_670.0))]
     #[case("1.5s", Some(1.5))]
     #[case("500ms", Some(0.5))]
     #[case("1d", Some(86_400.0))]

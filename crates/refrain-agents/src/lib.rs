@@ -4,6 +4,7 @@
 
 pub mod adapter;
 pub mod environment;
+pub mod gemini;
 pub mod generic;
 pub mod opencode;
 

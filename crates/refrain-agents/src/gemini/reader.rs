@@ -1,0 +1,191 @@
+//! Gemini CLI's stream, read.
+
+use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
+use refrain_core::event::Exit;
+use serde::de::IgnoredAny;
+
+use super::faults;
+use super::wire::{Event, EventKind, Failure, Role, Severity, Stats, Status};
+use crate::adapter::Dialect;
+use crate::brief;
+use crate::message::Message;
+
+/// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
+const LONGEST_PROMPT: usize = 190_000;
+
+type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+
+/// Reads one attempt's stream.
+#[derive(Debug)]
+pub(super) struct Reader {
+    prompt_length: usize,
+    message: Message,
+    has_begun: bool,
+    /// The model said or did something.
+    has_answered: bool,
+    /// It broke the run off by its own loop detection, which it then calls a success.
+    is_looping: bool,
+    /// The last error that it told of, which a result without one of its own is about.
+    last_error: Option<String>,
+    result: Option<Outcome>,
+}
+
+/// What its result said.
+#[derive(Debug)]
+enum Outcome {
+    Ended,
+    /// What kind of a failure only the exit code tells completely.
+    Failed(Failure),
+}
+
+impl Dialect for Reader {
+    fn line(&mut self, line: &[u8], say: Say<'_>) {
+        let line = line.trim_ascii();
+        match serde_json::from_slice::<Event>(line) {
+            Ok(event) => self.hear(event, say),
+            Err(_) if line.is_empty() => {}
+            Err(_) if line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
+                say(AgentEvent::Unknown);
+            }
+            Err(_) => say(AgentEvent::Notice(brief::raw(line))),
+        }
+    }
+
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+        match self.result.take() {
+            Some(Outcome::Ended) => {}
+            Some(Outcome::Failed(failure)) => {
+                say(AgentEvent::Fault(faults::of_failure(&failure, exit)));
+                say(AgentEvent::Final { ok: false, message: None });
+            }
+            None => self.cut_off(exit, stderr).into_iter().for_each(|fault| say(AgentEvent::Fault(fault))),
+        }
+    }
+}
+
+impl Reader {
+    /// For an attempt with a prompt of so many bytes.
+    pub(super) fn new(prompt_length: usize) -> Self {
+        Self {
+            prompt_length,
+            message: Message::default(),
+            has_begun: false,
+            has_answered: false,
+            is_looping: false,
+            last_error: None,
+            result: None,
+        }
+    }
+
+    fn hear(&mut self, event: Event, say: Say<'_>) {
+        match event.kind {
+            EventKind::Unknown => return say(AgentEvent::Unknown),
+            EventKind::Init => {
+                say(AgentEvent::Session(Session { id: event.session_id, model: event.model, version: None }));
+            }
+            EventKind::Message => self.text(event, say),
+            EventKind::ToolUse => self.tool(event, say),
+            EventKind::ToolResult => {
+                let ok = event.status.and_then(|status| match status {
+                    Status::Success => Some(true),
+                    Status::Error => Some(false),
+                    Status::Unknown => None,
+                });
+                let output = event.output.or(event.error.map(|error| error.message)).unwrap_or_default();
+                say(AgentEvent::ToolResult { ok, output: brief::output(&output) });
+            }
+            EventKind::Error => self.trouble(event, say),
+            EventKind::Result => self.end(event, say),
+        }
+        self.has_begun = true;
+    }
+
+    /// A part of a message; the echo of the prompt is none.
+    fn text(&mut self, event: Event, say: Say<'_>) {
+        let text = match (event.role, event.content) {
+            (Some(Role::Assistant), Some(text)) => text,
+            (Some(Role::User), _) => return,
+            _ => return say(AgentEvent::Unknown),
+        };
+        self.has_answered = true;
+        let part = event.delta && !self.message.is_empty();
+        if !event.delta {
+            self.message.clear();
+        }
+        self.message.push(&text);
+        say(AgentEvent::Text { text, part, by: Speaker::Agent });
+    }
+
+    fn tool(&mut self, event: Event, say: Say<'_>) {
+        self.has_answered = true;
+        self.message.clear();
+        let about = brief::about(&event.parameters);
+        say(AgentEvent::ToolCall { name: event.tool_name.unwrap_or_default(), about, by: Speaker::Agent });
+    }
+
+    /// What it calls errors are mostly remarks; its result says whether it failed.
+    fn trouble(&mut self, event: Event, say: Say<'_>) {
+        let message = event.message.unwrap_or_default();
+        if message.starts_with("Agent execution blocked") {
+            // A hook sent it on: what it said so far was not its last word.
+            self.message.clear();
+        }
+        self.is_looping |= message.starts_with("Loop detected");
+        say(AgentEvent::Notice(brief::line(&message)));
+        if event.severity == Some(Severity::Error) {
+            self.last_error = Some(message);
+        }
+    }
+
+    fn end(&mut self, event: Event, say: Say<'_>) {
+        if let Some(tokens) = event.stats.as_ref().and_then(used) {
+            say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
+        }
+        if event.status == Some(Status::Success) {
+            self.result = Some(Outcome::Ended);
+            return self.succeed(say);
+        }
+        let last_error = self.last_error.take().unwrap_or_default();
+        let failure = event.error.unwrap_or(Failure { kind: String::new(), message: last_error });
+        self.result = Some(Outcome::Failed(failure));
+    }
+
+    /// It calls it a success. A run that it broke off is none: the work's own fault, and nothing is claimed by it.
+    fn succeed(&mut self, say: Say<'_>) {
+        if self.is_looping {
+            let message = "gemini took itself to be in a loop and stopped".to_owned();
+            say(AgentEvent::Fault(Fault { kind: FaultKind::Other, message, until: None }));
+            return say(AgentEvent::Final { ok: false, message: None });
+        }
+        say(AgentEvent::Final { ok: true, message: self.message.take() });
+    }
+
+    /// What an end without a result means.
+    fn cut_off(&self, exit: Exit, stderr: &str) -> Option<Fault> {
+        if exit == Exit::Code(0) && self.prompt_length > LONGEST_PROMPT {
+            let message = format!(
+                "gemini cuts its output with a prompt of {} bytes: keep it under {LONGEST_PROMPT}, or have it read a file",
+                self.prompt_length
+            );
+            return Some(Fault { kind: FaultKind::Setup, message, until: None });
+        }
+        let fault = faults::of_exit(exit, stderr, self.has_begun)?;
+        // Ended while it had nothing but refusals from its provider: that is what went wrong. Once there was an answer,
+        // nobody knows whether the refusals came before it or after.
+        let retries =
+            faults::of_retries(stderr).filter(|_| fault.kind == FaultKind::Aborted && !self.has_answered);
+        Some(retries.unwrap_or(fault))
+    }
+}
+
+/// What the run used. Zeros are no count: it prints them where it does not know, after errors.
+fn used(stats: &Stats) -> Option<Tokens> {
+    let total = stats.total_tokens.filter(|total| *total > 0 && !stats.models.is_empty())?;
+    let beyond_input = stats.input_tokens.map(|input| total.saturating_sub(input));
+    Some(Tokens {
+        input: stats.input_tokens,
+        cached_input: stats.cached,
+        // Reasoning is in the total alone (seen: 3600 in, 159 out, 3762 in all).
+        output: stats.output_tokens.max(beyond_input),
+    })
+}

@@ -1,0 +1,94 @@
+//! What Gemini CLI prints, as it prints it: one object a line. Nothing here is interpreted.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+/// A line; which fields it has follows from its type.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event {
+    #[serde(rename = "type")]
+    pub(super) kind: EventKind,
+    pub(super) session_id: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) role: Option<Role>,
+    pub(super) content: Option<String>,
+    #[serde(default)]
+    pub(super) delta: bool,
+    pub(super) tool_name: Option<String>,
+    #[serde(default)]
+    pub(super) parameters: Map<String, Value>,
+    pub(super) status: Option<Status>,
+    pub(super) output: Option<String>,
+    pub(super) error: Option<Failure>,
+    pub(super) severity: Option<Severity>,
+    pub(super) message: Option<String>,
+    pub(super) stats: Option<Stats>,
+}
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EventKind {
+    Init,
+    Message,
+    ToolUse,
+    ToolResult,
+    Error,
+    Result,
+    #[serde(other)]
+    Unknown,
+}
+
+/// Whose message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    /// The echo of the prompt.
+    User,
+    Assistant,
+    #[serde(other)]
+    Unknown,
+}
+
+/// How a tool call or the whole run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Success,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+/// How bad an error is. A warning can still be the reason for the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Severity {
+    Warning,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+/// Why the run, or a tool call, failed.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Failure {
+    #[serde(default, rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+/// What the run used. `input_tokens` holds the cached ones, `output_tokens` not the reasoning: only the total does.
+#[derive(Debug, Deserialize)]
+pub(super) struct Stats {
+    pub(super) total_tokens: Option<u64>,
+    pub(super) input_tokens: Option<u64>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) cached: Option<u64>,
+    #[serde(default)]
+    pub(super) models: BTreeMap<String, IgnoredAny>,
+}
