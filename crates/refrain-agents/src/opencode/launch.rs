@@ -49,9 +49,9 @@ impl Adapter for OpenCode {
 
 /// What we add to what the person gave.
 ///
-/// `auto` needs no flag: by default it edits and runs commands, and what its configuration says to ask for is what confines
-/// it; who comes to that needs the person (the reader says so). `--auto`, for `full`, answers every question with yes; what is
-/// denied stays denied.
+/// `auto` needs no flag: by default it edits and runs commands. What its configuration says to ask for is its confinement,
+/// and a run that comes to that ends there and needs the person (the reader says so). `--auto`, for `full`, answers every
+/// question with yes; what is denied stays denied.
 fn additions(call: &Call<'_>) -> Vec<String> {
     let agent = &call.spec.agent;
     let given = Flags(&agent.args);
