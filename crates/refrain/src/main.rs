@@ -3,6 +3,7 @@
 mod cli;
 mod cmd;
 mod error;
+mod lines;
 mod out;
 mod run;
 mod screen;

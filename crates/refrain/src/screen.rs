@@ -15,6 +15,7 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, Alive, StatusWord};
 use refrain_engine::{Follower, Sight};
 
+use crate::lines::Lines;
 use crate::out;
 
 /// Where progress goes.
@@ -24,17 +25,14 @@ pub(crate) enum Target {
     Stderr,
 }
 
-/// The longest piece of an agent's line that is shown at once, in bytes.
-const LONGEST_PIECE: usize = 64 << 10;
-
 /// A person's view of one loop.
 #[derive(Debug)]
 pub(crate) struct Screen {
     progress: Option<Target>,
     events: bool,
     state: Option<LoopState>,
-    /// Begun lines of standard output and standard error.
-    partial: [Vec<u8>; 2],
+    /// The agent's standard output and standard error.
+    streams: [Lines; 2],
     /// Nobody reads any more.
     closed: bool,
 }
@@ -42,7 +40,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked.
     pub(crate) fn new(progress: Option<Target>, events: bool) -> Self {
-        Self { progress, events, state: None, partial: [Vec::new(), Vec::new()], closed: false }
+        Self { progress, events, state: None, streams: Default::default(), closed: false }
     }
 
     /// Shows all there is to see, until the loop has stopped.
@@ -88,25 +86,13 @@ impl Screen {
 
     /// Whole lines as they come; a line without an end waits for its end or for the next event.
     fn output(&mut self, stderr: bool, bytes: &[u8]) {
-        let partial = &mut self.partial[usize::from(stderr)];
-        partial.extend_from_slice(bytes);
-        let end = match partial.iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => end + 1,
-            None if partial.len() > LONGEST_PIECE => partial.len(),
-            None => return,
-        };
-        let text = printable(&String::from_utf8_lossy(&partial[..end])).into_owned();
-        partial.drain(..end);
+        let text = self.streams[usize::from(stderr)].push(bytes);
         self.show(&text);
     }
 
     fn end_lines(&mut self) {
-        for k in 0..2 {
-            if !self.partial[k].is_empty() {
-                let partial = std::mem::take(&mut self.partial[k]);
-                self.show(&format!("{}\n", printable(&String::from_utf8_lossy(&partial))));
-            }
-        }
+        let texts = self.streams.each_mut().map(Lines::end);
+        texts.iter().for_each(|text| self.show(text));
     }
 
     fn show(&mut self, text: &str) {

@@ -283,6 +283,35 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
 }
 
 #[test]
+fn logs_show_characters_and_escapes_whole_that_came_in_parts() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "agent",
+        &format!("printf 'begun Gr\\303'; echo x > $NOTES/up; read -r _ < $GATES/go; printf '\\274\\303\\237e \\033['; echo x > $NOTES/on; read -r _ < $GATES/go; echo 31mred\n{CLAIM}"),
+    );
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--detach", "p"]).with_code(0);
+    sandbox.wait_for_note("up");
+    let [logs, watch] =
+        [["logs", "-f", "job"].as_slice(), &["watch", "job"]].map(|words| sandbox.spawn(words));
+    logs.wait_for_output("== iteration 1");
+    watch.wait_for_output("[loop job iteration 1/20]");
+    gate.let_one_pass();
+    sandbox.wait_for_note("on");
+    gate.let_one_pass();
+    for run in [logs.wait(), watch.wait(), sandbox.refrain(&["logs", "job"])] {
+        assert!(run.has_line("begun Grüße red"), "{run:?}");
+    }
+    let wide = sandbox.agent("wide", &format!("head -c 300000 /dev/zero | sed 's/\\x00/ü/g'; echo\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &wide, "--name", "wide", "--quiet", "p"]).with_code(0);
+    let line = "ü".repeat(300_000);
+    assert!(
+        sandbox.refrain(&["logs", "wide"]).has_line(&line)
+            && sandbox.refrain(&["logs", "-f", "wide"]).has_line(&line)
+    );
+}
+
+#[test]
 fn a_watcher_that_is_interrupted_leaves_the_loop_alone() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
@@ -307,6 +336,7 @@ fn a_reader_that_goes_away_harms_no_loop() {
     assert_eq!(run.stderr, "");
     eventually("the loop ends", || (sandbox.status("job")["status"] == "completed").then_some(()));
 }
+
 #[test]
 fn a_damaged_loop_is_named_and_the_others_are_listed() {
     let sandbox = sandbox();
