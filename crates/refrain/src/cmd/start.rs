@@ -159,6 +159,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if !dir.is_dir() {
         return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
     }
+    if args.show.detach {
+        run::may_detach(context)?;
+    }
     let service = Service::open(&dir, context.host.clone())?;
     let named = args.name.clone();
     let spec = resolve(context, &args, service.project(), &dir)?;
