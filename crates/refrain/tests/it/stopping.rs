@@ -186,3 +186,12 @@ fn a_second_loop_in_the_same_worktree_is_mentioned_unless_it_is_to_be_shared() {
     let run = sandbox.refrain(&["start", "--command", &agent, "p", "--share-worktree"]).with_code(0);
     assert!(!run.stderr.contains("job"), "{}", run.stderr);
 }
+
+#[test]
+fn steering_that_is_too_long_for_a_prompt_is_refused() {
+    let sandbox = sandbox();
+    let (_gate, _session) = running(&sandbox, "job");
+    let refused = sandbox.refrain(&["steer", "job", &"x".repeat(40_000)]).with_code(2);
+    assert!(refused.stderr.contains("40000") && refused.stderr.contains("32768"), "{}", refused.stderr);
+    sandbox.refrain(&["steer", "job", &"x".repeat(32_768)]).with_code(0);
+}
