@@ -1,13 +1,12 @@
 //! `refrain logs`.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
 use refrain_core::event::Event;
 use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Service, Sight};
+use refrain_engine::{Service, Sight, read_log};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -68,8 +67,8 @@ fn show(service: &Service, id: &LoopId, attempt: AttemptId) -> Result<bool, CliE
     let dir = service.locate(id)?.dir.attempt(attempt);
     // A stream that was never written to has no file.
     Ok(out::print_raw(heading(attempt).as_bytes())
-        && File::open(dir.output()).map_or(true, copy)
-        && File::open(dir.stderr()).map_or(true, |file| out::print_raw(b"-- stderr\n") && copy(file)))
+        && read_log(&dir.output()).map_or(true, copy)
+        && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
 }
 
 /// Prints what was kept of a stream; false once nobody reads any more.

@@ -252,6 +252,23 @@ fn logs_show_every_attempt_or_one_iteration() {
 }
 
 #[test]
+fn logs_show_both_ends_of_what_was_past_its_cap_when_everything_was_killed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo begin..\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    // Before the parts were merged: the begin, and the two files of the end, named after where they begin.
+    let attempt = sandbox.loop_dir("job").join("iterations/0001");
+    testkit::write(&attempt.join("output.log"), "begin..\n");
+    std::fs::create_dir(attempt.join("output.log.tail")).unwrap();
+    testkit::write(&attempt.join("output.log.tail/24"), "new\n");
+    testkit::write(&attempt.join("output.log.tail/20"), "old\n");
+    let before = sandbox.snapshot();
+    let logs = sandbox.refrain(&["logs", "job"]).with_code(0).stdout;
+    assert_eq!(logs, "== iteration 1\nbegin..\n\n[... 12 bytes left out by refrain ...]\nold\nnew\n");
+    assert!(sandbox.snapshot() == before, "looking touches nothing");
+}
+
+#[test]
 fn logs_and_watch_follow_a_loop_to_its_end() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
