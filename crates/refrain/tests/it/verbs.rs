@@ -276,3 +276,26 @@ fn detach_returns_once_the_runner_has_taken_over() {
     sandbox.wait_for_status("job", "completed");
     sandbox.nobody_survives();
 }
+
+#[test]
+fn completions_and_manuals_know_every_verb_but_the_hidden_ones() {
+    let sandbox = sandbox();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = sandbox.refrain(&["completions", shell]).with_code(0).stdout;
+        assert!(text.contains("archive") && text.contains("promise"), "{shell}: {text}");
+        for verb in ["drive", "generate"] {
+            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(words.all(|word| word != verb), "{shell} completes {verb}");
+        }
+    }
+    let man = sandbox.root().join("man");
+    std::fs::create_dir(&man).unwrap();
+    sandbox.refrain(&["man", man.to_str().unwrap()]).with_code(0);
+    let pages =
+        std::fs::read_dir(&man).unwrap().flatten().map(|page| page.file_name().into_string().unwrap());
+    let pages: Vec<_> = pages.collect();
+    assert!(pages.contains(&"refrain-start.1".to_owned()), "{pages:?}");
+    assert!(!pages.iter().any(|page| page.contains("drive") || page.contains("generate")), "{pages:?}");
+    let page = sandbox.refrain(&["man"]).with_code(0).stdout;
+    assert!(page.contains("refrain\\-start") && !page.contains("drive"), "{page}");
+}
