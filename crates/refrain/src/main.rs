@@ -5,6 +5,7 @@ mod cmd;
 mod error;
 mod lines;
 mod out;
+mod phrase;
 mod run;
 mod screen;
 mod values;

@@ -12,11 +12,11 @@ use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKin
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Spec};
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive, StatusWord};
+use refrain_core::view::{self, Alive};
 use refrain_engine::{Follower, Sight};
 
 use crate::lines::Lines;
-use crate::out;
+use crate::{out, phrase};
 
 /// Where progress goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,11 +109,11 @@ impl Screen {
 /// What one event says to a person.
 fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> String {
     let id = &state.spec.id;
-    let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec),
         Event::IterationBegun { iteration } => {
-            format!("{}\n", format!("[loop {id} iteration {iteration}/{cap}]").bold())
+            let progress = phrase::progress(*iteration, state.limits.max_iterations);
+            format!("{}\n", format!("[loop {id} iteration {progress}]").bold())
         }
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => note(match because {
@@ -124,8 +124,8 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             StopReason::LoopDuration => "the loop's time is over: ending the agent",
         }),
         Event::AttemptSwept { killed } if *killed > 0 => note(&format!(
-            "ended {killed} process{} that the agent left behind",
-            if *killed == 1 { "" } else { "es" }
+            "ended {} that the agent left behind",
+            phrase::counted(*killed, "process", "processes")
         )),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask } => note(&match ask {
@@ -184,7 +184,7 @@ fn header(spec: &Spec) -> String {
         None => "it ends with exit code 0".to_owned(),
     };
     if let Some(cap) = spec.limits.max_iterations {
-        until.push_str(&format!(", at most {cap} iteration{}", if cap == 1 { "" } else { "s" }));
+        until.push_str(&format!(", at most {}", phrase::iterations(cap)));
     }
     let limits = [
         (spec.limits.max_duration, "in all"),
@@ -241,13 +241,10 @@ fn summary(attempt: &Attempt) -> String {
 /// What happened, and what to type next.
 pub(crate) fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
-    let word = match status.status {
-        StatusWord::Completed => status.status.as_str().green().bold().to_string(),
-        _ => status.status.as_str().yellow().bold().to_string(),
-    };
+    let word = phrase::coloured(status.status, status.status.as_str());
     let took = Millis::from(state.active(state.updated_at));
-    let many = if status.charged == 1 { "" } else { "s" };
-    let mut text = format!("{word} after {} iteration{many} in {took}: {}\n", status.charged, status.reason);
+    let mut text =
+        format!("{word} after {} in {took}: {}\n", phrase::iterations(status.charged), status.reason);
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));

@@ -10,7 +10,7 @@ use refrain_engine::{Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code, chain};
-use crate::out;
+use crate::{out, phrase};
 
 /// List the loops of this project
 #[derive(Debug, clap::Args)]
@@ -54,14 +54,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 fn row(status: &Status, now: Timestamp, with_project: bool) -> String {
-    let cap = status.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
     let ago = Millis::from(now.duration_since(status.updated_at).unsigned_abs());
     let project = if with_project { format!("  {}", status.project) } else { String::new() };
     let line = format!(
         "{:<24} {:<14} {:>7}  {ago:>8} ago  {}{project}",
         status.id,
         status.status.as_str(),
-        format!("{}/{cap}", status.iteration),
+        phrase::progress(status.iteration, status.max_iterations),
         status.reason
     );
     format!("{}\n", printable(&line).replace('\n', " "))
