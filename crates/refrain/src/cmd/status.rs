@@ -6,7 +6,7 @@ use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Listed, Service};
+use refrain_engine::{Listed, Located, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.json {
         out::print_json(&status)?;
     } else {
-        out::print(&text(&status));
+        out::print(&text(&status, &service.locate(&id)?));
     }
     Ok(Code::Done.into())
 }
@@ -53,7 +53,7 @@ fn meant(service: &Service) -> Result<LoopId, CliError> {
 }
 
 /// One fact a line.
-fn text(status: &Status) -> String {
+fn text(status: &Status, found: &Located) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
     let mut rows = vec![
@@ -65,6 +65,9 @@ fn text(status: &Status) -> String {
         ("started", clock(status.started_at)),
         ("last event", clock(status.updated_at)),
     ];
+    if found.archived {
+        rows.push(("archived", found.dir.0.to_string()));
+    }
     if let Some(promise) = &status.completion_promise {
         rows.push(("promise", promise.clone()));
     }

@@ -205,9 +205,14 @@ fn an_archived_loop_is_out_of_the_list_its_name_is_free_and_resume_brings_it_bac
     assert!(std::path::Path::new(path.trim()).join("journal.jsonl").is_file(), "{path}");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));
     assert_eq!(sandbox.status("job")["status"], "iteration-cap", "it can still be read");
+    let archived =
+        |text: &str| text.lines().any(|line| line.starts_with("archived ") && line.ends_with(path.trim()));
+    let text = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(archived(&text), "it says that it is put aside, and where: {text}");
     assert!(sandbox.refrain(&["logs", "job"]).with_code(0).stdout.contains("nothing yet"));
     sandbox.refrain(&["verify", "job"]).with_code(0);
     sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert!(!archived(&sandbox.refrain(&["status", "job"]).with_code(0).stdout));
     assert_eq!(sandbox.refrain(&["list", "--json"]).json()[0]["id"], "job");
 
     sandbox.refrain(&["archive"]).with_code(0);
