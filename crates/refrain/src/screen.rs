@@ -13,6 +13,7 @@ use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Spec};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
+use refrain_engine::keeper::StopLadder;
 use refrain_engine::{Follower, Sight};
 
 use crate::lines::Lines;
@@ -109,6 +110,7 @@ impl Screen {
 /// What one event says to a person.
 fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> String {
     let id = &state.spec.id;
+    let is_ending = state.in_flight().is_some_and(|flight| flight.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec),
         Event::IterationBegun { iteration } => {
@@ -116,13 +118,16 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             format!("{}\n", format!("[loop {id} iteration {progress}]").bold())
         }
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
-        Event::AttemptStopRequested { because } => note(match because {
-            StopReason::Cancel => "cancelled: ending the agent",
-            StopReason::Interrupt => "ending the agent; this attempt is refunded",
-            StopReason::TimeLimit => "the attempt took too long: ending the agent",
-            StopReason::Silence => "the agent was silent for too long: ending it",
-            StopReason::LoopDuration => "the loop's time is over: ending the agent",
-        }),
+        Event::AttemptStopRequested { because } => {
+            let why = match because {
+                StopReason::Cancel => "cancelled: ending the agent",
+                StopReason::Interrupt => "this attempt is refunded: ending the agent",
+                StopReason::TimeLimit => "the attempt took too long: ending the agent",
+                StopReason::Silence => "the agent was silent for too long: ending it",
+                StopReason::LoopDuration => "the loop's time is over: ending the agent",
+            };
+            note(&format!("{why}, which takes {} at most", grace()))
+        }
         Event::AttemptSwept { killed } if *killed > 0 => note(&format!(
             "ended {} that the agent left behind",
             phrase::counted(*killed, "process", "processes")
@@ -134,6 +139,12 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
                     .to_owned()
             }
             Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+            Ask::Pause(Urgency::Now) if is_ending => {
+                format!(
+                    "still ending the agent: it has {} from when it was asked to end, then it is killed",
+                    grace()
+                )
+            }
             Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
             Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
             Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
@@ -170,6 +181,11 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
         text.push_str(&closing(state));
     }
     text
+}
+
+/// How long an agent has to end in its own way.
+fn grace() -> Millis {
+    StopLadder::default().longest().into()
 }
 
 fn note(text: &str) -> String {

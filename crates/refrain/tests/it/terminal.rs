@@ -110,6 +110,29 @@ fn ctrl_c_twice_ends_the_agent_now() {
 }
 
 #[test]
+fn ctrl_c_says_how_long_the_end_of_the_agent_may_take_and_each_further_one_that_it_is_on_its_way() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "agent",
+        "trap 'read -r _ < $GATES/go; exit' INT; echo x > $NOTES/up; while :; do sleep 0.1; done",
+    );
+    let mut terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
+    sandbox.wait_for_note("up");
+    terminal.type_keys("\x03");
+    terminal.wait_for("Ctrl-C again");
+    terminal.type_keys("\x03");
+    terminal.wait_for("ending the agent, which takes 8.0s at most");
+    assert!(!terminal.text().contains("still ending"), "{}", terminal.text());
+    terminal.type_keys("\x03");
+    terminal.wait_for("still ending the agent: it has 8.0s");
+    gate.let_one_pass();
+    let (code, text) = terminal.wait();
+    assert_eq!(code, 16, "{text}");
+    sandbox.nobody_survives();
+}
+
+#[test]
 fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
