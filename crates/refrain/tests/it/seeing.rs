@@ -153,6 +153,8 @@ fn list_json_is_an_array_of_the_same_objects_without_iterations() {
     let list = sandbox.refrain(&["list", "--json"]).with_code(0).json();
     check_status(&list[0], true);
     let line = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert_eq!(line.lines().count(), 1, "for scripts there is no header: {line}");
+    assert!(line.ends_with("as no gate checks it\n"), "and nothing is cut off: {line}");
     assert!(line.starts_with("job ") && line.contains("completed") && line.contains("2/7"), "{line}");
     let elsewhere = sandbox
         .command(&["list", "--all-projects", "--json"])
