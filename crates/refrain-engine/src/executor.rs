@@ -1,7 +1,7 @@
 //! How a step is done: the effects, and nothing else. Everything here blocks, and runs on a thread that may.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use refrain_agents::generic::{self, Reader};
 use refrain_core::r#loop::Outcome;
 use refrain_core::prompt::CONTEXT_EXCERPT;
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
-use refrain_proc::{Job, Meter};
+use refrain_proc::{Job, Meter, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
 use refrain_store::worktree::WorktreeFiles;
 
@@ -88,10 +88,6 @@ pub(crate) fn quoted(state: &LoopState) -> Option<AttemptId> {
 }
 
 fn end_of(path: &Utf8Path, most: u64) -> Option<String> {
-    let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).ok()?;
+    let bytes = output::read_end(path, most).ok()?;
     Some(refrain_core::text::printable(&String::from_utf8_lossy(&bytes)).into_owned())
 }

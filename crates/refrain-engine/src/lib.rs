@@ -23,6 +23,7 @@ pub use follow::{Follower, Sight};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
+pub use refrain_proc::output::read as read_log;
 pub use refrain_store::journal::Verdict;
 pub use refrain_store::{JournalError, Project};
 pub use runner::Runner;

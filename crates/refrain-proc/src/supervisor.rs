@@ -341,6 +341,10 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             left,
             output_error: attempt.output_error.or(rest.err()),
         });
+        for stream in [attempt.stdout, attempt.stderr] {
+            // Only now, as a lot may have to be copied; and it is read in its parts where this fails.
+            let _ = stream.log.merge();
+        }
     }
 
     /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
@@ -397,7 +401,7 @@ impl<L: Listener> Attempt<L> {
         Ok(())
     }
 
-    /// Reads what the pipes hold now and ends the logs. No more than that: whoever was left behind and goes on printing
+    /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
     /// cannot keep the attempt open.
     fn read_rest(&mut self, chunk: &mut [u8]) -> io::Result<()> {
         let mut left = self.stdout.held()?;
@@ -413,8 +417,7 @@ impl<L: Listener> Attempt<L> {
         {
             left = left.saturating_sub(n as u64);
         }
-        self.stdout.log.finish()?;
-        self.stderr.log.finish()
+        Ok(())
     }
 }
 
@@ -445,4 +448,48 @@ impl Stream {
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((File::from(read), write))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+
+    impl Listener for Nobody {
+        fn hear(&mut self, _chunk: &[u8]) {}
+    }
+
+    #[test]
+    fn the_end_is_reported_before_anything_is_merged() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        let (path, tail) = (dir.join("output.log"), dir.join("output.log.tail"));
+        let stream = |log| Stream { pipe: None, log };
+        let mut stdout = stream(Log::new(path.clone(), 8));
+        stdout.log.write(b"past its cap").unwrap();
+        let (report, reports) = channel();
+        let parts = tail.clone();
+        let mut worker = Worker {
+            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), mark: String::new() },
+            inbox: channel().1,
+            woken: UnixStream::pair().unwrap().0,
+            keeper: None,
+            attempt: Some(Attempt {
+                stdout,
+                stderr: stream(Log::new(dir.join("stderr.log"), 8)),
+                listener: Nobody,
+                meter: Arc::new(Meter::new(|| {})),
+                process: None,
+                output_error: None,
+            }),
+            report: move |said| report.send((said, parts.exists())).unwrap(),
+            sweep_owed: false,
+            chunk: vec![0; 8],
+        };
+        worker.exited(Exit::Code(0), false);
+        let (said, in_parts) = reports.try_recv().unwrap();
+        assert!(matches!(said, Report::Exited { stdout: 12, .. }) && in_parts);
+        assert!(!tail.exists() && std::fs::read_to_string(path).unwrap().ends_with(" cap"));
+    }
 }

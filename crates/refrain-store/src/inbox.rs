@@ -1,20 +1,22 @@
 //! How others ask a runner: a request, renamed into the inbox, and a byte into the doorbell. The runner turns it into an
 //! event that repeats the request's id, so that it is done once, however often it is seen.
 
-use std::fs;
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Ask;
 use refrain_core::ids::RequestId;
-use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::make_dir;
 use crate::layout::LoopDir;
 use crate::{DiskError, OnPath, write_atomic};
+
+/// The longest request, in bytes. What is longer is none.
+const MOST: u64 = 256 << 10;
 
 /// Something asked of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,10 @@ impl Request {
         make_dir(&dir.inbox())?;
         let path = dir.inbox().join(self.id.as_str());
         let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
+        if bytes.len() as u64 > MOST {
+            // Nobody would ever read it, and whoever asked would wait for ever.
+            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)).on("write", &path);
+        }
         write_atomic(&path, &bytes)?;
         ring(dir);
         Ok(())
@@ -41,7 +47,7 @@ impl Request {
 }
 
 /// The requests that wait, oldest id first, each with the file to remove once it is answered. What is no request (a
-/// foreign file, half a write of a killed asker) is none of ours and left alone.
+/// foreign file, half a write of a killed asker, whatever an agent may put there) is none of ours and left alone.
 ///
 /// # Errors
 /// [`DiskError`] where the inbox cannot be listed.
@@ -54,12 +60,25 @@ pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> 
     let mut requests: Vec<(Request, Utf8PathBuf)> = entries
         .flatten()
         .filter_map(|entry| {
-            let request: Request = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
+            let request: Request = serde_json::from_slice(&read(entry.path())?).ok()?;
             (request.id.as_str() == entry.file_name()).then(|| (request, entry.path().to_owned()))
         })
         .collect();
     requests.sort_by(|a, b| a.0.id.cmp(&b.0.id));
     Ok(requests)
+}
+
+/// What a regular file of a request's size holds. A FIFO, a link, a device or something huge is passed over, not waited for.
+fn read(path: &Utf8Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(open(path.as_std_path(), flags, Mode::empty()).ok()?);
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.len() > MOST {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Takes an answered request out of the inbox.
@@ -92,5 +111,48 @@ impl Doorbell {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(path),
             Err(error) => Err(error).on("make the doorbell", &path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::event::Urgency;
+
+    use super::*;
+
+    fn request(id: &str, ask: Ask) -> Request {
+        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask }
+    }
+
+    #[test]
+    fn what_an_agent_puts_into_the_inbox_neither_blocks_nor_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = LoopDir(Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap());
+        let asked = request("0-real", Ask::Pause(Urgency::Now));
+        asked.post(&dir).unwrap();
+        let at = |name: &str| dir.inbox().join(name);
+        mkfifoat(CWD, at("1-fifo").as_std_path(), Mode::RUSR | Mode::WUSR).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("2-endless")).unwrap();
+        let linked = request("3-link", Ask::Pause(Urgency::Now));
+        write_atomic(&dir.0.join("elsewhere"), &serde_json::to_vec(&linked).unwrap()).unwrap();
+        std::os::unix::fs::symlink(dir.0.join("elsewhere"), at("3-link")).unwrap();
+        fs::create_dir(at("4-folder")).unwrap();
+        File::create(at("5-huge")).unwrap().set_len(1 << 40).unwrap();
+        write_atomic(&at("6-half"), b"{\"id\":").unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("7-socket")).unwrap();
+        assert_eq!(waiting(&dir).unwrap(), [(asked, at("0-real"))]);
+        assert_eq!(fs::read_dir(dir.inbox()).unwrap().count(), 8, "they are left alone");
+    }
+
+    #[test]
+    fn a_request_that_would_not_be_read_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = LoopDir(Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap());
+        let words = |length: usize| request("1-steer", Ask::Steer("x".repeat(length)));
+        words(200 << 10).post(&dir).unwrap();
+        assert_eq!(waiting(&dir).unwrap().len(), 1);
+        fs::remove_file(dir.inbox().join("1-steer")).unwrap();
+        assert!(words(300 << 10).post(&dir).is_err());
+        assert_eq!(fs::read_dir(dir.inbox()).unwrap().count(), 0);
     }
 }

@@ -20,16 +20,28 @@ use crate::values::read_environment;
     arg_required_else_help = true,
     max_term_width = 100
 )]
-pub(crate) struct Cli {
+struct Cli<V: Subcommand> {
     /// Run as if started in DIR
     #[arg(short = 'C', id = "run-in", value_name = "DIR", global = true)]
     run_in: Option<Utf8PathBuf>,
     #[command(subcommand)]
-    verb: Verb,
+    verb: V,
 }
 
+/// All that can be said; what only Refrain says to itself is hidden.
 #[derive(Debug, Subcommand)]
 enum Verb {
+    #[command(flatten)]
+    Shown(ShownVerb),
+    #[command(hide = true)]
+    Drive(cmd::drive::Args),
+    #[command(hide = true)]
+    Generate(cmd::generate::Args),
+}
+
+/// What people and scripts say.
+#[derive(Debug, Subcommand)]
+enum ShownVerb {
     #[command(flatten)]
     Loop(LoopVerb),
     /// The loop verbs, spelled out
@@ -39,10 +51,6 @@ enum Verb {
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
-    #[command(hide = true)]
-    Drive(cmd::drive::Args),
-    #[command(hide = true)]
-    Generate(cmd::generate::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -78,14 +86,14 @@ impl Context {
     }
 }
 
-/// The whole command line's definition, for help, completions and manuals.
+/// The definition of what people say, for completions and manuals: they know nothing of hidden verbs.
 pub(crate) fn definition() -> clap::Command {
-    Cli::command()
+    Cli::<ShownVerb>::command()
 }
 
 /// Reads the command line, does what it says, and answers with the exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::<Verb>::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return CliError::from(error).report(),
         Err(asked_for) => {
@@ -101,27 +109,30 @@ pub(crate) fn run() -> ExitCode {
 
 /// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
 pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
-    let cli = Cli::try_parse_from(words)?;
+    let cli = Cli::<Verb>::try_parse_from(words)?;
     let dir = cli.run_in.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
     let context =
         Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
     execute(&context, cli.verb)
 }
 
-fn dispatch(cli: Cli) -> Result<ExitCode, CliError> {
+fn dispatch(cli: Cli<Verb>) -> Result<ExitCode, CliError> {
     execute(&read_environment(cli.run_in)?, cli.verb)
 }
 
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
-    let verb = match verb {
-        Verb::Loop(verb) | Verb::Spelled(verb) => verb,
-        Verb::Promise(args) => return cmd::promise::run(&args),
-        Verb::Demo(args) => return cmd::demo::run(context, &args),
-        Verb::Completions(args) => return cmd::completions::run(&args),
-        Verb::Man(args) => return cmd::man::run(&args),
-        Verb::Drive(args) => return cmd::drive::run(context, &args),
-        Verb::Generate(args) => return cmd::generate::run(&args),
-    };
+    match verb {
+        Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
+        Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
+        Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
+        Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
+        Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(&args),
+        Verb::Drive(args) => cmd::drive::run(context, &args),
+        Verb::Generate(args) => cmd::generate::run(&args),
+    }
+}
+
+fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),

@@ -3,7 +3,9 @@
 mod cli;
 mod cmd;
 mod error;
+mod lines;
 mod out;
+mod phrase;
 mod run;
 mod screen;
 mod values;

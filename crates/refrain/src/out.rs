@@ -32,6 +32,14 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
 }
 
+/// How many characters a line of the terminal holds that standard output is; none where it is no terminal.
+pub(crate) fn terminal_width() -> Option<usize> {
+    const USUAL: usize = 80;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    // A terminal that nobody told its size says 0.
+    Some(if size.ws_col == 0 { USUAL } else { size.ws_col.into() })
+}
+
 /// Prints one JSON value, readable, on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     result(serde_json::to_string_pretty(value))

@@ -7,6 +7,7 @@ use refrain_core::LoopState;
 use refrain_core::view::{self, Alive};
 use refrain_engine::{Host, Runner, Service, Signals};
 
+use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 use crate::screen::{Screen, Target};
@@ -46,6 +47,16 @@ pub(crate) fn in_foreground(host: &Host, runner: Runner, show: &ShowArgs) -> Res
         let _ = screen.join();
     }
     finish(&state?, show)
+}
+
+/// Refuses to hand a loop to a process of its own from inside an attempt: that process would be one that the agent left
+/// behind, and be ended with the attempt.
+pub(crate) fn may_detach(context: &Context) -> Result<(), CliError> {
+    let Some(own) = &context.inside else { return Ok(()) };
+    let error =
+        format!("--detach from inside an attempt of loop {own}: the runner would be ended with that attempt");
+    Err(CliError::new(Code::Refused, error)
+        .hint("start it in the foreground; a person can detach it, from outside"))
 }
 
 /// Hands the loop to a process of its own.

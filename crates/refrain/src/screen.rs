@@ -12,10 +12,12 @@ use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKin
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Spec};
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive, StatusWord};
+use refrain_core::view::{self, Alive};
+use refrain_engine::keeper::StopLadder;
 use refrain_engine::{Follower, Sight, chain};
 
-use crate::out;
+use crate::lines::Lines;
+use crate::{out, phrase};
 
 /// Where progress goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +26,14 @@ pub(crate) enum Target {
     Stderr,
 }
 
-/// The longest piece of an agent's line that is shown at once, in bytes.
-const LONGEST_PIECE: usize = 64 << 10;
-
 /// A person's view of one loop.
 #[derive(Debug)]
 pub(crate) struct Screen {
     progress: Option<Target>,
     events: bool,
     state: Option<LoopState>,
-    /// Begun lines of standard output and standard error.
-    partial: [Vec<u8>; 2],
+    /// The agent's standard output and standard error.
+    streams: [Lines; 2],
     /// Nobody reads any more.
     closed: bool,
 }
@@ -42,7 +41,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked.
     pub(crate) fn new(progress: Option<Target>, events: bool) -> Self {
-        Self { progress, events, state: None, partial: [Vec::new(), Vec::new()], closed: false }
+        Self { progress, events, state: None, streams: Default::default(), closed: false }
     }
 
     /// Shows all there is to see, until the loop has stopped.
@@ -88,25 +87,13 @@ impl Screen {
 
     /// Whole lines as they come; a line without an end waits for its end or for the next event.
     fn output(&mut self, stderr: bool, bytes: &[u8]) {
-        let partial = &mut self.partial[usize::from(stderr)];
-        partial.extend_from_slice(bytes);
-        let end = match partial.iter().rposition(|byte| *byte == b'\n') {
-            Some(end) => end + 1,
-            None if partial.len() > LONGEST_PIECE => partial.len(),
-            None => return,
-        };
-        let text = printable(&String::from_utf8_lossy(&partial[..end])).into_owned();
-        partial.drain(..end);
+        let text = self.streams[usize::from(stderr)].push(bytes);
         self.show(&text);
     }
 
     fn end_lines(&mut self) {
-        for k in 0..2 {
-            if !self.partial[k].is_empty() {
-                let partial = std::mem::take(&mut self.partial[k]);
-                self.show(&format!("{}\n", printable(&String::from_utf8_lossy(&partial))));
-            }
-        }
+        let texts = self.streams.each_mut().map(Lines::end);
+        texts.iter().for_each(|text| self.show(text));
     }
 
     fn show(&mut self, text: &str) {
@@ -123,21 +110,25 @@ impl Screen {
 /// What one event says to a person.
 fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> String {
     let id = &state.spec.id;
-    let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
+    let is_ending = state.in_flight().is_some_and(|flight| flight.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec),
         Event::IterationBegun { iteration } => {
-            format!("{}\n", format!("[loop {id} iteration {iteration}/{cap}]").bold())
+            let progress = phrase::progress(*iteration, state.limits.max_iterations);
+            format!("{}\n", format!("[loop {id} iteration {progress}]").bold())
         }
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
-        Event::AttemptStopRequested { because } => note(match because {
-            StopReason::Cancel => "cancelled: ending the agent",
-            StopReason::Interrupt => "ending the agent; this attempt is refunded",
-            StopReason::TimeLimit => "the attempt took too long: ending the agent",
-            StopReason::Silence => "the agent was silent for too long: ending it",
-            StopReason::LoopDuration => "the loop's time is over: ending the agent",
-            StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
-        }),
+        Event::AttemptStopRequested { because } => {
+            let why = match because {
+                StopReason::Cancel => "cancelled: ending the agent",
+                StopReason::Interrupt => "this attempt is refunded: ending the agent",
+                StopReason::TimeLimit => "the attempt took too long: ending the agent",
+                StopReason::Silence => "the agent was silent for too long: ending it",
+                StopReason::LoopDuration => "the loop's time is over: ending the agent",
+                StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
+            };
+            note(&format!("{why}, which takes {} at most", grace()))
+        }
         Event::AttemptSwept { killed, survivors } => swept(*killed, survivors),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask } => note(&match ask {
@@ -146,6 +137,12 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
                     .to_owned()
             }
             Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+            Ask::Pause(Urgency::Now) if is_ending => {
+                format!(
+                    "still ending the agent: it has {} from when it was asked to end, then it is killed",
+                    grace()
+                )
+            }
             Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
             Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
             Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
@@ -183,6 +180,11 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
     text
 }
 
+/// How long an agent has to end in its own way.
+fn grace() -> Millis {
+    StopLadder::default().longest().into()
+}
+
 fn note(text: &str) -> String {
     format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
 }
@@ -191,8 +193,8 @@ fn note(text: &str) -> String {
 fn swept(killed: u32, survivors: &[i32]) -> String {
     let mut text = String::new();
     if killed > 0 {
-        let es = if killed == 1 { "" } else { "es" };
-        text.push_str(&note(&format!("ended {killed} process{es} that the agent left behind")));
+        let processes = phrase::counted(killed, "process", "processes");
+        text.push_str(&note(&format!("ended {processes} that the agent left behind")));
     }
     if !survivors.is_empty() {
         text.push_str(&note(&format!("the agent left processes behind that cannot be ended: {survivors:?}")));
@@ -208,7 +210,7 @@ fn header(spec: &Spec) -> String {
         None => "it ends with exit code 0".to_owned(),
     };
     if let Some(cap) = spec.limits.max_iterations {
-        until.push_str(&format!(", at most {cap} iteration{}", if cap == 1 { "" } else { "s" }));
+        until.push_str(&format!(", at most {}", phrase::iterations(cap)));
     }
     let limits = [
         (spec.limits.max_duration, "in all"),
@@ -266,13 +268,10 @@ fn summary(attempt: &Attempt) -> String {
 /// What happened, and what to type next.
 pub(crate) fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
-    let word = match status.status {
-        StatusWord::Completed => status.status.as_str().green().bold().to_string(),
-        _ => status.status.as_str().yellow().bold().to_string(),
-    };
+    let word = phrase::coloured(status.status, status.status.as_str());
     let took = Millis::from(state.active(state.updated_at));
-    let many = if status.charged == 1 { "" } else { "s" };
-    let mut text = format!("{word} after {} iteration{many} in {took}: {}\n", status.charged, status.reason);
+    let mut text =
+        format!("{word} after {} in {took}: {}\n", phrase::iterations(status.charged), status.reason);
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));

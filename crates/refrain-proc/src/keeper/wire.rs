@@ -39,6 +39,14 @@ impl Default for StopLadder {
     }
 }
 
+impl StopLadder {
+    /// How long the agent may take in all before it is killed.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        self.0.iter().map(|rung| rung.grace).sum()
+    }
+}
+
 /// From runner to keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {

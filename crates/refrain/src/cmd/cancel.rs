@@ -9,7 +9,7 @@ use refrain_engine::{EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::{out, values};
+use crate::{out, phrase, values};
 
 /// Stop a loop for good: after its iteration, or at once
 #[derive(Debug, clap::Args)]
@@ -62,8 +62,8 @@ fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliErr
                     "will be cancelled after this iteration (--now ends it at once)"
                 }
             };
-            let cap = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
-            out::print(&format!("{id} {when}; it was at iteration {}/{cap}\n", state.iteration));
+            let progress = phrase::progress(state.iteration, state.limits.max_iterations);
+            out::print(&format!("{id} {when}; it was at iteration {progress}\n"));
             Ok(())
         }
         // What was asked for is so already (seed 000: exit 0).

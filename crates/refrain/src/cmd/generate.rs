@@ -48,7 +48,7 @@ fn reference() -> String {
     let mut text =
         String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
     for verb in definition.get_subcommands_mut() {
-        if verb.is_hide_set() || ["help", "loop"].contains(&verb.get_name()) {
+        if ["help", "loop"].contains(&verb.get_name()) {
             continue;
         }
         let help = verb.render_long_help().to_string();

@@ -1,18 +1,16 @@
 //! `refrain logs`.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
-use camino::Utf8Path;
 use refrain_core::event::Event;
-use refrain_core::text::printable;
 use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Service, Sight};
+use refrain_engine::{Service, Sight, read_log};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::lines::Lines;
 use crate::{out, values};
 
 /// Show what the agent printed
@@ -28,8 +26,8 @@ pub(crate) struct Args {
     iteration: Option<u32>,
 }
 
-/// How much of an overlong line is shown as one.
-const LONGEST_LINE: u64 = 1 << 20;
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
 
 /// Prints the logs of the attempts, oldest first.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
@@ -67,31 +65,24 @@ fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
 /// Prints one attempt; false once nobody reads any more.
 fn show(service: &Service, id: &LoopId, attempt: AttemptId) -> Result<bool, CliError> {
     let dir = service.locate(id)?.dir.attempt(attempt);
-    Ok(copy(&heading(attempt), &dir.output()) && copy("-- stderr\n", &dir.stderr()))
+    // A stream that was never written to has no file.
+    Ok(out::print_raw(heading(attempt).as_bytes())
+        && read_log(&dir.output()).map_or(true, copy)
+        && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
 }
 
-/// Prints a file under its heading; one that is not there was never written to.
-fn copy(heading: &str, path: &Utf8Path) -> bool {
-    let Ok(file) = File::open(path) else {
-        return !heading.starts_with("==") || out::print_raw(heading.as_bytes());
-    };
-    if !out::print_raw(heading.as_bytes()) {
-        return false;
-    }
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
+/// Prints what was kept of a stream; false once nobody reads any more.
+fn copy(mut kept: impl Read) -> bool {
+    let (mut lines, mut chunk) = (Lines::default(), vec![0; CHUNK]);
     loop {
-        line.clear();
-        match reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return true,
-            Ok(_) => {}
-        }
-        if !out::print_raw(printable(&String::from_utf8_lossy(&line)).as_bytes()) {
-            return false;
-        }
-        let at_end = reader.fill_buf().map_or(true, <[u8]>::is_empty);
-        if at_end && !line.ends_with(b"\n") {
-            return out::print_raw(b"\n");
+        match kept.read(&mut chunk) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return out::print_raw(lines.end().as_bytes()),
+            Ok(length) => {
+                if !out::print_raw(lines.push(&chunk[..length]).as_bytes()) {
+                    return false;
+                }
+            }
         }
     }
 }
@@ -99,21 +90,23 @@ fn copy(heading: &str, path: &Utf8Path) -> bool {
 /// Everything so far, then as it comes.
 fn follow(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
     let mut follower = service.follow(id, true)?;
-    loop {
-        let open = match follower.look().map_err(refrain_engine::EngineError::from)? {
+    let mut streams: [Lines; 2] = Default::default();
+    let mut open = true;
+    while open {
+        let text = match follower.look().map_err(refrain_engine::EngineError::from)? {
             None => break,
-            Some(Sight::Output { bytes, .. }) => {
-                out::print_raw(printable(&String::from_utf8_lossy(&bytes)).as_bytes())
+            Some(Sight::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
+            Some(Sight::Event(record) | Sight::Past(record)) => {
+                let heading = match record.event {
+                    Event::AttemptStarted(attempt) => heading(attempt),
+                    _ => String::new(),
+                };
+                streams.each_mut().map(Lines::end).concat() + &heading
             }
-            Some(Sight::Event(record) | Sight::Past(record)) => match record.event {
-                Event::AttemptStarted(attempt) => out::print_raw(heading(attempt).as_bytes()),
-                _ => true,
-            },
         };
-        if !open {
-            break;
-        }
+        open = out::print_raw(text.as_bytes());
     }
+    out::print_raw(streams.each_mut().map(Lines::end).concat().as_bytes());
     Ok(Code::Done.into())
 }
 

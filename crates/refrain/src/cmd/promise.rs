@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use refrain_core::promise::{Promise, PromiseText, scan};
 
-use super::start::{Match, promise_text};
+use super::start::{Match, PROMISE, promise_text};
 use crate::error::{CliError, Code};
 use crate::out;
 
@@ -13,7 +13,7 @@ use crate::out;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The words that claim the work done
-    #[arg(long, value_name = "TEXT", default_value = "COMPLETE", value_parser = promise_text)]
+    #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = promise_text)]
     completion_promise: PromiseText,
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]

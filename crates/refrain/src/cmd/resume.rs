@@ -41,6 +41,10 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     if args.all {
+        // Its own loop would be among them, and each gets a process of its own.
+        if let Some(own) = &context.inside {
+            return Err(from_inside(own));
+        }
         return all(context, &service, args);
     }
     let id = if args.last {
@@ -50,21 +54,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     };
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
     let grants = args.max_iterations.is_some() || args.max_duration.is_some();
-    match &context.inside {
-        Some(own) if own == id.as_str() || grants => {
-            return Err(CliError::new(
-                Code::Refused,
-                format!("loop {own} cannot resume or extend a loop from inside an attempt"),
-            )
-            .hint("a person does that, from outside"));
-        }
-        _ => {}
+    if let Some(own) = context.inside.as_ref().filter(|own| grants || *own == id.as_str()) {
+        return Err(from_inside(own));
+    }
+    if args.show.detach {
+        run::may_detach(context)?;
     }
     let runner = service.resume(&id, args.max_iterations, args.max_duration, args.now)?;
     match args.show.detach {
         true => run::detached(&service, runner, context.dir.as_str(), &args.show),
         false => run::in_foreground(&context.host, runner, &args.show),
     }
+}
+
+fn from_inside(own: &str) -> CliError {
+    let error = format!("loop {own} cannot resume or extend a loop from inside an attempt");
+    CliError::new(Code::Refused, error).hint("a person does that, from outside")
 }
 
 fn can_go_on(status: StatusWord) -> bool {

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT")]
     output_format: Format,
     /// The words that claim the work done
-    #[arg(long, default_value = "COMPLETE", value_name = "TEXT", value_parser = promise_text)]
+    #[arg(long, default_value = PROMISE, value_name = "TEXT", value_parser = promise_text)]
     completion_promise: PromiseText,
     /// No promise: the first run that ends with exit code 0 is the end
     #[arg(long, conflicts_with_all = ["completion_promise", "promise_match"])]
@@ -145,6 +145,9 @@ impl From<Match> for MatchMode {
     }
 }
 
+/// What claims the work done where nothing else is said.
+pub(super) const PROMISE: &str = "COMPLETE";
+
 pub(super) fn promise_text(text: &str) -> Result<PromiseText, String> {
     PromiseText::try_new(text)
         .map_err(|error| format!("{error}; accepted are words without < > and backticks"))
@@ -158,6 +161,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     };
     if !dir.is_dir() {
         return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
+    }
+    if args.show.detach {
+        run::may_detach(context)?;
     }
     let service = Service::open(&dir, context.host.clone())?;
     let named = args.name.clone();

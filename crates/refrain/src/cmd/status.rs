@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::{Listed, Service};
+use refrain_core::{AttemptId, LoopId};
+use refrain_engine::{Listed, Located, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::screen::{clock, words};
-use crate::{out, values};
+use crate::{out, phrase, values};
 
 /// Show how a loop stands
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.json {
         out::print_json(&status)?;
     } else {
-        out::print(&text(&status));
+        out::print(&text(&status, &service.locate(&id)?));
     }
     Ok(Code::Done.into())
 }
@@ -53,20 +53,21 @@ fn meant(service: &Service) -> Result<LoopId, CliError> {
 }
 
 /// One fact a line.
-fn text(status: &Status) -> String {
-    let cap = status.max_iterations.map_or_else(|| "∞".to_owned(), |cap| cap.to_string());
+fn text(status: &Status, found: &Located) -> String {
+    let progress = phrase::progress(status.iteration, status.max_iterations);
+    let attempts = phrase::counted(status.started, "attempt", "attempts");
     let mut rows = vec![
         ("loop", status.id.to_string()),
         ("status", format!("{}: {}", status.status.as_str(), status.reason)),
-        (
-            "iteration",
-            format!("{}/{cap} ({} charged, {} attempts)", status.iteration, status.charged, status.started),
-        ),
+        ("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         ("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         ("in", status.worktree.clone()),
         ("started", clock(status.started_at)),
         ("last event", clock(status.updated_at)),
     ];
+    if found.archived {
+        rows.push(("archived", found.dir.0.to_string()));
+    }
     if let Some(promise) = &status.completion_promise {
         rows.push(("promise", promise.clone()));
     }
@@ -97,10 +98,7 @@ fn text(status: &Status) -> String {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => String::new(),
         };
-        let name = match iteration.attempt {
-            1 => iteration.n.to_string(),
-            attempt => format!("{}.{attempt}", iteration.n),
-        };
+        let name = AttemptId { iteration: iteration.n, attempt: iteration.attempt }.to_string();
         let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
         let preview = iteration.preview.as_deref().unwrap_or_default();
         text.push_str(&format!("  {name:<6} {took:>8}  {exit:<10} {preview}{refunded}\n"));

@@ -240,3 +240,29 @@ fn a_loop_in_a_loop_in_a_loop_is_refused() {
         assert!(sandbox.snapshot() == before, "something was touched");
     }
 }
+
+/// Whatever an agent leaves behind is ended with its attempt, so a runner of its own would be too, without a word.
+#[test]
+fn from_inside_an_attempt_nothing_is_handed_to_a_process_of_its_own() {
+    let (sandbox, agent) = prepared();
+    let capped = ["start", "--command", "false", "--name", "other", "-m", "1", "p"];
+    sandbox.refrain(&capped).with_code(10);
+    let script = format!(
+        "try() {{ \"$REFRAIN\" \"$@\" > $NOTES/said 2>&1; echo \"$? $(cat $NOTES/said | tr '\\n' ' ')\" >> $NOTES/tried; }}
+try start --command {agent} --name inner --detach p
+try resume other --detach
+try resume --all
+try start --command {agent} --name inner p
+{CLAIM}"
+    );
+    let outer = sandbox.agent("outer", &script);
+    let program = format!("REFRAIN={}", env!("CARGO_BIN_EXE_refrain"));
+    sandbox.refrain(&["start", "--command", &outer, "--name", "outer", "--env", &program, "p"]).with_code(0);
+    let tried = sandbox.note("tried");
+    let lines: Vec<_> = tried.lines().collect();
+    for (line, says) in lines.iter().zip(["--detach", "--detach", "from inside an attempt"]) {
+        assert!(line.starts_with("17 ") && line.contains("outer") && line.contains(says), "{tried}");
+        assert!(line.contains("outside"), "what to do: {tried}");
+    }
+    assert!(lines[0].contains("foreground") && lines[3].starts_with("0 "), "{tried}");
+}

@@ -153,6 +153,8 @@ fn list_json_is_an_array_of_the_same_objects_without_iterations() {
     let list = sandbox.refrain(&["list", "--json"]).with_code(0).json();
     check_status(&list[0], true);
     let line = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert_eq!(line.lines().count(), 1, "for scripts there is no header: {line}");
+    assert!(line.ends_with("as no gate checks it\n"), "and nothing is cut off: {line}");
     assert!(line.starts_with("job ") && line.contains("completed") && line.contains("2/7"), "{line}");
     let elsewhere = sandbox
         .command(&["list", "--all-projects", "--json"])
@@ -252,6 +254,23 @@ fn logs_show_every_attempt_or_one_iteration() {
 }
 
 #[test]
+fn logs_show_both_ends_of_what_was_past_its_cap_when_everything_was_killed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo begin..\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    // Before the parts were merged: the begin, and the two files of the end, named after where they begin.
+    let attempt = sandbox.loop_dir("job").join("iterations/0001");
+    testkit::write(&attempt.join("output.log"), "begin..\n");
+    std::fs::create_dir(attempt.join("output.log.tail")).unwrap();
+    testkit::write(&attempt.join("output.log.tail/24"), "new\n");
+    testkit::write(&attempt.join("output.log.tail/20"), "old\n");
+    let before = sandbox.snapshot();
+    let logs = sandbox.refrain(&["logs", "job"]).with_code(0).stdout;
+    assert_eq!(logs, "== iteration 1\nbegin..\n\n[... 12 bytes left out by refrain ...]\nold\nnew\n");
+    assert!(sandbox.snapshot() == before, "looking touches nothing");
+}
+
+#[test]
 fn logs_and_watch_follow_a_loop_to_its_end() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
@@ -283,6 +302,35 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
 }
 
 #[test]
+fn logs_show_characters_and_escapes_whole_that_came_in_parts() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "agent",
+        &format!("printf 'begun Gr\\303'; echo x > $NOTES/up; read -r _ < $GATES/go; printf '\\274\\303\\237e \\033['; echo x > $NOTES/on; read -r _ < $GATES/go; echo 31mred\n{CLAIM}"),
+    );
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--detach", "p"]).with_code(0);
+    sandbox.wait_for_note("up");
+    let [logs, watch] =
+        [["logs", "-f", "job"].as_slice(), &["watch", "job"]].map(|words| sandbox.spawn(words));
+    logs.wait_for_output("== iteration 1");
+    watch.wait_for_output("[loop job iteration 1/20]");
+    gate.let_one_pass();
+    sandbox.wait_for_note("on");
+    gate.let_one_pass();
+    for run in [logs.wait(), watch.wait(), sandbox.refrain(&["logs", "job"])] {
+        assert!(run.has_line("begun Grüße red"), "{run:?}");
+    }
+    let wide = sandbox.agent("wide", &format!("head -c 300000 /dev/zero | sed 's/\\x00/ü/g'; echo\n{CLAIM}"));
+    sandbox.refrain(&["start", "--command", &wide, "--name", "wide", "--quiet", "p"]).with_code(0);
+    let line = "ü".repeat(300_000);
+    assert!(
+        sandbox.refrain(&["logs", "wide"]).has_line(&line)
+            && sandbox.refrain(&["logs", "-f", "wide"]).has_line(&line)
+    );
+}
+
+#[test]
 fn a_watcher_that_is_interrupted_leaves_the_loop_alone() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
@@ -307,6 +355,7 @@ fn a_reader_that_goes_away_harms_no_loop() {
     assert_eq!(run.stderr, "");
     eventually("the loop ends", || (sandbox.status("job")["status"] == "completed").then_some(()));
 }
+
 #[test]
 fn a_damaged_loop_is_named_and_the_others_are_listed() {
     let sandbox = sandbox();

@@ -23,7 +23,11 @@ struct Terminal {
 
 impl Terminal {
     fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
-        let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
+        Self::of_width(120, sandbox, words, env)
+    }
+
+    fn of_width(cols: u16, sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 40, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_refrain"));
         command.args(words);
@@ -110,6 +114,29 @@ fn ctrl_c_twice_ends_the_agent_now() {
 }
 
 #[test]
+fn ctrl_c_says_how_long_the_end_of_the_agent_may_take_and_each_further_one_that_it_is_on_its_way() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "agent",
+        "trap 'read -r _ < $GATES/go; exit' INT; echo x > $NOTES/up; while :; do sleep 0.1; done",
+    );
+    let mut terminal = Terminal::open(&sandbox, &["start", "--command", &agent, "--name", "job", "p"], &[]);
+    sandbox.wait_for_note("up");
+    terminal.type_keys("\x03");
+    terminal.wait_for("Ctrl-C again");
+    terminal.type_keys("\x03");
+    terminal.wait_for("ending the agent, which takes 8.0s at most");
+    assert!(!terminal.text().contains("still ending"), "{}", terminal.text());
+    terminal.type_keys("\x03");
+    terminal.wait_for("still ending the agent: it has 8.0s");
+    gate.let_one_pass();
+    let (code, text) = terminal.wait();
+    assert_eq!(code, 16, "{text}");
+    sandbox.nobody_survives();
+}
+
+#[test]
 fn a_closed_terminal_pauses_the_loop_and_nobody_is_left() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");
@@ -193,4 +220,38 @@ fn colour_only_on_a_terminal_and_without_no_color() {
         let (_, plain) = Terminal::open(&sandbox, words, &[("NO_COLOR", "1")]).wait();
         assert!(!plain.contains('\x1b'), "{words:?}: {plain:?}");
     }
+}
+
+#[test]
+fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
+    let sandbox = sandbox();
+    let ids = ["mend-the-parser-of-all-dates", "short"];
+    for (id, script) in ids.iter().zip(["echo not yet", CLAIM]) {
+        let agent = sandbox.agent(id, script);
+        sandbox.refrain(&["start", "--command", &agent, "--name", id, "-m", "1", "p"]);
+    }
+    for (width, columns) in [
+        (120, "ID STATUS ITERATION CHANGED REASON"),
+        (80, "ID STATUS ITERATION CHANGED REASON"),
+        (60, "ID STATUS ITERATION"),
+    ] {
+        let (code, shown) = Terminal::of_width(width, &sandbox, &["list"], &[]).wait();
+        assert_eq!(code, 0, "{shown}");
+        let mut screen = vt100::Parser::new(40.try_into().unwrap(), width.try_into().unwrap(), 0);
+        screen.process(shown.as_bytes());
+        let text = screen.screen().contents();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "a line a loop, under a header, at {width}: {text}");
+        assert!(lines[0].split_whitespace().eq(columns.split(' ')), "{width}: {text}");
+        assert!(lines[1].starts_with("short ") && lines[1].contains("completed"), "{width}: {text}");
+        assert!(lines[2].starts_with("mend-the-parser-of-all-dates  iteration-cap"), "{width}: {text}");
+        assert!(shown.contains("\x1b[32m"), "{width}: completed is green: {shown:?}");
+    }
+    let (_, plain) = Terminal::of_width(80, &sandbox, &["list"], &[("NO_COLOR", "1")]).wait();
+    assert!(!plain.contains('\x1b') && plain.starts_with("ID "), "{plain:?}");
+    let piped = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert!(
+        piped.starts_with("short ") && !piped.contains('\x1b') && piped.lines().count() == 2,
+        "{piped:?}"
+    );
 }

@@ -205,9 +205,14 @@ fn an_archived_loop_is_out_of_the_list_its_name_is_free_and_resume_brings_it_bac
     assert!(std::path::Path::new(path.trim()).join("journal.jsonl").is_file(), "{path}");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));
     assert_eq!(sandbox.status("job")["status"], "iteration-cap", "it can still be read");
+    let archived =
+        |text: &str| text.lines().any(|line| line.starts_with("archived ") && line.ends_with(path.trim()));
+    let text = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(archived(&text), "it says that it is put aside, and where: {text}");
     assert!(sandbox.refrain(&["logs", "job"]).with_code(0).stdout.contains("nothing yet"));
     sandbox.refrain(&["verify", "job"]).with_code(0);
     sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert!(!archived(&sandbox.refrain(&["status", "job"]).with_code(0).stdout));
     assert_eq!(sandbox.refrain(&["list", "--json"]).json()[0]["id"], "job");
 
     sandbox.refrain(&["archive"]).with_code(0);
@@ -275,4 +280,27 @@ fn detach_returns_once_the_runner_has_taken_over() {
     gate.let_one_pass();
     sandbox.wait_for_status("job", "completed");
     sandbox.nobody_survives();
+}
+
+#[test]
+fn completions_and_manuals_know_every_verb_but_the_hidden_ones() {
+    let sandbox = sandbox();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = sandbox.refrain(&["completions", shell]).with_code(0).stdout;
+        assert!(text.contains("archive") && text.contains("promise"), "{shell}: {text}");
+        for verb in ["drive", "generate"] {
+            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(words.all(|word| word != verb), "{shell} completes {verb}");
+        }
+    }
+    let man = sandbox.root().join("man");
+    std::fs::create_dir(&man).unwrap();
+    sandbox.refrain(&["man", man.to_str().unwrap()]).with_code(0);
+    let pages =
+        std::fs::read_dir(&man).unwrap().flatten().map(|page| page.file_name().into_string().unwrap());
+    let pages: Vec<_> = pages.collect();
+    assert!(pages.contains(&"refrain-start.1".to_owned()), "{pages:?}");
+    assert!(!pages.iter().any(|page| page.contains("drive") || page.contains("generate")), "{pages:?}");
+    let page = sandbox.refrain(&["man"]).with_code(0).stdout;
+    assert!(page.contains("refrain\\-start") && !page.contains("drive"), "{page}");
 }

@@ -1,0 +1,50 @@
+//! Small things that are said in many places, said alike.
+
+use owo_colors::OwoColorize;
+use refrain_core::view::StatusWord;
+
+/// So many of something.
+pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// So many iterations.
+pub(crate) fn iterations(count: u32) -> String {
+    counted(count, "iteration", "iterations")
+}
+
+/// Where a loop is, of how many iterations it may have.
+pub(crate) fn progress(iteration: u32, cap: Option<u32>) -> String {
+    match cap {
+        Some(cap) => format!("{iteration}/{cap}"),
+        None => format!("{iteration}/∞"),
+    }
+}
+
+/// `text`, in the colour of how a loop stands: done, on its way, in need of a look.
+pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
+    match status {
+        StatusWord::Completed => text.green().bold().to_string(),
+        StatusWord::Running | StatusWord::Waiting => text.cyan().to_string(),
+        StatusWord::Failed | StatusWord::Crashed => text.red().bold().to_string(),
+        StatusWord::Paused
+        | StatusWord::Blocked
+        | StatusWord::Cancelled
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck => text.yellow().bold().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural_and_no_cap_is_endless() {
+        assert_eq!([0, 1, 2].map(iterations), ["0 iterations", "1 iteration", "2 iterations"]);
+        assert_eq!(counted(3, "process", "processes"), "3 processes");
+        assert_eq!([progress(3, Some(20)), progress(3, None)], ["3/20", "3/∞"]);
+    }
+}
