@@ -1,6 +1,8 @@
 //! What agents say, whatever their dialect: one vocabulary of events, and what a whole attempt's events come to. How a
 //! program's own stream maps to it is the business of its adapter; what follows from it is decided by the loop.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -146,6 +148,68 @@ impl From<Usd> for f64 {
     }
 }
 
+impl fmt::Display for Usd {
+    /// As a person would say it: `$0.42`, and four digits where two would hide it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dollars = f64::from(*self);
+        if dollars < 0.1 { write!(f, "${dollars:.4}") } else { write!(f, "${dollars:.2}") }
+    }
+}
+
+/// What was used: of one attempt, or of many together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens.
+    pub tokens: Tokens,
+    /// Money.
+    pub cost: Option<Usd>,
+    /// More was used than is known: a stream was cut off before its agent said how much.
+    pub at_least: bool,
+}
+
+impl Tokens {
+    /// What counts against a cap: all in and all out.
+    #[must_use]
+    pub fn counted(self) -> u64 {
+        self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
+    }
+
+    fn combine(self, other: Self, how: impl Fn(u64, u64) -> u64 + Copy) -> Self {
+        Self {
+            input: either(self.input, other.input, how),
+            cached_input: either(self.cached_input, other.cached_input, how),
+            output: either(self.output, other.output, how),
+        }
+    }
+
+    /// What is in this and not in what was there `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        self.combine(before, u64::saturating_sub)
+    }
+}
+
+/// What is known of both, or of one.
+fn either(a: Option<u64>, b: Option<u64>, how: impl Fn(u64, u64) -> u64) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(how(a, b)),
+        (known, None) | (None, known) => known,
+    }
+}
+
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.combine(other.tokens, u64::saturating_add),
+            cost: either(self.cost.map(|usd| usd.0), other.cost.map(|usd| usd.0), u64::saturating_add)
+                .map(Usd),
+            at_least: self.at_least || other.at_least,
+        }
+    }
+}
+
 /// What went wrong with an attempt, by the channel and the code that the agent's program reported it on; what its model
 /// wrote never matters (design.md, "Errors are classified").
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -225,9 +289,17 @@ pub struct AgentReport {
     /// Whether it said that it is over; without that it was cut off.
     #[serde(default)]
     pub is_final: bool,
+    /// Whether it was told to go on with a session of before: what that used is in the session's totals.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub resumed: bool,
     /// How many things it said that this version does not know.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

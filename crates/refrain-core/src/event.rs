@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentReport;
 use crate::ids::{AttemptId, RequestId};
 use crate::promise::NearMiss;
 use crate::spec::{Limits, Secret, Spec};
@@ -40,6 +41,9 @@ pub enum Event {
         /// The attempt that its predecessor left behind, ended and refunded by this event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted: Option<AttemptId>,
+        /// What that attempt's stream holds, where it holds the agent's own last word: then it is not run again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        adopted: Option<Box<AttemptFinished>>,
     },
     /// The counter moved: iteration `iteration` is under way.
     #[serde(rename = "iteration.begun")]
@@ -165,6 +169,9 @@ pub struct AttemptFinished {
     /// Why not all that it printed could be kept. Without that nobody knows what it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_error: Option<String>,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -182,6 +189,8 @@ pub enum Exit {
     Signal(i32),
     /// Nobody saw it end: its keeper died. Not the agent's fault.
     Lost,
+    /// Nobody saw it end, but it had said its last word.
+    Unseen,
 }
 
 /// Why an attempt is ended before its time.
@@ -201,6 +210,8 @@ pub enum StopReason {
     /// What it prints cannot be kept: a full disk, most likely. One that works on unrecorded is worse than one that is
     /// ended.
     OutputLost,
+    /// It used up the loop's money or tokens.
+    Budget,
 }
 
 /// What can be asked of a loop.
@@ -243,6 +254,10 @@ pub struct Wait {
 pub enum WaitKind {
     /// The rest between iterations that `--pause` asks for.
     Pace,
+    /// The provider's limit to be reset.
+    Limit,
+    /// The provider, or the way there, to work again.
+    Outage,
 }
 
 /// How a loop stopped.
@@ -260,6 +275,8 @@ pub enum End {
     IterationCap,
     /// The loop's own duration is over.
     TimedOut,
+    /// The money or the tokens granted are used up, or the next iteration would use them up.
+    BudgetExceeded,
     /// It waits for a person.
     Blocked {
         /// Why it cannot go on by itself.
@@ -293,6 +310,22 @@ pub enum Blocked {
     AgentMissing,
     /// What the agent prints cannot be kept.
     OutputLost,
+    /// The agent is not logged in, or not allowed.
+    Login,
+    /// There is no money left at the provider.
+    Credit,
+    /// There is no such model.
+    Model,
+    /// The agent refused its command line or its configuration.
+    Setup,
+    /// The session that it was to go on with does not exist.
+    Session,
+    /// The provider's limit is reset later than the loop may wait.
+    Limit,
+    /// The provider did not work for longer than the loop may wait.
+    Outage,
+    /// There is a cap on money, and the agent does not say what it costs.
+    CostUnknown,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

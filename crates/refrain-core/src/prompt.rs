@@ -105,7 +105,10 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
         (Outcome::Failed, Some(Exit::Signal(signal))) => {
             format!("your last run was ended by signal {signal}")
         }
-        (Outcome::Failed, Some(Exit::Lost) | None) => "your last run was lost".to_owned(),
+        (Outcome::Failed, Some(Exit::Lost | Exit::Unseen) | None) => {
+            "your last run came to nothing".to_owned()
+        }
+        (Outcome::Budget, _) => "your last run used up its budget and was stopped".to_owned(),
         (Outcome::TimeLimit | Outcome::LoopDuration, _) => {
             "your last run took too long and was stopped".to_owned()
         }
@@ -117,10 +120,15 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
             | Outcome::Interrupted
             | Outcome::Lost
             | Outcome::NotStarted
+            | Outcome::Limit
+            | Outcome::Outage
+            | Outcome::Unable
             | Outcome::OutputLost,
             _,
         ) => return None,
     };
+    let fault = last.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+    let what = fault.map_or(what.clone(), |fault| format!("{what} ({})", fault.message));
     let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
     Some(match excerpt {
         Some(output) => {

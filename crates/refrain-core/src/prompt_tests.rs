@@ -35,6 +35,9 @@ fn spec(prompt: &str) -> Spec {
             timeout: None,
             idle_timeout: None,
             pause: None,
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
         },
         project: "/project".into(),
         worktree: "/project".into(),
@@ -59,6 +62,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         preview: String::new(),
         left: false,
         output_error: None,
+        report: None,
     }
 }
 
@@ -74,7 +78,7 @@ fn after(spec: Spec, ends: impl IntoIterator<Item = (Option<StopReason>, Attempt
     let mut state = LoopState::begin(&Record { seq: 1, at: Timestamp::UNIX_EPOCH, event }).unwrap();
     let process = Process { pid: 7, start: 7 };
     let runner = Identity { process, boot: "boot".into(), host: "host".into() };
-    apply(&mut state, Event::RunnerStarted { runner, interrupted: None });
+    apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None });
     apply(&mut state, Event::IterationBegun { iteration: 1 });
     for (because, finished) in ends {
         let id = AttemptId { iteration: state.iteration, attempt: 1 };

@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Usd;
 use crate::ids::LoopId;
 use crate::promise::Promise;
 
@@ -120,6 +121,35 @@ pub enum AgentKind {
     Acp,
 }
 
+impl AgentKind {
+    /// Whether its standard output is a stream of events, and not a message.
+    #[must_use]
+    pub fn streams(self) -> bool {
+        match self {
+            Self::Generic => false,
+            Self::Claude | Self::Codex | Self::Opencode | Self::Gemini | Self::Acp => true,
+        }
+    }
+
+    /// Whether it says what a run cost in money (agent-clis.md: Codex and Gemini do not).
+    #[must_use]
+    pub fn tells_cost(self) -> bool {
+        match self {
+            Self::Claude | Self::Opencode | Self::Acp => true,
+            Self::Generic | Self::Codex | Self::Gemini => false,
+        }
+    }
+
+    /// Whether it says what was used only at the end of a run: one iteration can overshoot a cap.
+    #[must_use]
+    pub fn tells_usage_at_end(self) -> bool {
+        match self {
+            Self::Codex | Self::Gemini | Self::Acp => true,
+            Self::Claude | Self::Opencode | Self::Generic => false,
+        }
+    }
+}
+
 impl fmt::Display for AgentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -197,6 +227,15 @@ pub struct Limits {
     /// Rest between iterations.
     #[serde(rename = "pause_ms")]
     pub pause: Option<Millis>,
+    /// Money that may be spent.
+    #[serde(default, rename = "max_cost_usd")]
+    pub max_cost: Option<Usd>,
+    /// Tokens that may be used, in and out.
+    #[serde(default)]
+    pub max_tokens: Option<u64>,
+    /// How long the loop may wait for a provider in a row; none is 24 h for a limit and 2 h for an outage.
+    #[serde(default, rename = "retry_for_ms")]
+    pub retry_for: Option<Millis>,
 }
 
 impl Limits {

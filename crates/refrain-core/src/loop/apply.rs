@@ -7,6 +7,8 @@ use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
+use super::trouble::{Answer, Trouble, answer};
+use crate::agent::{Scope, Usage, Usd};
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason,
 };
@@ -75,9 +77,14 @@ impl LoopState {
             pause: None,
             steering: Vec::new(),
             runner: None,
+            spent: Usage::default(),
             sweeping: false,
             answered: Default::default(),
             refunds_in_a_row: 0,
+            sessions: Default::default(),
+            trouble: Trouble::default(),
+            hurried: false,
+            cost_unknown: false,
             churn: 0,
             active: Duration::ZERO,
             rested_since: None,
@@ -123,14 +130,14 @@ impl LoopState {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
             Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted } => {
+            Event::RunnerStarted { runner, interrupted, adopted } => {
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
                         // When it ended nobody saw: the last that is known of it is the last event.
-                        self.settle(flight, self.updated_at, None);
+                        self.settle(flight, self.updated_at, adopted.clone());
                     }
-                    (Phase::Idle { .. } | Phase::Begun { .. }, None) => {}
+                    (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());
@@ -152,6 +159,8 @@ impl LoopState {
                     return Err("attempt.started");
                 }
                 self.wait = None;
+                self.trouble.next = None;
+                self.hurried = false;
                 self.phase = Phase::InFlight(InFlight {
                     id: *id,
                     started_at: at,
@@ -177,6 +186,7 @@ impl LoopState {
                     claim: None,
                     finished: None,
                     error: Some(error.clone()),
+                    usage: Usage::default(),
                 });
                 self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
             }
@@ -202,11 +212,15 @@ impl LoopState {
                     Ask::Proceed => {
                         self.wait = None;
                         self.rested_since = None;
+                        self.trouble.next = None;
+                        self.hurried = true;
                     }
                 }
             }
             Event::WaitStarted(wait)
-                if self.is_driven() && self.wait.is_none() && self.in_flight().is_none() =>
+                if self.is_driven()
+                    && self.wait.is_none_or(|last| last.until <= at)
+                    && self.in_flight().is_none() =>
             {
                 self.wait = Some(*wait);
             }
@@ -220,9 +234,11 @@ impl LoopState {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
                     End::Cancelled => self.cancel.is_some() && !self.is_final(),
                     End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
-                    End::IterationCap | End::TimedOut | End::Blocked { .. } | End::Paused => {
-                        self.cancel.is_none()
-                    }
+                    End::IterationCap
+                    | End::TimedOut
+                    | End::BudgetExceeded
+                    | End::Blocked { .. }
+                    | End::Paused => self.cancel.is_none(),
                 };
                 let again = self.ended.is_some() && *end != End::Cancelled;
                 if !fits || again || self.in_flight().is_some() {
@@ -243,8 +259,11 @@ impl LoopState {
                 self.refunds_in_a_row = 0;
                 self.churn = 0;
                 self.rested_since = None;
-                if let Phase::Begun { hindered, .. } = &mut self.phase {
-                    *hindered = None;
+                self.cost_unknown = false;
+                if let Phase::Begun { hindered, .. } = &mut self.phase
+                    && hindered.take().is_some()
+                {
+                    self.trouble = Trouble::default();
                 }
             }
         }
@@ -273,20 +292,20 @@ impl LoopState {
         let outcome = Outcome::of(finished.as_deref(), flight.stopping, claim);
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
         let charged = outcome.is_charged();
+        let usage = self.account(finished.as_deref());
+        self.spent = self.spent + usage;
         if charged {
+            self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;
             self.steering.drain(..flight.told);
-            let instant = outcome == Outcome::Failed && ran.is_some_and(|ran| ran < CHURN_WITHIN);
+            let idle = usage.tokens.counted() == 0;
+            let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
             self.phase = Phase::Idle { claim };
         } else {
-            // What a person stopped says nothing about the next try.
-            if outcome != Outcome::Interrupted {
-                self.refunds_in_a_row += 1;
-            }
-            let hindered = (outcome == Outcome::OutputLost).then_some(Blocked::OutputLost);
+            let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
             self.phase = Phase::Begun { next: after(flight.id), hindered };
         }
         self.sweeping = finished.as_ref().is_some_and(|finished| finished.left);
@@ -299,7 +318,75 @@ impl LoopState {
             claim: claim.filter(|_| charged),
             finished,
             error: None,
+            usage,
         });
+    }
+
+    /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.
+    fn hindrance(
+        &mut self,
+        outcome: Outcome,
+        id: AttemptId,
+        finished: Option<&AttemptFinished>,
+        at: Timestamp,
+    ) -> Option<Blocked> {
+        let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
+            (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
+                let bound = self.limits.retry_for;
+                self.trouble.meet((kind, fault), at, (&self.spec.id, id), bound)
+            }
+            (Outcome::Unable, Some((Answer::Person(why), _))) => Some(why),
+            (Outcome::OutputLost, _) => {
+                self.refunds_in_a_row += 1;
+                Some(Blocked::OutputLost)
+            }
+            // What a person stopped says nothing about the next try.
+            (Outcome::Interrupted, _) => None,
+            (_, _) => {
+                self.refunds_in_a_row += 1;
+                None
+            }
+        }
+    }
+
+    /// What an attempt used, from totals that may be those of its whole session.
+    fn account(&mut self, finished: Option<&AttemptFinished>) -> Usage {
+        let streams = self.spec.agent.kind.streams();
+        let Some(report) = finished.and_then(|finished| finished.report.as_deref()) else {
+            return Usage { at_least: streams, ..Usage::default() };
+        };
+        let before = match &report.session.id {
+            Some(id) if self.sessions.contains_key(id) => self.sessions.get(id).copied(),
+            // A session that began with this attempt.
+            Some(_) | None => (!report.resumed).then(Usage::default),
+        };
+        let tokens = match report.tokens {
+            Some((Scope::Attempt, tokens)) => Some(tokens),
+            Some((Scope::Session, all)) => before.map(|before| all.since(before.tokens)),
+            None => None,
+        };
+        let cost = match report.cost {
+            Some((Scope::Attempt, cost)) => Some(cost),
+            Some((Scope::Session, Usd(all))) => {
+                before.map(|before| Usd(all.saturating_sub(before.cost.unwrap_or_default().0)))
+            }
+            None => None,
+        };
+        if let Some(id) = &report.session.id {
+            let known = self.sessions.entry(id.clone()).or_default();
+            if let Some((Scope::Session, tokens)) = report.tokens {
+                known.tokens = tokens;
+            }
+            if let Some((Scope::Session, cost)) = report.cost {
+                known.cost = Some(cost);
+            }
+        }
+        if self.limits.max_cost.is_some() && report.is_final && cost.is_none() {
+            self.cost_unknown = true;
+        }
+        let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
+        Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown }
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
@@ -307,10 +394,17 @@ impl LoopState {
         match finished.exit {
             _ if stopping.is_some() || finished.output_error.is_some() => None,
             Exit::Lost => None,
+            _ if finished
+                .report
+                .as_ref()
+                .is_some_and(|report| !report.is_final || report.fault.is_some()) =>
+            {
+                None
+            }
             _ if finished.promised => Some(ClaimSource::Promise),
             _ if finished.state_done => Some(ClaimSource::StateFile),
-            Exit::Code(0) if self.spec.promise.is_none() => Some(ClaimSource::ExitCode),
-            Exit::Code(_) | Exit::Signal(_) => None,
+            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => Some(ClaimSource::ExitCode),
+            Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What may be asked of a loop as it is, and what a runner says when it takes one over.
 
-use super::state::LoopState;
+use super::state::{LoopState, is_over};
+use crate::agent::Usd;
 use crate::event::{Ask, End, Event, Identity};
 use crate::spec::{Limits, Millis};
 
@@ -41,6 +42,19 @@ pub enum Refusal {
     },
 }
 
+/// What `resume` grants: totals, not additions; what is not named stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Iterations that may be charged.
+    pub max_iterations: Option<u32>,
+    /// The loop's own duration.
+    pub max_duration: Option<Millis>,
+    /// Money.
+    pub max_cost: Option<Usd>,
+    /// Tokens.
+    pub max_tokens: Option<u64>,
+}
+
 /// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one.
 pub const MAX_STEERING: usize = 8 << 10;
 
@@ -53,6 +67,7 @@ impl End {
             Self::Cancelled => "cancelled",
             Self::IterationCap => "iteration-cap",
             Self::TimedOut => "timed-out",
+            Self::BudgetExceeded => "budget-exceeded",
             Self::Blocked { .. } => "blocked",
             Self::Paused => "paused",
         }
@@ -65,7 +80,10 @@ impl LoopState {
     pub fn is_final(&self) -> bool {
         match self.ended.map(|ended| ended.end) {
             Some(End::Completed { .. } | End::Cancelled) => true,
-            Some(End::IterationCap | End::TimedOut | End::Blocked { .. } | End::Paused) | None => false,
+            Some(
+                End::IterationCap | End::TimedOut | End::BudgetExceeded | End::Blocked { .. } | End::Paused,
+            )
+            | None => false,
         }
     }
 
@@ -92,11 +110,7 @@ impl LoopState {
     ///
     /// # Errors
     /// A [`Refusal`] where it is final, or where it would stop again at once.
-    pub fn resume(
-        &self,
-        iterations: Option<u32>,
-        duration: Option<Millis>,
-    ) -> Result<Option<Event>, Refusal> {
+    pub fn resume(&self, grant: &Grant) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         match end {
             Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
@@ -104,9 +118,10 @@ impl LoopState {
             None if self.cancel.is_some() => return Ok(None),
             Some(_) | None => {}
         }
-        if end.is_none() && self.pause.is_none() && iterations.is_none() && duration.is_none() {
+        if end.is_none() && self.pause.is_none() && *grant == Grant::default() {
             return Ok(None);
         }
+        let Grant { max_iterations: iterations, max_duration: duration, .. } = *grant;
         let most = self.charged.saturating_add(Limits::MAX_GRANT);
         if let Some(asked) = iterations.filter(|asked| *asked > most) {
             return Err(Refusal::TooMany { asked, most });
@@ -114,6 +129,8 @@ impl LoopState {
         let mut limits = self.limits.clone();
         limits.max_iterations = iterations.or(limits.max_iterations);
         limits.max_duration = duration.or(limits.max_duration);
+        limits.max_cost = grant.max_cost.or(limits.max_cost);
+        limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
         if limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
             return Err(Refusal::NothingGranted {
                 used: format!("{} iteration{}", self.charged, if self.charged == 1 { "" } else { "s" }),
@@ -127,12 +144,24 @@ impl LoopState {
                 flag: format!("--max-duration {}s", (used.0.saturating_mul(2) / 1000).max(60)),
             });
         }
+        let likely = self.likely_use();
+        let (spent, more) = (self.spent.cost.unwrap_or_default(), likely.cost.unwrap_or_default());
+        if is_over(&Limits { max_tokens: None, ..limits.clone() }, self.spent, likely) {
+            let enough = f64::from(Usd((spent.0 + more.0).saturating_mul(2)));
+            let flag = format!("--max-cost {:.2}", enough.max(0.01));
+            return Err(Refusal::NothingGranted { used: spent.to_string(), flag });
+        }
+        if is_over(&limits, self.spent, likely) {
+            let counted = self.spent.tokens.counted();
+            let flag = format!("--max-tokens {}", (counted + likely.tokens.counted()).saturating_mul(2));
+            return Err(Refusal::NothingGranted { used: format!("{counted} tokens"), flag });
+        }
         Ok(Some(Event::LoopResumed { limits }))
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.
     #[must_use]
     pub fn recover(&self, runner: Identity) -> Event {
-        Event::RunnerStarted { runner, interrupted: self.in_flight().map(|flight| flight.id) }
+        Event::RunnerStarted { runner, interrupted: self.in_flight().map(|flight| flight.id), adopted: None }
     }
 }

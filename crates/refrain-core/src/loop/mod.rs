@@ -4,6 +4,7 @@ mod apply;
 mod ask;
 mod next_step;
 mod state;
+mod trouble;
 
 #[cfg(test)]
 mod simulation;
@@ -11,6 +12,6 @@ mod simulation;
 mod tests;
 
 pub use apply::Damage;
-pub use ask::{MAX_STEERING, Refusal};
+pub use ask::{Grant, MAX_STEERING, Refusal};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use state::{Attempt, Ended, InFlight, Live, LoopState, Outcome, Phase};

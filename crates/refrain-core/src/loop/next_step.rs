@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::state::{InFlight, Live, LoopState, Phase};
+use super::trouble;
+use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -53,7 +55,7 @@ pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             Some(_) => Step::Finish(End::Cancelled),
             None => Step::Rest,
         },
-        Phase::Idle { .. } | Phase::Begun { .. } => between(state, now),
+        Phase::Idle { .. } | Phase::Begun { .. } => between(state, live, now),
     }
 }
 
@@ -71,6 +73,9 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
     }
     if live.output_lost {
         return Step::StopAttempt(StopReason::OutputLost);
+    }
+    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+        return Step::StopAttempt(StopReason::Budget);
     }
     let heard = live.last_output.map_or(since, |at| at.max(since));
     // The loop's time runs on while an attempt does, so it began so long ago.
@@ -90,7 +95,7 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
 }
 
 /// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
-fn between(state: &LoopState, now: Timestamp) -> Step {
+fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let LoopState { limits, phase, .. } = state;
     if state.cancel.is_some() {
         return Step::Finish(End::Cancelled);
@@ -110,10 +115,20 @@ fn between(state: &LoopState, now: Timestamp) -> Step {
     if limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0)) {
         return Step::Finish(End::TimedOut);
     }
+    if state.cost_unknown {
+        return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+    }
+    if state.is_over_budget(&Usage::default()) {
+        return Step::Finish(End::BudgetExceeded);
+    }
     match phase {
         // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
         Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
-        Phase::Begun { next, .. } => Step::StartAttempt(*next),
+        Phase::Begun { next, .. } => {
+            let gate = live.gate.filter(|_| !state.hurried);
+            let due = [state.trouble.next, gate].into_iter().flatten().max_by_key(|wait| wait.until);
+            after(state, due, now, Step::StartAttempt(*next))
+        }
         Phase::Idle { .. } | Phase::InFlight(_) => begin(state, now),
     }
 }
@@ -126,28 +141,28 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: Blocked::Churn });
     }
-    match (rest(state).filter(|until| *until > now), state.wait) {
-        (Some(until), Some(_)) => Step::Await { until: Some(until) },
-        (Some(until), None) => Step::Wait(Wait { kind: WaitKind::Pace, until }),
-        (None, _) => Step::BeginIteration { iteration: state.iteration + 1 },
+    after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
+}
+
+/// The step, once what is to be waited for has come. A wait is recorded before it is waited.
+fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> Step {
+    match (state.wait.filter(|wait| wait.until > now), due.filter(|wait| wait.until > now)) {
+        (Some(wait), _) => Step::Await { until: Some(wait.until) },
+        (None, Some(wait)) => Step::Wait(wait),
+        (None, None) => step,
     }
 }
 
-/// Until when the loop rests before its next iteration.
-fn rest(state: &LoopState) -> Option<Timestamp> {
-    match (state.wait, state.rested_since, state.limits.pause) {
-        (Some(wait), ..) => Some(wait.until),
-        (None, Some(since), Some(pause)) => Some(plus(since, pause)),
-        (None, ..) => None,
-    }
+/// The rest before the next iteration.
+fn rest(state: &LoopState) -> Option<Wait> {
+    let (since, pause) = (state.rested_since?, state.limits.pause?);
+    Some(Wait { kind: WaitKind::Pace, until: plus(since, pause) })
 }
 
 fn remaining(all: Millis, used: Duration) -> Millis {
     Millis(all.0.saturating_sub(Millis::from(used).0))
 }
 
-/// Saturates at the end of time: a limit too long to be reached is none.
-fn plus(at: Timestamp, Millis(ms): Millis) -> Timestamp {
-    let ms = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
-    at.checked_add(ms).unwrap_or(Timestamp::MAX)
+fn plus(at: Timestamp, span: Millis) -> Timestamp {
+    trouble::plus(at, span.into())
 }

@@ -1,14 +1,16 @@
 //! What a loop's events add up to. Never stored, always folded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::trouble::{Answer, Trouble, answer};
+use crate::agent::{AgentReport, Usage, Usd};
 use crate::event::{
-    AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait,
+    AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
@@ -46,10 +48,19 @@ pub struct LoopState {
     pub steering: Vec<String>,
     /// Who drives the loop, or drove it last.
     pub runner: Option<Identity>,
+    /// What all attempts used.
+    pub spent: Usage,
     /// What the last attempt left behind is being ended: nothing is started before that is over.
     pub sweeping: bool,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
+    /// What sessions had used when they were last heard of.
+    pub(super) sessions: BTreeMap<String, Usage>,
+    pub(super) trouble: Trouble,
+    /// Somebody asked to wait no longer: the next attempt is started whatever there is to wait for.
+    pub(super) hurried: bool,
+    /// There is a cap on money, and an agent did not say what it cost.
+    pub(super) cost_unknown: bool,
     pub(super) churn: u32,
     /// The loop's own duration up to `updated_at`.
     pub(super) active: Duration,
@@ -110,6 +121,8 @@ pub struct Attempt {
     pub finished: Option<Box<AttemptFinished>>,
     /// Why it could not be started.
     pub error: Option<String>,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// What an attempt amounts to.
@@ -138,6 +151,14 @@ pub enum Outcome {
     NotStarted,
     /// What it printed could not be kept. Refunded.
     OutputLost,
+    /// It used up the loop's money or tokens.
+    Budget,
+    /// The provider's limit was used up. Refunded.
+    Limit,
+    /// The provider, or the way there, did not work. Refunded.
+    Outage,
+    /// The agent cannot work before a person did something: a login, a model, a flag. Refunded.
+    Unable,
 }
 
 impl Outcome {
@@ -150,8 +171,16 @@ impl Outcome {
             | Self::Failed
             | Self::TimeLimit
             | Self::Silence
+            | Self::Budget
             | Self::LoopDuration => true,
-            Self::Cancelled | Self::Interrupted | Self::Lost | Self::NotStarted | Self::OutputLost => false,
+            Self::Cancelled
+            | Self::Interrupted
+            | Self::Lost
+            | Self::NotStarted
+            | Self::OutputLost
+            | Self::Limit
+            | Self::Outage
+            | Self::Unable => false,
         }
     }
 
@@ -167,14 +196,30 @@ impl Outcome {
         match (exit, stopping) {
             (Exit::Lost, _) => Self::Lost,
             (_, Some(StopReason::OutputLost)) => Self::OutputLost,
+            (_, Some(StopReason::Budget)) => Self::Budget,
             (_, Some(StopReason::Cancel)) => Self::Cancelled,
             (_, Some(StopReason::Interrupt)) => Self::Interrupted,
             (_, Some(StopReason::TimeLimit)) => Self::TimeLimit,
             (_, Some(StopReason::Silence)) => Self::Silence,
             (_, Some(StopReason::LoopDuration)) => Self::LoopDuration,
             (_, None) if claim.is_some() => Self::Claimed,
-            (Exit::Code(0), None) => Self::Ended,
-            (Exit::Code(_) | Exit::Signal(_), None) => Self::Failed,
+            (exit, None) => match finished.and_then(|finished| finished.report.as_deref()) {
+                Some(report) => Self::of_stream(report, exit),
+                None if matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,
+                None => Self::Failed,
+            },
+        }
+    }
+
+    /// By the agent's own last word and its exit: a code of 0 alone is no success (agent-clis.md, trap 4).
+    fn of_stream(report: &AgentReport, exit: Exit) -> Self {
+        match report.fault.as_ref().map(|fault| answer(fault.kind)) {
+            Some(Answer::Wait(WaitKind::Limit)) => Self::Limit,
+            Some(Answer::Wait(WaitKind::Outage | WaitKind::Pace)) => Self::Outage,
+            Some(Answer::Person(_)) => Self::Unable,
+            Some(Answer::Budget) => Self::Budget,
+            None if report.is_final && matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,
+            Some(Answer::Charge) | None => Self::Failed,
         }
     }
 }
@@ -195,6 +240,19 @@ pub struct Live {
     pub last_output: Option<Timestamp>,
     /// What it prints cannot be kept.
     pub output_lost: bool,
+    /// What the attempt in flight has used so far.
+    pub used: Usage,
+    /// What all loops of the same account wait for.
+    pub gate: Option<Wait>,
+}
+
+/// Whether a cap is used up, or would be by what is likely to come.
+pub(super) fn is_over(limits: &Limits, used: Usage, likely: Usage) -> bool {
+    let over = |used: u64, likely: u64, cap: u64| used >= cap || used.saturating_add(likely) > cap;
+    let cost = |usage: Usage| usage.cost.unwrap_or_default().0;
+    let tokens = |usage: Usage| usage.tokens.counted();
+    limits.max_cost.is_some_and(|cap| over(cost(used), cost(likely), cap.0))
+        || limits.max_tokens.is_some_and(|cap| over(tokens(used), tokens(likely), cap))
 }
 
 impl LoopState {
@@ -210,6 +268,27 @@ impl LoopState {
             return Duration::ZERO;
         }
         Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
+    }
+
+    /// Whether the money or the tokens granted are used up, with what the attempt in flight has used so far; or, where the
+    /// agent says so only at its end, whether another one like the last would use them up.
+    #[must_use]
+    pub fn is_over_budget(&self, live: &Usage) -> bool {
+        let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
+        is_over(&self.limits, self.spent + *live, likely)
+    }
+
+    /// What one more iteration is likely to use, where the agent says only at its end what it used.
+    pub(crate) fn likely_use(&self) -> Usage {
+        let last = self.last_charged().filter(|_| self.spec.agent.kind.tells_usage_at_end());
+        last.map(|last| last.usage).unwrap_or_default()
+    }
+
+    /// What is left to be spent, where there is a cap on money.
+    #[must_use]
+    pub fn budget(&self) -> Option<Usd> {
+        let cap = self.limits.max_cost?;
+        Some(Usd(cap.0.saturating_sub(self.spent.cost.unwrap_or_default().0)))
     }
 
     /// The attempt under way.

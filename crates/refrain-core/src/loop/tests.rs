@@ -7,3 +7,4 @@ pub(super) mod journal;
 mod order;
 mod outcomes;
 mod properties;
+mod trouble;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::agent;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
@@ -161,6 +162,21 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// Money, in US dollars.
     pub cost_usd: Option<f64>,
+    /// More was used than is known: an attempt was cut off before its agent said how much.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+}
+
+impl From<agent::Usage> for Usage {
+    fn from(usage: agent::Usage) -> Self {
+        Self {
+            input_tokens: usage.tokens.input,
+            cached_input_tokens: usage.tokens.cached_input,
+            output_tokens: usage.tokens.output,
+            cost_usd: usage.cost.map(f64::from),
+            at_least: usage.at_least,
+        }
+    }
 }
 
 /// A gate's result.
@@ -247,6 +263,12 @@ impl Alive {
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None };
 }
 
+/// The model that the agent says it uses, or was told to.
+fn model(state: &LoopState) -> Option<String> {
+    let said = |attempt: &Attempt| attempt.finished.as_ref()?.report.as_ref()?.session.model.clone();
+    state.attempts.iter().rev().find_map(said).or_else(|| state.spec.agent.model.clone())
+}
+
 /// The view of `state`.
 #[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
@@ -284,7 +306,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         charged: state.charged,
         max_iterations: limits.max_iterations,
         agent: spec.agent.kind,
-        model: None,
+        model: model(state),
         command: std::iter::once(&spec.agent.program).chain(&spec.agent.args).cloned().collect(),
         project: spec.project.to_string(),
         worktree: spec.worktree.to_string(),
@@ -298,7 +320,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
-        usage: Usage::default(),
+        usage: state.spent.into(),
         limits: limits.clone(),
         gates: Vec::new(),
         last_failure: None,
@@ -329,6 +351,7 @@ impl From<End> for StatusWord {
             End::Cancelled => Self::Cancelled,
             End::IterationCap => Self::IterationCap,
             End::TimedOut => Self::TimedOut,
+            End::BudgetExceeded => Self::BudgetExceeded,
             End::Blocked { .. } => Self::Blocked,
             End::Paused => Self::Paused,
         }
@@ -340,7 +363,7 @@ impl From<&Attempt> for Iteration {
         let (exit_code, signal) = match attempt.finished.as_ref().map(|finished| finished.exit) {
             Some(Exit::Code(code)) => (Some(code), None),
             Some(Exit::Signal(signal)) => (None, Some(signal)),
-            Some(Exit::Lost) | None => (None, None),
+            Some(Exit::Lost | Exit::Unseen) | None => (None, None),
         };
         Self {
             n: attempt.id.iteration,
@@ -352,7 +375,7 @@ impl From<&Attempt> for Iteration {
             signal,
             outcome: Some(attempt.outcome),
             claim: attempt.claim,
-            usage: Usage::default(),
+            usage: attempt.usage.into(),
             gates: Vec::new(),
             preview: attempt.finished.as_ref().map(|finished| finished.preview.clone()),
         }

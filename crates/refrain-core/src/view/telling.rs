@@ -1,8 +1,9 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
 use super::StatusWord;
+use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
-use crate::r#loop::{LoopState, Refusal};
+use crate::r#loop::{Grant, LoopState, Refusal};
 
 /// Why it stands where it stands, in one line.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -25,6 +26,7 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             )
         }
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
+        (Some(End::BudgetExceeded), _) => budget(state),
         (Some(End::Paused), _) => "by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
@@ -33,6 +35,16 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
                 Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
                 None => format!("{} could not be started", state.spec.agent.program),
             },
+            Blocked::Login => told("the agent is not logged in", state),
+            Blocked::Credit => told("there is no money left at the provider", state),
+            Blocked::Model => told("there is no such model", state),
+            Blocked::Setup => told("the agent refused to start", state),
+            Blocked::Session => told("the session to go on with does not exist", state),
+            Blocked::Limit => told("the provider's limit is reset too late to wait for it", state),
+            Blocked::Outage => told("the provider did not work for too long", state),
+            Blocked::CostUnknown => {
+                format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
+            }
             Blocked::OutputLost => match last_error(state) {
                 Some(error) => format!("what the agent prints cannot be kept: {error}"),
                 None => "what the agent prints cannot be kept".to_owned(),
@@ -47,6 +59,8 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
         (None, _) => match (state.wait, flight) {
             (Some(wait), _) => match wait.kind {
                 WaitKind::Pace => "rests before the next iteration".to_owned(),
+                WaitKind::Limit => told("waits for the provider's limit to be reset", state),
+                WaitKind::Outage => told("waits for the provider to work again", state),
             },
             (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
@@ -63,10 +77,35 @@ fn last_error(state: &LoopState) -> Option<String> {
     last.error.clone().or(kept)
 }
 
+/// The words, and what the agent's program said last.
+fn told(words: &str, state: &LoopState) -> String {
+    let last = state.attempts.last().and_then(|last| last.finished.as_ref()?.report.as_ref()?.fault.as_ref());
+    match last {
+        Some(fault) => format!("{words}: {}", fault.message),
+        None => words.to_owned(),
+    }
+}
+
+/// Which cap is used up, or would be.
+fn budget(state: &LoopState) -> String {
+    let (spent, likely) = (state.spent, state.likely_use());
+    let mut words = match (state.limits.max_cost, state.limits.max_tokens) {
+        (Some(cap), _) if spent.cost.is_some() => {
+            format!("{} of {cap} spent", spent.cost.unwrap_or_default())
+        }
+        (_, Some(cap)) => format!("{} of {cap} tokens used", spent.tokens.counted()),
+        (_, None) => "nothing is left".to_owned(),
+    };
+    if likely != Usage::default() {
+        words.push_str("; another iteration like the last could pass the cap");
+    }
+    words
+}
+
 /// What a person has to do for it to go on.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
-    let resume = match state.resume(None, None) {
+    let resume = match state.resume(&Grant::default()) {
         Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
         Ok(_)
         | Err(Refusal::Final(_) | Refusal::Stopped(_) | Refusal::TooMany { .. } | Refusal::TooLong { .. }) => {
@@ -75,21 +114,31 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     };
     match word {
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
-        StatusWord::Crashed | StatusWord::Paused | StatusWord::IterationCap | StatusWord::TimedOut => {
-            Some(resume)
-        }
+        StatusWord::Crashed
+        | StatusWord::Paused
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut => Some(resume),
         StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
             Some(End::Blocked { why: Blocked::AgentMissing }) => {
                 format!("see why with refrain show {id}, make it start, then {resume}")
             }
             Some(End::Blocked { why: Blocked::OutputLost }) => format!("make room, then {resume}"),
+            Some(End::Blocked { why: Blocked::Login }) => {
+                format!("log in with {}, then {resume}", state.spec.agent.program)
+            }
+            Some(End::Blocked { why: Blocked::Limit | Blocked::Outage }) => {
+                format!("{resume} when it works again (--retry-for lets a new loop wait longer)")
+            }
+            Some(End::Blocked { why: Blocked::CostUnknown }) => {
+                "start it anew with --max-tokens in place of --max-cost".to_owned()
+            }
             _ => format!("see why with refrain logs {id}, mend it, then {resume}"),
         }),
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Completed
         | StatusWord::Cancelled
-        | StatusWord::BudgetExceeded
         | StatusWord::Stuck
         | StatusWord::Failed => None,
     }

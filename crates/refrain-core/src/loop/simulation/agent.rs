@@ -1,8 +1,10 @@
 //! Agents that follow a script.
 
 use super::random::Random;
+use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
-use crate::r#loop::tests::journal::finished;
+use crate::r#loop::tests::journal::{finished, tokens};
+use crate::spec::Millis;
 
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
@@ -37,6 +39,9 @@ enum Role {
     CannotStart,
     /// Prints more than the disk holds, and goes on.
     FillsTheDisk,
+    MeetsALimit,
+    MeetsAnOutage,
+    NeedsALogin,
 }
 
 impl Temper {
@@ -47,7 +52,8 @@ impl Temper {
 
     fn role(self, random: &mut Random) -> Role {
         use Role::{
-            Babbles, CannotStart, Fails, FailsAtOnce, FillsTheDisk, Hangs, LosesItsKeeper, Works, WorksSlowly,
+            Babbles, CannotStart, Fails, FailsAtOnce, FillsTheDisk, Hangs, LosesItsKeeper, MeetsALimit,
+            MeetsAnOutage, NeedsALogin, Works, WorksSlowly,
         };
         let exception = random.once_in(8);
         let all = [
@@ -60,6 +66,9 @@ impl Temper {
             LosesItsKeeper,
             CannotStart,
             FillsTheDisk,
+            MeetsALimit,
+            MeetsAnOutage,
+            NeedsALogin,
         ];
         match self {
             _ if exception => random.pick(&all),
@@ -80,6 +89,10 @@ pub(super) struct Agent {
     spawns_at: u64,
     starts: bool,
     fills: bool,
+    fault: Option<(FaultKind, Option<Millis>)>,
+    /// How many tokens it uses for all that it prints, and says so.
+    uses: Option<u64>,
+    used: u64,
     /// How long it takes to end whom it leaves behind, where it does.
     leaves: Option<u64>,
     spawned: bool,
@@ -97,6 +110,8 @@ pub(super) enum Sign {
     Spawned,
     CannotStart,
     Printed,
+    /// It printed how much it has used so far.
+    Used(Tokens),
     Filled,
     /// And how long it takes to end whom it left behind, where it did.
     Finished(Box<AttemptFinished>, Option<u64>),
@@ -118,12 +133,19 @@ impl Agent {
             Role::LosesItsKeeper => (Some(random.below(60_000)), Exit::Lost),
             Role::CannotStart => (None, Exit::Lost),
             Role::FillsTheDisk => (None, Exit::Code(0)),
+            Role::MeetsALimit | Role::MeetsAnOutage | Role::NeedsALogin => {
+                (Some(random.below(5_000)), Exit::Code(1))
+            }
         };
         let prints = match role {
             Role::Works | Role::Fails => random.below(3),
-            Role::FillsTheDisk => 1,
+            Role::FillsTheDisk | Role::MeetsALimit | Role::MeetsAnOutage => 1,
             Role::Babbles | Role::WorksSlowly => random.between(5, 20),
-            Role::FailsAtOnce | Role::Hangs | Role::LosesItsKeeper | Role::CannotStart => 0,
+            Role::FailsAtOnce
+            | Role::Hangs
+            | Role::LosesItsKeeper
+            | Role::CannotStart
+            | Role::NeedsALogin => 0,
         };
         let rhythm = random.between(100, 30_000);
         let claims = match role {
@@ -131,15 +153,36 @@ impl Agent {
             // Some claim, and then hang or fail; what a stopped agent said must not count.
             Role::Fails | Role::Babbles | Role::Hangs => random.once_in(10),
             Role::FillsTheDisk => true,
-            Role::FailsAtOnce | Role::LosesItsKeeper | Role::CannotStart => false,
+            Role::FailsAtOnce
+            | Role::LosesItsKeeper
+            | Role::CannotStart
+            | Role::MeetsALimit
+            | Role::MeetsAnOutage
+            | Role::NeedsALogin => false,
         };
         let by_file = random.once_in(4);
         Self {
             spawns_at,
             starts: !matches!(role, Role::CannotStart),
             fills: matches!(role, Role::FillsTheDisk),
+            fault: match role {
+                Role::MeetsALimit => Some((FaultKind::Limit, random.maybe(2, 1_000, 40_000_000).map(Millis))),
+                Role::MeetsAnOutage => Some((FaultKind::Overloaded, None)),
+                Role::NeedsALogin => Some((FaultKind::Login, None)),
+                Role::Works
+                | Role::Fails
+                | Role::FailsAtOnce
+                | Role::Hangs
+                | Role::Babbles
+                | Role::WorksSlowly
+                | Role::LosesItsKeeper
+                | Role::CannotStart
+                | Role::FillsTheDisk => None,
+            },
+            uses: random.maybe(2, 10, 900),
             leaves: random.maybe(4, 20, 12_000).filter(|_| !matches!(role, Role::CannotStart)),
             spawned: false,
+            used: 0,
             prints: (1..=prints).rev().map(|i| spawns_at + i * rhythm).collect(),
             ends_at: lasts.map(|ms| spawns_at + ms),
             exit,
@@ -165,13 +208,32 @@ impl Agent {
         }
         if self.prints.last() == Some(&now) && self.ends_at != Some(now) {
             self.prints.pop();
-            return if self.fills { Sign::Filled } else { Sign::Printed };
+            return match self.uses {
+                _ if self.fills => Sign::Filled,
+                Some(uses) => {
+                    self.used += uses;
+                    Sign::Used(tokens(self.used, 0))
+                }
+                None => Sign::Printed,
+            };
         }
         let Self { exit, promises, writes_done, leaves, fills, .. } = *self;
+        let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1)));
+        let report = AgentReport {
+            is_final: true,
+            tokens: self.uses.map(|_| (Scope::Attempt, tokens(self.used, 0))),
+            fault: fault.map(|(kind, after)| Fault {
+                kind,
+                message: "so it was".to_owned(),
+                until: after.map(Until::After),
+            }),
+            ..AgentReport::default()
+        };
         let finished = AttemptFinished {
             promised: promises,
             state_done: writes_done,
             left: leaves.is_some(),
+            report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),
             output_error: (fills && exit != Exit::Lost).then(|| "no space left".to_owned()),
             ..finished(exit)
         };

@@ -9,8 +9,8 @@ use super::tally::Tally;
 use super::world::{Crash, World, span_ms};
 use crate::event::{Ask, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
-use crate::r#loop::tests::journal::{asked, event_of, request, runner, spawn_failed, spawned};
-use crate::r#loop::{Live, Step, next_step};
+use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
+use crate::r#loop::{Live, Outcome, Step, next_step};
 use crate::spec::Millis;
 
 /// A run that takes more of these turns spins.
@@ -46,7 +46,7 @@ impl World {
                 }
                 Leave::Resume { iterations, duration } => {
                     self.real += self.random.below(1_000_000);
-                    if let Ok(Some(event)) = self.state.resume(iterations, duration) {
+                    if let Ok(Some(event)) = self.state.resume(&grant(iterations, duration)) {
                         self.append(event)?;
                         self.sync();
                         tally.add("loop", "resumed");
@@ -73,7 +73,7 @@ impl World {
             // Some grant more; some only say that it shall go on, which takes back a pause that is still to come.
             let more = self.random.once_in(2).then_some(more);
             let pausing = self.state.pause.is_some();
-            if let Ok(event) = self.state.resume(more, None) {
+            if let Ok(event) = self.state.resume(&grant(more, None)) {
                 // What was about to be cancelled gets nothing more, and is only finished.
                 let changes = (more.is_some() || pausing) && self.state.cancel.is_none();
                 assert_eq!(event.is_some(), changes, "what is to change is recorded");
@@ -168,7 +168,9 @@ impl World {
         let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
         let person = self.person.next().map(|at| at.max(self.real));
         let swept = self.swept_at.map(|at| at.max(self.real));
-        let tired = self.written > MANY_EVENTS && self.state.cancel != Some(Urgency::Now);
+        let tired = self.written > MANY_EVENTS
+            && self.state.cancel != Some(Urgency::Now)
+            && self.state.ended.is_none();
         let first = [agent, swept, person, timer].into_iter().flatten().min();
         let Some(first) = first.filter(|_| !tired) else {
             // Nothing will ever happen, or too much did.
@@ -210,6 +212,10 @@ impl World {
                 self.live.last_output = Some(self.now());
                 Ok(())
             }
+            Sign::Used(tokens) => {
+                self.live.used.tokens = tokens;
+                Ok(())
+            }
             Sign::Filled => {
                 self.live.output_lost = true;
                 Ok(())
@@ -228,6 +234,10 @@ impl World {
                     tally.add("agent", "left somebody behind");
                 }
                 self.append(Event::AttemptFinished(finished))?;
+                if matches!(self.state.attempts.last(), Some(last) if matches!(last.outcome, Outcome::Limit | Outcome::Outage))
+                {
+                    tally.add("agent", "met a limit or an outage");
+                }
                 if self.random.once_in(200) {
                     self.set_clock(tally);
                 }
@@ -289,5 +299,6 @@ fn stop_name(because: StopReason) -> &'static str {
         StopReason::Silence => "stopped: silence",
         StopReason::LoopDuration => "stopped: loop duration",
         StopReason::OutputLost => "stopped: output lost",
+        StopReason::Budget => "stopped: budget",
     }
 }

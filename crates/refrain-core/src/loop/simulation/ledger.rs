@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::agent::FaultKind;
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
@@ -39,6 +40,9 @@ pub(super) struct Ledger {
     had_runner: bool,
     /// What the last attempt left behind is not gone.
     sweeping: bool,
+    tokens: u64,
+    /// No attempt before that, unless a person says so.
+    not_before: Option<Timestamp>,
     active: Duration,
 }
 
@@ -55,6 +59,8 @@ enum Last {
     Refunded,
     CouldNotStart,
     DiskFull,
+    Provider,
+    NeedsAPerson,
 }
 
 impl Ledger {
@@ -79,6 +85,8 @@ impl Ledger {
             waiting: false,
             ended: None,
             sweeping: false,
+            tokens: 0,
+            not_before: None,
             driven: false,
             had_runner: false,
             active: Duration::ZERO,
@@ -149,6 +157,11 @@ impl Ledger {
                 assert!(self.started.insert(*id), "attempt {id} is started twice");
                 assert!(self.flight.is_none(), "two attempts at a time");
                 assert!(!self.sweeping, "an attempt beside what the last one left behind");
+                assert!(self.not_before.is_none_or(|time| *at >= time), "it does not wait for its provider");
+                assert!(
+                    self.limits.max_tokens.is_none_or(|cap| self.tokens < cap),
+                    "it goes on past its budget"
+                );
                 self.assert_may_go_on();
                 self.waiting = false;
                 self.steering.iter_mut().for_each(|(_, told)| *told = true);
@@ -170,14 +183,15 @@ impl Ledger {
                 match ask {
                     Ask::Cancel(urgency) => self.cancelled = self.cancelled.max(Some(*urgency)),
                     Ask::Pause(urgency) => self.paused = self.paused.max(Some(*urgency)),
-                    Ask::Proceed => self.waiting = false,
+                    Ask::Proceed => (self.waiting, self.not_before) = (false, None),
                     Ask::Steer(text) => self.steering.push((text.clone(), false)),
                 }
             }
             Event::WaitStarted(_) => {
-                assert!(self.limits.pause.is_some() && self.cancelled.is_none() && self.paused.is_none());
+                assert!(self.limits.pause.is_some() || self.not_before.is_some());
+                assert!(self.cancelled.is_none() && self.paused.is_none());
                 assert!(self.driven && self.ended.is_none(), "nobody drives it");
-                assert!(!self.waiting && self.flight.is_none(), "it has something else to do than to wait");
+                assert!(self.flight.is_none(), "it has something else to do than to wait");
                 self.waiting = true;
             }
             Event::LoopEnded(end) => self.end(*end),
@@ -197,7 +211,8 @@ impl Ledger {
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
                 (self.driven, self.had_runner, self.waiting) = (false, false, false);
-                if matches!(self.last, Some(Last::CouldNotStart | Last::DiskFull)) {
+                self.not_before = self.not_before.filter(|_| !matches!(end, Some(End::Blocked { .. })));
+                if matches!(self.last, Some(Last::CouldNotStart | Last::DiskFull | Last::NeedsAPerson)) {
                     self.last = Some(Last::Refunded);
                 }
             }
@@ -224,6 +239,7 @@ impl Ledger {
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
         assert!(!over, "it goes on past its duration");
         assert!(!matches!(self.last, Some(Last::CouldNotStart)), "it starts an agent that cannot be");
+        assert!(!matches!(self.last, Some(Last::NeedsAPerson)), "it goes on though a person is needed");
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         assert!(!matches!(self.last, Some(Last::Charged { claim: Some(_) })), "it goes on after a claim");
     }
@@ -241,13 +257,15 @@ impl Ledger {
             StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
             StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
             StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
-            StopReason::OutputLost => {}
+            StopReason::OutputLost | StopReason::Budget => {}
         }
     }
 
     fn finish(&mut self, finished: &AttemptFinished, at: Timestamp) {
         let flight = self.flight.take().expect("an attempt is in flight");
         let lost = finished.exit == Exit::Lost;
+        let report = finished.report.as_deref();
+        self.tokens += report.and_then(|report| report.tokens).map_or(0, |(_, tokens)| tokens.counted());
         self.sweeping = finished.left;
         if finished.output_error.is_some() {
             return self.refund(Last::DiskFull);
@@ -259,6 +277,18 @@ impl Ledger {
             _ if lost => return self.refund(Last::Refunded),
             _ => {}
         }
+        let fault = report.and_then(|report| report.fault.as_ref()).filter(|_| flight.stopped.is_none());
+        match fault.map(|fault| fault.kind) {
+            Some(FaultKind::Limit | FaultKind::Overloaded) => {
+                self.not_before =
+                    Some(at.saturating_add(std::time::Duration::from_secs(5)).expect("in time"));
+                return self.last = Some(Last::Provider);
+            }
+            Some(FaultKind::Login) => return self.last = Some(Last::NeedsAPerson),
+            Some(_) => panic!("no agent here meets that"),
+            None => {}
+        }
+        self.not_before = None;
         let ran = at.duration_since(flight.spawned.expect("what ended by itself was there"));
         let claim = if flight.stopped.is_some() {
             None
@@ -271,7 +301,8 @@ impl Ledger {
         } else {
             None
         };
-        let good = claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
+        let worked = report.and_then(|report| report.tokens).is_some_and(|(_, tokens)| tokens.counted() > 0);
+        let good = worked || claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
         let instant = !good && ran.as_millis() < 2_000;
         self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
         self.steering.retain(|(_, told)| !told);
@@ -301,6 +332,15 @@ impl Ledger {
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
+            End::BudgetExceeded => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
+            End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
+                assert!(matches!(self.last, Some(Last::Provider)));
+            }
+            End::Blocked { why: Blocked::Login } => assert!(matches!(self.last, Some(Last::NeedsAPerson))),
+            End::Blocked {
+                why:
+                    Blocked::Credit | Blocked::Model | Blocked::Setup | Blocked::Session | Blocked::CostUnknown,
+            } => panic!("no agent here needs that"),
             End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),
         }

@@ -2,6 +2,7 @@
 
 use super::random::Random;
 use crate::event::{Ask, Urgency};
+use crate::r#loop::tests::journal::grant;
 use crate::r#loop::{LoopState, Refusal};
 use crate::spec::{Limits, Millis};
 
@@ -82,12 +83,15 @@ impl Person {
     fn grant(state: &LoopState, more: u32, longer: u64) -> Leave {
         let most = state.charged + Limits::MAX_GRANT;
         assert!(
-            matches!(state.resume(Some(most + 1), None), Err(Refusal::TooMany { .. } | Refusal::Final(_))),
+            matches!(
+                state.resume(&grant(Some(most + 1), None)),
+                Err(Refusal::TooMany { .. } | Refusal::Final(_))
+            ),
             "more than {most} iterations were granted"
         );
         let (mut iterations, mut duration) = (None, None);
         for _ in 0..3 {
-            match state.resume(iterations, duration) {
+            match state.resume(&grant(iterations, duration)) {
                 Err(Refusal::NothingGranted { flag, .. }) if flag.starts_with("--max-iterations") => {
                     iterations = Some(state.charged + more)
                 }

@@ -21,6 +21,9 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("end", "blocked: churn", 100),
     ("end", "blocked: agent missing", 200),
     ("end", "blocked: output lost", 100),
+    ("end", "blocked: needs a person", 100),
+    ("end", "blocked: provider", 30),
+    ("end", "budget exceeded", 100),
     ("crash behind", "loop.started", 100),
     ("crash behind", "runner.started", 100),
     ("crash behind", "iteration.begun", 100),
@@ -50,6 +53,8 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: silence", 200),
     ("agent", "stopped: loop duration", 100),
     ("agent", "stopped: output lost", 100),
+    ("agent", "stopped: budget", 50),
+    ("agent", "met a limit or an outage", 500),
     ("agent", "left somebody behind", 500),
     ("loop", "ended while being swept", 50),
     ("agent", "claimed, but was stopped", 50),
@@ -105,5 +110,16 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Blocked { why: Blocked::Churn } => "blocked: churn",
         End::Blocked { why: Blocked::AgentMissing } => "blocked: agent missing",
         End::Blocked { why: Blocked::OutputLost } => "blocked: output lost",
+        End::Blocked { why: Blocked::Limit | Blocked::Outage } => "blocked: provider",
+        End::Blocked {
+            why:
+                Blocked::Login
+                | Blocked::Credit
+                | Blocked::Model
+                | Blocked::Setup
+                | Blocked::Session
+                | Blocked::CostUnknown,
+        } => "blocked: needs a person",
+        End::BudgetExceeded => "budget exceeded",
     }
 }

@@ -64,6 +64,8 @@ fn sample_spec(random: &mut Random) -> Spec {
     limits.timeout = random.maybe(2, 1_000, 90_000).map(Millis);
     limits.idle_timeout = random.maybe(3, 500, 60_000).map(Millis);
     limits.pause = random.maybe(4, 1_000, 60_000).map(Millis);
+    limits.retry_for = random.maybe(3, 5_000, 100_000).map(Millis);
+    limits.max_tokens = random.maybe(6, 100, 3_000);
     spec
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use super::journal::{Journal, id, pace, request, runner, spec, stop, time};
+use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::r#loop::{MAX_STEERING, Refusal, Step};
 use crate::spec::{Limits, Millis};
@@ -84,7 +84,7 @@ fn resume_keeps_the_totals_that_it_does_not_name() {
     let journal = journal.runs(3_000, Exit::Code(0)).asks(Ask::Pause(Urgency::AfterIteration)).obey();
     let state = journal.state;
     assert_eq!(state.ended.unwrap().end, End::Paused);
-    let granted = |iterations, duration| match state.resume(iterations, duration) {
+    let granted = |iterations, duration| match state.resume(&grant(iterations, duration)) {
         Ok(Some(Event::LoopResumed { limits })) => limits,
         other => panic!("{other:?}"),
     };
@@ -111,10 +111,10 @@ fn resume_after_the_cap_needs_more_iterations(#[case] asked: Option<u32>) {
     let journal = Journal::limited(|limits| limits.max_iterations = Some(2));
     let journal = journal.runs(3_000, Exit::Code(0)).runs(3_000, Exit::Code(0)).obey();
     assert_eq!(
-        journal.state.resume(asked, None),
+        journal.state.resume(&grant(asked, None)),
         Err(Refusal::NothingGranted { used: "2 iterations".into(), flag: "--max-iterations 22".into() })
     );
-    assert!(journal.state.resume(Some(22), None).is_ok(), "what the refusal names is accepted");
+    assert!(journal.state.resume(&grant(Some(22), None)).is_ok(), "what the refusal names is accepted");
 }
 
 #[rstest]
@@ -131,25 +131,28 @@ fn resume_after_the_loops_own_duration_needs_more_time(
     assert_eq!(journal.state.ended.unwrap().end, End::TimedOut);
     for asked in [None, Some(Millis(ms)), Some(Millis(ms - 1))] {
         assert_eq!(
-            journal.state.resume(None, asked),
+            journal.state.resume(&grant(None, asked)),
             Err(Refusal::NothingGranted { used: used.into(), flag: flag.into() })
         );
     }
-    assert!(journal.state.resume(None, Some(Millis(enough * 1_000))).is_ok());
+    assert!(journal.state.resume(&grant(None, Some(Millis(enough * 1_000)))).is_ok());
 }
 
 #[test]
 fn resume_grants_at_most_200_more_iterations_at_a_time() {
     let journal =
         Journal::limited(|limits| limits.max_iterations = Some(1)).runs(3_000, Exit::Code(0)).obey();
-    assert!(journal.state.resume(Some(201), None).is_ok());
-    assert_eq!(journal.state.resume(Some(202), None), Err(Refusal::TooMany { asked: 202, most: 201 }));
+    assert!(journal.state.resume(&grant(Some(201), None)).is_ok());
+    assert_eq!(
+        journal.state.resume(&grant(Some(202), None)),
+        Err(Refusal::TooMany { asked: 202, most: 201 })
+    );
 }
 
 #[test]
 fn a_loop_that_has_not_stopped_needs_no_event_to_go_on() {
     for journal in [Journal::of(spec()), Journal::running(), Journal::running().spawns()] {
-        assert_eq!(journal.state.resume(None, None), Ok(None));
+        assert_eq!(journal.state.resume(&grant(None, None)), Ok(None));
     }
 }
 
@@ -164,14 +167,14 @@ fn a_pause_that_is_still_to_come_is_taken_back_by_an_event() {
     ] {
         let limits = journal.state.limits.clone();
         let journal = journal.asks(Ask::Pause(Urgency::Now));
-        let event = journal.state.resume(None, None).unwrap();
+        let event = journal.state.resume(&grant(None, None)).unwrap();
         assert_eq!(event, Some(Event::LoopResumed { limits }), "{:?}", journal.state.phase);
         let paused = journal.taken_over();
         assert_eq!(paused.next(), Step::Finish(End::Paused), "else it would stop again at once");
         let journal = paused.then(event.unwrap()).taken_over();
         assert_eq!((journal.state.pause, journal.state.ended), (None, None));
         assert!(matches!(journal.next(), Step::BeginIteration { .. } | Step::StartAttempt(_)));
-        assert_eq!(journal.state.resume(None, None), Ok(None));
+        assert_eq!(journal.state.resume(&grant(None, None)), Ok(None));
     }
 }
 
@@ -180,7 +183,7 @@ fn resume_takes_a_wait_back() {
     let journal = Journal::limited(|limits| limits.pause = Some(Millis(10_000))).runs(3_000, Exit::Code(0));
     let waiting = journal.obey();
     assert_eq!(waiting.state.wait, Some(pace(13_000)));
-    let event = waiting.state.resume(Some(9), None).unwrap().unwrap();
+    let event = waiting.state.resume(&grant(Some(9), None)).unwrap().unwrap();
     // Its runner died while it waited; who takes over would go on waiting.
     let journal = waiting.after_ms(1_000).taken_over();
     assert_eq!(journal.next(), Step::Await { until: Some(time(13_000)) });
@@ -194,7 +197,7 @@ fn resume_takes_a_wait_back() {
 #[test]
 fn a_loop_whose_runner_died_can_be_granted_more() {
     let journal = Journal::limited(|limits| limits.max_iterations = Some(1)).spawns();
-    let event = journal.state.resume(Some(2), None).unwrap().unwrap();
+    let event = journal.state.resume(&grant(Some(2), None)).unwrap().unwrap();
     journal.refuses(event.clone());
     // The attempt is settled first, by whoever takes over.
     let journal = journal.taken_over().then(event).taken_over();
@@ -206,10 +209,17 @@ fn a_loop_whose_runner_died_can_be_granted_more() {
 #[test]
 fn a_loop_whose_runner_died_is_granted_nothing_that_would_end_it_at_once() {
     let journal = Journal::limited(|limits| limits.max_iterations = Some(5)).runs(3_000, Exit::Code(0));
-    assert!(matches!(journal.state.resume(Some(1), None), Err(Refusal::NothingGranted { .. })));
-    assert!(matches!(journal.state.resume(None, Some(Millis(3_000))), Err(Refusal::NothingGranted { .. })));
+    assert!(matches!(journal.state.resume(&grant(Some(1), None)), Err(Refusal::NothingGranted { .. })));
+    assert!(matches!(
+        journal.state.resume(&grant(None, Some(Millis(3_000)))),
+        Err(Refusal::NothingGranted { .. })
+    ));
     let cancelled = journal.asks(Ask::Cancel(Urgency::AfterIteration));
-    assert_eq!(cancelled.state.resume(Some(9), None), Ok(None), "it gets no more, but may be finished");
+    assert_eq!(
+        cancelled.state.resume(&grant(Some(9), None)),
+        Ok(None),
+        "it gets no more, but may be finished"
+    );
     assert_eq!(cancelled.taken_over().next(), Step::Finish(End::Cancelled));
 }
 
@@ -228,20 +238,20 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
 #[case(COMPLETED, "completed")]
 #[case(End::Cancelled, "cancelled")]
 fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
-    assert_eq!(Journal::ended(end).state.resume(Some(9), None), Err(Refusal::Final(name)));
+    assert_eq!(Journal::ended(end).state.resume(&grant(Some(9), None)), Err(Refusal::Final(name)));
 }
 
 #[test]
 fn a_stopped_loop_that_is_cancelled_is_not_resumed_before_its_end_is_recorded() {
     let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
-    assert!(matches!(journal.state.resume(None, None), Err(Refusal::Final(_))));
+    assert!(matches!(journal.state.resume(&grant(None, None)), Err(Refusal::Final(_))));
     journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone() });
 }
 
 #[test]
 fn and_the_refusal_names_the_cancel() {
     let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
-    assert_eq!(journal.state.resume(None, None), Err(Refusal::Final("cancelled")));
+    assert_eq!(journal.state.resume(&grant(None, None)), Err(Refusal::Final("cancelled")));
 }
 
 #[test]
@@ -255,7 +265,7 @@ fn resume_takes_a_pause_back_and_rests_no_more() {
 #[test]
 fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
     let journal = Journal::ended(End::Paused);
-    let resumed = journal.state.resume(None, None).unwrap().unwrap();
+    let resumed = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     let journal = journal.then(resumed);
     assert_eq!(journal.state.runner, None);
     journal.refuses(Event::IterationBegun { iteration: 1 });
@@ -264,7 +274,7 @@ fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
 
 #[test]
 fn refusals_say_what_to_type() {
-    let refusal = |journal: Journal| journal.state.resume(None, None).unwrap_err().to_string();
+    let refusal = |journal: Journal| journal.state.resume(&grant(None, None)).unwrap_err().to_string();
     let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
@@ -283,6 +293,6 @@ fn refusals_say_what_to_type() {
     assert_eq!(refusal(Journal::ended(End::Cancelled)), "it is cancelled");
     let paused = Journal::ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();
     assert_eq!(paused.to_string(), "it has stopped already (paused)");
-    let most = Journal::ended(End::Paused).state.resume(Some(999), None).unwrap_err();
+    let most = Journal::ended(End::Paused).state.resume(&grant(Some(999), None)).unwrap_err();
     assert_eq!(most.to_string(), "at most 200 more iterations at a time: up to 200, not 999");
 }

@@ -2,12 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
     Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::{Damage, Live, LoopState, Phase, Step, next_step};
+use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
@@ -17,7 +18,16 @@ pub(in crate::r#loop) fn time(ms: i64) -> Timestamp {
 }
 
 pub(in crate::r#loop) fn unlimited() -> Limits {
-    Limits { max_iterations: None, max_duration: None, timeout: None, idle_timeout: None, pause: None }
+    Limits {
+        max_iterations: None,
+        max_duration: None,
+        timeout: None,
+        idle_timeout: None,
+        pause: None,
+        max_cost: None,
+        max_tokens: None,
+        retry_for: None,
+    }
 }
 
 /// A specification with a promise and without any limit.
@@ -51,6 +61,11 @@ pub(in crate::r#loop) fn runner(pid: i32) -> Identity {
     Identity { process: Process { pid, start: 1 }, boot: "boot".into(), host: "host".into() }
 }
 
+/// What `resume` grants.
+pub(in crate::r#loop) fn grant(max_iterations: Option<u32>, max_duration: Option<Millis>) -> Grant {
+    Grant { max_iterations, max_duration, ..Grant::default() }
+}
+
 /// What an agent leaves behind that said nothing.
 pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
     AttemptFinished {
@@ -63,7 +78,25 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         preview: String::new(),
         left: false,
         output_error: None,
+        report: None,
     }
+}
+
+/// What an agent leaves behind whose stream came to this; it said that it is over.
+pub(in crate::r#loop) fn reporting(change: impl FnOnce(&mut AgentReport)) -> AttemptFinished {
+    let mut report = AgentReport { is_final: true, ..AgentReport::default() };
+    change(&mut report);
+    AttemptFinished { report: Some(Box::new(report)), ..finished(Exit::Code(0)) }
+}
+
+/// What an agent leaves behind that met this.
+pub(in crate::r#loop) fn failing(kind: FaultKind) -> AttemptFinished {
+    let fault = Fault { kind, message: "so it was".into(), until: None };
+    AttemptFinished { exit: Exit::Code(1), ..reporting(|report| report.fault = Some(fault)) }
+}
+
+pub(in crate::r#loop) fn tokens(input: u64, output: u64) -> Tokens {
+    Tokens { input: Some(input), cached_input: None, output: Some(output) }
 }
 
 /// What an agent leaves behind that claims like this.
@@ -170,6 +203,11 @@ impl Journal {
         Self::limited(|_| ())
     }
 
+    /// A loop that hardly waits for its provider.
+    fn hurried() -> Self {
+        Self::limited(|limits| limits.retry_for = Some(Millis(1)))
+    }
+
     /// A loop that is about to complete.
     pub(in crate::r#loop) fn claimed(claim: ClaimSource) -> Self {
         let mut spec = spec();
@@ -188,6 +226,27 @@ impl Journal {
             }
             End::TimedOut => {
                 Self::limited(|limits| limits.max_duration = Some(Millis(3_000))).runs(3_000, Exit::Code(0))
+            }
+            End::BudgetExceeded => {
+                Self::limited(|limits| limits.max_tokens = Some(100)).spawns().ends(reporting(|report| {
+                    report.tokens = Some((Scope::Attempt, tokens(90, 10)));
+                }))
+            }
+            End::Blocked { why: Blocked::CostUnknown } => {
+                Self::limited(|limits| limits.max_cost = Some(Usd(1))).spawns().ends(reporting(|_| ()))
+            }
+            End::Blocked { why: Blocked::Limit } => Self::hurried().spawns().ends(failing(FaultKind::Limit)),
+            End::Blocked { why: Blocked::Outage } => {
+                Self::hurried().spawns().ends(failing(FaultKind::Overloaded))
+            }
+            End::Blocked { why: Blocked::Login } => Self::running().spawns().ends(failing(FaultKind::Login)),
+            End::Blocked { why: Blocked::Credit } => {
+                Self::running().spawns().ends(failing(FaultKind::Credit))
+            }
+            End::Blocked { why: Blocked::Model } => Self::running().spawns().ends(failing(FaultKind::Model)),
+            End::Blocked { why: Blocked::Setup } => Self::running().spawns().ends(failing(FaultKind::Setup)),
+            End::Blocked { why: Blocked::Session } => {
+                Self::running().spawns().ends(failing(FaultKind::Session))
             }
             End::Blocked { why: Blocked::Refunds } => Self::running().crashes().crashes().crashes(),
             End::Blocked { why: Blocked::Churn } => {
@@ -288,7 +347,7 @@ impl Journal {
 
     /// Is let go on with other totals.
     pub(in crate::r#loop) fn granted(self, iterations: Option<u32>, duration: Option<Millis>) -> Self {
-        let event = self.state.resume(iterations, duration).unwrap().expect("something to record");
+        let event = self.state.resume(&grant(iterations, duration)).unwrap().expect("something to record");
         self.then(event).taken_over()
     }
 }

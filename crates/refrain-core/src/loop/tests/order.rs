@@ -30,7 +30,7 @@ fn every_event() -> Vec<Event> {
     let ids = || (1..=4).flat_map(|n| (1..=4).map(move |k| id(n, k)));
     let mut events = vec![
         started(spec()),
-        Event::RunnerStarted { runner: runner(2), interrupted: None },
+        Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None },
         spawned(),
         spawn_failed(),
         stop(StopReason::Silence),
@@ -50,7 +50,11 @@ fn every_event() -> Vec<Event> {
     events.extend(every_end().map(Event::LoopEnded));
     events.extend((0..=4).map(|iteration| Event::IterationBegun { iteration }));
     events.extend(ids().map(Event::AttemptStarted));
-    events.extend(ids().map(|id| Event::RunnerStarted { runner: runner(2), interrupted: Some(id) }));
+    events.extend(ids().map(|id| Event::RunnerStarted {
+        runner: runner(2),
+        interrupted: Some(id),
+        adopted: None,
+    }));
     events
 }
 

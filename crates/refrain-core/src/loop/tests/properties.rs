@@ -13,7 +13,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::journal::{
-    Journal, asked, event_of, finished, id, kind, pace, request, runner, spawn_failed, spawned, spec,
+    Journal, asked, event_of, finished, grant, id, kind, pace, request, runner, spawn_failed, spawned, spec,
     started, stop, time, unlimited,
 };
 use crate::event::{
@@ -33,6 +33,9 @@ fn ms() -> impl Strategy<Value = Option<Millis>> {
 fn limits() -> impl Strategy<Value = Limits> {
     (proptest::option::of(0..5u32), ms(), ms(), ms(), ms()).prop_map(
         |(max_iterations, max_duration, timeout, idle_timeout, pause)| Limits {
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
             max_iterations,
             max_duration,
             timeout,
@@ -89,7 +92,10 @@ fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
 
 fn end() -> impl Strategy<Value = End> {
     prop::sample::select(vec![
+        // Twice, as a claim is rare.
         End::Completed { claim: ClaimSource::Promise },
+        End::Completed { claim: ClaimSource::Promise },
+        End::Completed { claim: ClaimSource::StateFile },
         End::Completed { claim: ClaimSource::StateFile },
         End::Completed { claim: ClaimSource::ExitCode },
         End::Cancelled,
@@ -99,6 +105,9 @@ fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::Churn },
         End::Blocked { why: Blocked::AgentMissing },
         End::Blocked { why: Blocked::OutputLost },
+        End::Blocked { why: Blocked::Login },
+        End::Blocked { why: Blocked::Limit },
+        End::BudgetExceeded,
         End::Paused,
     ])
 }
@@ -121,6 +130,7 @@ fn stop_reason() -> impl Strategy<Value = StopReason> {
         StopReason::Silence,
         StopReason::LoopDuration,
         StopReason::OutputLost,
+        StopReason::Budget,
     ])
 }
 
@@ -132,7 +142,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => any_spec().prop_map(started),
         2 => (any::<i32>(), proptest::option::of(attempt()))
-            .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted }),
+            .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted, adopted: None }),
         8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),
@@ -218,7 +228,7 @@ fn happens(journal: Journal, happening: Happening) -> Journal {
                 .limits
                 .max_duration
                 .map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
-            match journal.state.resume(Some(journal.state.charged + more), duration) {
+            match journal.state.resume(&grant(Some(journal.state.charged + more), duration)) {
                 Ok(Some(event)) if journal.state.ended.is_some() => journal.then(event).taken_over(),
                 // A crash, and a person who grants more.
                 Ok(Some(event)) => journal.taken_over().then(event).taken_over(),
@@ -259,7 +269,7 @@ proptest! {
         last_output in proptest::option::of(any_time()),
         output_lost: bool,
     ) {
-        let live = Live { last_output, output_lost };
+        let live = Live { last_output, output_lost, ..Live::default() };
         for now in [now, Timestamp::MIN, Timestamp::MAX, journal.state.updated_at] {
             let step = next_step(&journal.state, &live, now);
             prop_assert_eq!(step, next_step(&journal.state, &live, now));
@@ -334,7 +344,7 @@ proptest! {
         }
         prop_assert!(journal.state.cancel.is_some());
         // Whoever takes over after a crash finishes the cancel; nothing else is ever granted.
-        let granted = journal.state.resume(Some(resumed.0), Some(Millis(resumed.1)));
+        let granted = journal.state.resume(&grant(Some(resumed.0), Some(Millis(resumed.1))));
         prop_assert!(matches!(granted, Ok(None) | Err(_)), "{granted:?} after a cancel");
         if journal.state.in_flight().is_none() && journal.state.ended.is_none() {
             prop_assert_eq!(journal.next(), Step::Finish(End::Cancelled));
@@ -359,7 +369,8 @@ proptest! {
                 Event::RunnerStarted { .. } => prop_assert_eq!(state.ended, None),
                 Event::WaitStarted(_) => {
                     prop_assert!(state.runner.is_some() && state.ended.is_none());
-                    prop_assert!(state.wait.is_none() && state.in_flight().is_none());
+                    prop_assert!(state.wait.is_none_or(|wait| wait.until <= record.at));
+                    prop_assert!(state.in_flight().is_none());
                 }
                 Event::AttemptStopRequested { .. } => {
                     prop_assert!(state.in_flight().is_some_and(|flight| flight.spawned.is_some()));
@@ -494,7 +505,7 @@ fn names_in_the_journal_are_dotted_and_stable() {
         (Event::LoopEnded(End::Paused), r#"{"type":"loop.ended","data":{"status":"paused"}}"#),
         (
             Event::LoopResumed { limits: Limits { timeout: Some(Millis(5)), ..unlimited() } },
-            r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null}}}"#,
+            r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null,"max_cost_usd":null,"max_tokens":null,"retry_for_ms":null}}}"#,
         ),
     ] {
         assert_eq!(serde_json::to_string(&event).unwrap(), text);

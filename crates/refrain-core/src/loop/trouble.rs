@@ -1,0 +1,114 @@
+//! Trouble with the provider, or with what the agent needs: what a loop answers to a fault, and how long it waits (the
+//! table "Errors are classified" of the design).
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::agent::{Fault, FaultKind, Until};
+use crate::event::{Blocked, Wait, WaitKind};
+use crate::ids::{AttemptId, LoopId};
+use crate::spec::Millis;
+
+/// The first wait for an outage; each further one is twice as long, up to the longest.
+const FIRST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(600);
+/// How long one loop waits for a provider in a row, unless it is told otherwise.
+const LIMIT_BOUND: Millis = Millis(24 * 3600 * 1000);
+const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
+/// By how much waits differ between loops, at most, as a part of the whole: not all come back at once.
+const JITTER: u64 = 5;
+
+/// What a loop answers to a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It is the provider's: refunded, and tried again after a wait.
+    Wait(WaitKind),
+    /// It needs a person: refunded, and blocked.
+    Person(Blocked),
+    /// The agent's own budget is used up: charged.
+    Budget,
+    /// It is the work's own: charged, a failure like any other.
+    Charge,
+}
+
+/// The table.
+pub(super) fn answer(fault: FaultKind) -> Answer {
+    match fault {
+        FaultKind::Limit => Answer::Wait(WaitKind::Limit),
+        FaultKind::RateLimit | FaultKind::Overloaded | FaultKind::Connection => {
+            Answer::Wait(WaitKind::Outage)
+        }
+        FaultKind::Login => Answer::Person(Blocked::Login),
+        FaultKind::Credit => Answer::Person(Blocked::Credit),
+        FaultKind::Model => Answer::Person(Blocked::Model),
+        FaultKind::Setup => Answer::Person(Blocked::Setup),
+        FaultKind::Session => Answer::Person(Blocked::Session),
+        FaultKind::Budget => Answer::Budget,
+        FaultKind::Context
+        | FaultKind::OutputLimit
+        | FaultKind::Refused
+        | FaultKind::Turns
+        | FaultKind::Aborted
+        | FaultKind::Other => Answer::Charge,
+    }
+}
+
+/// Waits for a provider, one after another without an attempt between them that worked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Trouble {
+    /// What is waited for next.
+    pub(super) next: Option<Wait>,
+    since: Option<Timestamp>,
+    times: u32,
+}
+
+impl Trouble {
+    /// One more fault: there is a wait now, or the loop is blocked because it would be too long.
+    pub(super) fn meet(
+        &mut self,
+        (kind, fault): (WaitKind, &Fault),
+        at: Timestamp,
+        (id, attempt): (&LoopId, AttemptId),
+        bound: Option<Millis>,
+    ) -> Option<Blocked> {
+        let since = *self.since.get_or_insert(at);
+        let backoff = FIRST.saturating_mul(1 << self.times.min(10)).min(LONGEST);
+        self.times += 1;
+        let earliest = plus(at, backoff + spread(id, attempt, backoff));
+        let until = match fault.until {
+            // Those who were told the same time do not all come at that time.
+            Some(Until::At(reset)) => plus(reset, spread(id, attempt, LONGEST / 10)),
+            Some(Until::After(after)) => plus(at, Duration::from(after)),
+            None => earliest,
+        };
+        let until = until.max(earliest);
+        let (bound, blocked) = match kind {
+            WaitKind::Limit => (bound.unwrap_or(LIMIT_BOUND), Blocked::Limit),
+            WaitKind::Outage | WaitKind::Pace => (bound.unwrap_or(OUTAGE_BOUND), Blocked::Outage),
+        };
+        let fits = until <= plus(since, Duration::from(bound));
+        self.next = fits.then_some(Wait { kind, until });
+        (!fits).then_some(blocked)
+    }
+}
+
+/// A part of `whole` that is another for every loop and attempt, and always the same for one.
+fn spread(id: &LoopId, attempt: AttemptId, whole: Duration) -> Duration {
+    let mixed = id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| mix(hash ^ u64::from(byte)));
+    let mixed = mix(mixed ^ (u64::from(attempt.iteration) << 32 | u64::from(attempt.attempt)));
+    let ms = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / JITTER;
+    Duration::from_millis(if ms == 0 { 0 } else { mixed % ms })
+}
+
+/// One round of FNV-1a, and a shift that brings the high bits down.
+fn mix(hash: u64) -> u64 {
+    let hash = hash.wrapping_mul(0x0100_0000_01b3);
+    hash ^ (hash >> 29)
+}
+
+/// Saturates at the end of time.
+pub(super) fn plus(at: Timestamp, duration: Duration) -> Timestamp {
+    let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    at.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
