@@ -1,8 +1,12 @@
 //! One module an agent: how to start it, how to read what it prints, how to stop it.
 //!
-//! What all agents share is here: what an [`adapter`] is, the environment that they get, and what several of them need.
+//! Whatever is known of no agent is a [`generic`] command. What all agents share is here: what an [`adapter`] is, the
+//! environment that they get, how arguments are put together, how a stream's lines become events.
 
 pub mod adapter;
+pub mod args;
+pub mod claude;
+pub mod codex;
 pub mod environment;
 pub mod gemini;
 pub mod generic;
@@ -14,3 +18,4 @@ mod flags;
 mod message;
 #[cfg(test)]
 mod testing;
+mod wire;

@@ -1,0 +1,82 @@
+//! How Claude Code is started.
+
+use refrain_core::spec::Permissions;
+
+use crate::adapter::{Call, Launch};
+use crate::args::{self, Given};
+
+/// What it may do without a question in `auto`: edit files and run commands. Reading needs no leave.
+const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
+/// Flags by which the person decides what it may do.
+const PERMISSION_FLAGS: [&str; 3] =
+    ["--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
+
+/// What it prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Events, or only the last of them: `stream-json`, `json`.
+    Json,
+    /// The final message.
+    Text,
+}
+
+/// What it will print: events, unless the person wants text.
+pub(super) fn format(call: &Call<'_>) -> Format {
+    match Given::new(&call.spec.agent.args).values(&["--output-format"]).last() {
+        Some("text") => Format::Text,
+        Some(_) | None => Format::Json,
+    }
+}
+
+/// The command line. Ours comes first: of a flag given twice the last counts, and a list of ours must not swallow a word
+/// of theirs, so none stands at the end.
+pub(super) fn launch(call: &Call<'_>) -> Launch {
+    let agent = &call.spec.agent;
+    let given = Given::new(&agent.args);
+    let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
+    args::add(&mut launch, given, &["-p", "--print"], None);
+    if is_stream(given) {
+        args::add(&mut launch, given, &["--output-format"], Some("stream-json"));
+        // Without it the stream is refused.
+        args::add(&mut launch, given, &["--verbose"], None);
+        if call.capped {
+            args::add(&mut launch, given, &["--include-partial-messages"], None);
+        }
+    }
+    allow(call, given, &mut launch);
+    if let Some(budget) = call.budget {
+        args::add(&mut launch, given, &["--max-budget-usd"], Some(&f64::from(budget).to_string()));
+    }
+    if let Some(model) = &agent.model {
+        args::add(&mut launch, given, &["--model"], Some(model));
+    }
+    launch.argv.extend(agent.args.iter().cloned());
+    args::hand_over_prompt(call, &mut launch);
+    // By default it tries ten times, for minutes, before it says that its provider is gone; waiting is the loop's business.
+    args::set_env(call, &mut launch, &[("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]);
+    launch
+}
+
+fn is_stream(given: Given<'_>) -> bool {
+    given.values(&["--output-format"]).last().is_none_or(|format| format == "stream-json")
+}
+
+fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+    let is_theirs = given.has(&PERMISSION_FLAGS);
+    match call.spec.agent.permissions {
+        Permissions::Auto if !is_theirs => {
+            args::add(launch, given, &["--allowedTools", "--allowed-tools"], Some(TOOLS));
+            args::add(launch, given, &["--permission-mode"], Some("acceptEdits"));
+        }
+        Permissions::Full => {
+            if !is_theirs {
+                launch.argv.push("--dangerously-skip-permissions".to_owned());
+            }
+            if call.root {
+                // As root it refuses otherwise.
+                args::set_env(call, launch, &[("IS_SANDBOX", "1")]);
+            }
+        }
+        Permissions::Auto | Permissions::Agent => {}
+    }
+}

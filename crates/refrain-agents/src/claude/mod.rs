@@ -1,0 +1,42 @@
+//! Claude Code (`claude -p`), by its stream of JSON events.
+//!
+//! Tested with 2.1.329. Its `result` event decides: what a run came to, what it cost, and the final message. Several can
+//! come in one run; each is said, and the last counts.
+
+mod faults;
+mod launch;
+mod reader;
+mod usage;
+mod wire;
+
+use refrain_proc::StopLadder;
+
+use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+
+/// Claude Code.
+#[derive(Clone, Copy, Debug)]
+pub struct Claude;
+
+impl Adapter for Claude {
+    fn program(&self) -> &'static str {
+        "claude"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { tested: &["2.1.329"], cost: true, usage_at_end: false, stream: true }
+    }
+
+    fn launch(&self, call: &Call<'_>) -> Launch {
+        launch::launch(call)
+    }
+
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
+        Box::new(reader::Reader::new(launch::format(call)))
+    }
+
+    /// An interrupt makes it end its tools and, in the middle of an answer, print its result; TERM ends the tools only.
+    /// That is the order of every agent unless it says otherwise.
+    fn ladder(&self) -> StopLadder {
+        StopLadder::default()
+    }
+}

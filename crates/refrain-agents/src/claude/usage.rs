@@ -1,0 +1,112 @@
+//! What a run of Claude Code has used: exact as of its last result, at least so much since.
+
+use std::collections::VecDeque;
+
+use refrain_core::agent::Tokens;
+
+use super::wire::{ModelUsage, Outcome, Usage};
+
+/// How many messages are held apart. Those of one message stand together in the stream, but sub-agents talk in between.
+const OPEN_MESSAGES: usize = 64;
+
+/// The sum of a run, from the messages' own counts and from its results.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// What is certain: all results so far.
+    settled: Option<Count>,
+    /// Messages since the last result that will not be heard of again.
+    closed: Option<Count>,
+    /// Messages since the last result, by id. Each is said once per block, and again when it ends.
+    open: VecDeque<(String, Count)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    input: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl Meter {
+    /// A message says what it used so far. Its first output is a start value, and what it says later is no less.
+    pub(super) fn message(&mut self, id: &str, usage: Usage) {
+        let said = Count::from(usage);
+        if let Some((_, count)) = self.open.iter_mut().find(|(known, _)| known == id) {
+            *count = count.max(said);
+            return;
+        }
+        self.open.push_back((id.to_owned(), said));
+        if self.open.len() > OPEN_MESSAGES
+            && let Some((_, count)) = self.open.pop_front()
+        {
+            self.closed = Some(self.closed.unwrap_or_default().plus(count));
+        }
+    }
+
+    /// A result says what was used since the last one; what the messages said of it is void.
+    pub(super) fn result(&mut self, outcome: &Outcome) {
+        let models = outcome.model_usage_since_last_result.as_ref();
+        let all = models
+            .map(|models| models.values().map(|&usage| usage.into()).fold(Count::default(), Count::plus));
+        let said = all.or(outcome.usage.map(Count::from)).or(self.since());
+        if let Some(said) = said {
+            self.settled = Some(self.settled.unwrap_or_default().plus(said));
+        }
+        self.closed = None;
+        self.open.clear();
+    }
+
+    /// What the run used, at least.
+    pub(super) fn tokens(&self) -> Option<Tokens> {
+        let Count { input, cached, output } = match (self.settled, self.since()) {
+            (Some(settled), Some(since)) => settled.plus(since),
+            (one, other) => one.or(other)?,
+        };
+        Some(Tokens { input: Some(input), cached_input: Some(cached), output: Some(output) })
+    }
+
+    fn since(&self) -> Option<Count> {
+        let open = self.open.iter().map(|&(_, count)| count);
+        open.chain(self.closed).reduce(Count::plus)
+    }
+}
+
+impl Count {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            cached: self.cached.max(other.cached),
+            output: self.output.max(other.output),
+        }
+    }
+
+    /// Their input does not include what is written to the cache and read from it; ours does.
+    fn of(input: Option<u64>, written: Option<u64>, read: Option<u64>, output: Option<u64>) -> Self {
+        let [input, written, read, output] = [input, written, read, output].map(Option::unwrap_or_default);
+        Self { input: input.saturating_add(written).saturating_add(read), cached: read, output }
+    }
+}
+
+impl From<Usage> for Count {
+    fn from(usage: Usage) -> Self {
+        let Usage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
+            usage;
+        Self::of(input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens)
+    }
+}
+
+impl From<ModelUsage> for Count {
+    fn from(usage: ModelUsage) -> Self {
+        let ModelUsage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
+            usage;
+        Self::of(input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens)
+    }
+}

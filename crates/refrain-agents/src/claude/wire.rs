@@ -1,0 +1,244 @@
+//! What Claude Code prints, as it prints it: every kind of event with a catch-all, every field that may be missing or odd.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::wire::lax;
+
+/// A line. With `--output-format json --verbose` all events stand in one list.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Event {
+    System(System),
+    Assistant(Assistant),
+    User(User),
+    #[serde(rename = "stream_event")]
+    Stream(StreamEvent),
+    #[serde(rename = "rate_limit_event")]
+    RateLimit {
+        rate_limit_info: RateLimit,
+    },
+    Result(Box<Outcome>),
+    /// The answer to a request on its standard input.
+    ControlResponse,
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+pub(super) enum System {
+    Init {
+        #[serde(default, deserialize_with = "lax")]
+        session_id: Option<String>,
+        #[serde(default, deserialize_with = "lax")]
+        model: Option<String>,
+        #[serde(default, deserialize_with = "lax")]
+        claude_code_version: Option<String>,
+        #[serde(default, deserialize_with = "lax")]
+        plugin_errors: Option<Vec<Value>>,
+    },
+    ApiRetry {
+        #[serde(default, deserialize_with = "lax")]
+        retry_delay_ms: Option<u64>,
+        #[serde(default, deserialize_with = "lax")]
+        error_status: Option<u16>,
+        #[serde(default, deserialize_with = "lax")]
+        error: Option<String>,
+    },
+    ModelFallback {
+        #[serde(default, deserialize_with = "lax")]
+        fallback_model: Option<String>,
+        #[serde(default, deserialize_with = "lax")]
+        content: Option<String>,
+    },
+    PermissionDenied {
+        #[serde(default, deserialize_with = "lax")]
+        message: Option<String>,
+    },
+    Informational {
+        #[serde(default, deserialize_with = "lax")]
+        content: Option<String>,
+    },
+    Notification {
+        #[serde(default, deserialize_with = "lax")]
+        text: Option<String>,
+    },
+    CompactBoundary,
+    Status,
+    ThinkingTokens,
+    HookStarted,
+    HookResponse,
+    TaskStarted,
+    TaskUpdated,
+    TaskNotification,
+    BackgroundTasksChanged,
+    #[serde(other)]
+    Unknown,
+}
+
+/// A message of the model, one event per block of it: the id says which belong together. Or a synthetic one: an error of
+/// the API.
+#[derive(Debug, Deserialize)]
+pub(super) struct Assistant {
+    pub(super) message: Message,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) parent_tool_use_id: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) is_api_error_message: Option<bool>,
+    #[serde(flatten)]
+    pub(super) error: ApiError,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) content: Value,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) usage: Option<Usage>,
+}
+
+/// The codes of an error, on a synthetic message and on a result.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct ApiError {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) error: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) api_error: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) api_error_status: Option<u16>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) api_error_params: Option<ErrorParams>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct ErrorParams {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) rate_limit_info: Option<RateLimit>,
+}
+
+/// One block of a message.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    ToolUse {
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        #[serde(default)]
+        content: Value,
+        #[serde(default, deserialize_with = "lax")]
+        is_error: Option<bool>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What goes to the model: results of tools, and what the program itself tells it.
+#[derive(Debug, Deserialize)]
+pub(super) struct User {
+    pub(super) message: Message,
+    #[serde(default, rename = "isSynthetic", deserialize_with = "lax")]
+    pub(super) is_synthetic: Option<bool>,
+}
+
+/// A raw event of the API: of interest for its usage, which is nowhere else final for one message.
+#[derive(Debug, Deserialize)]
+pub(super) struct StreamEvent {
+    pub(super) event: Raw,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) api_message_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Raw {
+    MessageStart {
+        message: Message,
+    },
+    MessageDelta {
+        #[serde(default, deserialize_with = "lax")]
+        usage: Option<Usage>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RateLimit {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) status: Option<String>,
+    #[serde(default, rename = "resetsAt", deserialize_with = "lax")]
+    pub(super) resets_at: Option<i64>,
+    #[serde(default, rename = "rateLimitType", deserialize_with = "lax")]
+    pub(super) kind: Option<String>,
+}
+
+/// Tokens of one message, or of the turns of one result.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Usage {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) output_tokens: Option<u64>,
+}
+
+/// Tokens of one model.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelUsage {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) output_tokens: Option<u64>,
+}
+
+/// What a run, or a part of it, came to. `success` with `is_error` is a failure of the API.
+#[derive(Debug, Deserialize)]
+pub(super) struct Outcome {
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) subtype: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) is_error: Option<bool>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) result: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) errors: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) session_id: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) num_turns: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) terminal_reason: Option<String>,
+    /// Of the whole session, sub-agents included.
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) total_cost_usd: Option<f64>,
+    /// Of this result's turns, without sub-agents.
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) usage: Option<Usage>,
+    /// Of all that was used since the last result of this run, sub-agents included.
+    #[serde(default, deserialize_with = "lax")]
+    pub(super) model_usage_since_last_result: Option<BTreeMap<String, ModelUsage>>,
+    #[serde(flatten)]
+    pub(super) error: ApiError,
+}

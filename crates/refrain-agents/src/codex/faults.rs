@@ -1,0 +1,127 @@
+//! What went wrong with Codex. It has no codes: the words of the program on its error channel are matched, from their
+//! beginning where that is known.
+
+use std::time::Duration;
+
+use refrain_core::agent::{Fault, FaultKind, Until};
+
+use crate::wire::{of_status, one_line};
+
+/// How the program's own messages begin; first match wins.
+const BEGINNINGS: [(&str, FaultKind); 16] = [
+    ("You've hit your usage limit", FaultKind::Limit),
+    ("Quota exceeded", FaultKind::Credit),
+    ("Selected model is at capacity", FaultKind::Overloaded),
+    ("We're currently experiencing high demand", FaultKind::Overloaded),
+    ("Codex ran out of room in the model's context window", FaultKind::Context),
+    ("Incomplete response returned, reason: max_output_tokens", FaultKind::OutputLimit),
+    ("Incomplete response returned", FaultKind::Refused),
+    ("model: no such model", FaultKind::Model),
+    ("Rate limit reached", FaultKind::RateLimit),
+    ("stream disconnected before completion: Rate limit reached", FaultKind::RateLimit),
+    ("stream disconnected before completion", FaultKind::Connection),
+    ("error sending request", FaultKind::Connection),
+    ("idle timeout waiting for SSE", FaultKind::Connection),
+    ("timeout waiting for", FaultKind::Connection),
+    ("Your access token could not be refreshed", FaultKind::Login),
+    ("Not logged in", FaultKind::Login),
+];
+
+/// What a provider says of a model, with whatever status.
+const NO_MODEL: [&str; 2] =
+    ["does not exist or you do not have access", "model is not supported when using Codex"];
+
+/// How the program begins on standard error when it finds fault with how it was started; first match wins.
+const REFUSALS: [(&str, FaultKind); 13] = [
+    ("Error: thread/resume:", FaultKind::Session),
+    ("Error: thread/read:", FaultKind::Session),
+    ("Error: thread/fork:", FaultKind::Session),
+    ("Error: no rollout found", FaultKind::Session),
+    ("Error: No saved session found", FaultKind::Session),
+    ("error: ", FaultKind::Setup),
+    ("Error loading config", FaultKind::Setup),
+    ("Error: Model provider", FaultKind::Setup),
+    ("Not inside a trusted directory", FaultKind::Setup),
+    ("No prompt provided", FaultKind::Setup),
+    ("Missing environment variable", FaultKind::Setup),
+    ("Not logged in", FaultKind::Login),
+    ("Error: Not logged in", FaultKind::Login),
+];
+
+/// What the program says on standard error of how it was started.
+pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
+    stderr.lines().find_map(|line| {
+        let (_, kind) = REFUSALS.iter().find(|(start, _)| line.starts_with(start))?;
+        Some(fault(*kind, line))
+    })
+}
+
+/// What a message on the error channel means.
+pub(super) fn of_message(message: &str) -> Fault {
+    // The program sets apostrophes as a book does.
+    let plain = message.replace('\u{2019}', "'");
+    let beginning = BEGINNINGS.iter().find(|(start, _)| plain.starts_with(start)).map(|(_, kind)| *kind);
+    let kind = NO_MODEL
+        .iter()
+        .any(|text| plain.contains(text))
+        .then_some(FaultKind::Model)
+        .or(beginning)
+        .or_else(|| status(&plain).and_then(of_status))
+        .unwrap_or(FaultKind::Other);
+    Fault { until: until(kind, &plain), ..fault(kind, message) }
+}
+
+/// What it tries again for; none where it does not.
+pub(super) fn of_retry(message: &str) -> Option<Fault> {
+    let rest = message.strip_prefix("Reconnecting... ")?;
+    let reason = rest.split_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
+    Some(match reason {
+        Some(reason) => of_message(reason),
+        // `n/m` and nothing else: it was the connection, as it says.
+        None => fault(FaultKind::Connection, message),
+    })
+}
+
+/// A fault of no known end.
+pub(super) fn fault(kind: FaultKind, message: &str) -> Fault {
+    Fault { kind, message: one_line(message), until: None }
+}
+
+/// The HTTP status that a message is about.
+fn status(message: &str) -> Option<u16> {
+    let rest = ["unexpected status ", "exceeded retry limit, last status: "]
+        .iter()
+        .find_map(|start| message.strip_prefix(start))?;
+    rest.get(..3)?.parse().ok()
+}
+
+/// When to try again: only where it is said as a time from now. `2:08 AM` has no date and no zone.
+fn until(kind: FaultKind, message: &str) -> Option<Until> {
+    if !matches!(kind, FaultKind::Limit | FaultKind::RateLimit) {
+        return None;
+    }
+    let lower = message.to_ascii_lowercase();
+    let (_, said) = lower.split_once("try again in ")?;
+    let mut words = said.split_whitespace();
+    let mut total: Option<f64> = None;
+    while let Some(word) = words.next() {
+        let word = word.trim_end_matches(['.', ',']);
+        let digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let Ok(number) = word[..digits].parse::<f64>() else { break };
+        let unit = if digits < word.len() { &word[digits..] } else { words.next().unwrap_or_default() };
+        let Some(seconds) = seconds(unit.trim_end_matches(['.', ','])) else { break };
+        total = Some(total.unwrap_or_default() + number * seconds);
+    }
+    Duration::try_from_secs_f64(total?).ok().map(|wait| Until::After(wait.into()))
+}
+
+fn seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ms" | "milliseconds" => 0.001,
+        "s" | "second" | "seconds" => 1.0,
+        "m" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return None,
+    })
+}

@@ -1,0 +1,113 @@
+//! How Codex is started. It refuses a flag that is given twice.
+
+use refrain_core::spec::Permissions;
+
+use crate::adapter::{Call, Launch};
+use crate::args::{self, Given};
+
+/// Flags of the program itself and of `exec` that take a value: it is no subcommand.
+const VALUED: [&str; 24] = [
+    "-c",
+    "--config",
+    "-m",
+    "--model",
+    "-p",
+    "--profile",
+    "-s",
+    "--sandbox",
+    "-a",
+    "--ask-for-approval",
+    "-C",
+    "--cd",
+    "-i",
+    "--image",
+    "-o",
+    "--output-last-message",
+    "--add-dir",
+    "--enable",
+    "--disable",
+    "--local-provider",
+    "--thread-source",
+    "--cyber-access-program",
+    "--output-schema",
+    "--color",
+];
+const CONFIG: [&str; 2] = ["-c", "--config"];
+const SANDBOX: [&str; 6] = [
+    "-s",
+    "--sandbox",
+    "--full-auto",
+    "--approve-for-me",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--yolo",
+];
+const APPROVAL: [&str; 6] = [
+    "-a",
+    "--ask-for-approval",
+    "--full-auto",
+    "--approve-for-me",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--yolo",
+];
+
+/// The command line: `codex [theirs] exec OURS [theirs] -`. Ours stands before a subcommand of `exec`, such as `resume`,
+/// which refuses some of it behind.
+pub(super) fn launch(call: &Call<'_>) -> Launch {
+    let agent = &call.spec.agent;
+    let given = Given::new(&agent.args);
+    let (global, own) = split(&agent.args);
+    let mut argv = vec![args::program(call)];
+    argv.extend(global.iter().cloned());
+    argv.push("exec".to_owned());
+    let mut launch = Launch { argv, ..Launch::default() };
+    args::add(&mut launch, given, &["--json", "--experimental-json"], None);
+    // Whether a folder may be worked in was decided by whoever started the loop.
+    args::add(&mut launch, given, &["--skip-git-repo-check"], None);
+    allow(call, given, &mut launch);
+    if let Some(model) = agent.model.as_deref().filter(|_| !configures(given, "model")) {
+        args::add(&mut launch, given, &["-m", "--model"], Some(model));
+    }
+    launch.argv.extend(own.iter().cloned());
+    if args::is_prompt_on_stdin(call) {
+        // A list of images would take the dash for one more.
+        match given.has(&["-i", "--image"]) {
+            true => args::push_word(call, &mut launch, "-"),
+            false => launch.argv.push("-".to_owned()),
+        }
+    }
+    args::hand_over_prompt(call, &mut launch);
+    launch
+}
+
+/// The person's arguments before and after the subcommand `exec`, which may be left out.
+fn split(args: &[String]) -> (&[String], &[String]) {
+    let word = Given::new(args).first_word(&VALUED);
+    match word.map(|at| (at, args[at].as_str())) {
+        Some((at, "exec" | "e")) => (&args[..at], &args[at + 1..]),
+        Some(_) | None => (&[], args),
+    }
+}
+
+fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+    let is_sandbox_theirs = given.has(&SANDBOX) || configures(given, "sandbox_mode");
+    match call.spec.agent.permissions {
+        Permissions::Auto => {
+            if !is_sandbox_theirs {
+                launch.argv.extend(["--sandbox", "workspace-write"].map(str::to_owned));
+            }
+            if !given.has(&APPROVAL) && !configures(given, "approval_policy") {
+                launch.argv.extend(["-c", "approval_policy=\"never\""].map(str::to_owned));
+            }
+        }
+        Permissions::Full if !is_sandbox_theirs => {
+            launch.argv.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
+        }
+        Permissions::Full | Permissions::Agent => {}
+    }
+}
+
+/// Whether the person sets this key of the configuration on the command line.
+fn configures(given: Given<'_>, key: &str) -> bool {
+    let mut set = given.values(&CONFIG);
+    set.any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == key))
+}

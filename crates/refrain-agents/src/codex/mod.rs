@@ -1,0 +1,44 @@
+//! Codex (`codex exec`), by its stream of JSON events.
+//!
+//! Tested with 0.169.0. It says no model, no cost and no codes: what went wrong is told by the words of the program itself.
+//!
+//! How often it tries again is configured per provider, whose name only the person's configuration knows, and the built-in
+//! one cannot be changed: Refrain leaves that alone and shows the retries. At its start it asks a server for its list of
+//! plugins; they may be the person's, so they are not disabled either (`--disable plugins`).
+
+mod faults;
+mod launch;
+mod reader;
+mod wire;
+
+use refrain_proc::StopLadder;
+
+use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+
+/// Codex.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+impl Adapter for Codex {
+    fn program(&self) -> &'static str {
+        "codex"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { tested: &["0.169.0"], cost: false, usage_at_end: true, stream: true }
+    }
+
+    fn launch(&self, call: &Call<'_>) -> Launch {
+        launch::launch(call)
+    }
+
+    fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
+        Box::<reader::Reader>::default()
+    }
+
+    /// An interrupt makes it end its tools; TERM would leave them alive, so it comes second. Both go to the group: the npm
+    /// package's wrapper and the program that works.
+    fn ladder(&self) -> StopLadder {
+        StopLadder::default()
+    }
+}

@@ -1,0 +1,182 @@
+//! Reads what Codex prints.
+
+use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
+use refrain_core::event::Exit;
+
+use super::faults::{self, fault};
+use super::wire::{Change, Event, Item, Usage};
+use crate::adapter::Dialect;
+use crate::wire::{about, event, excerpt, last_line, one_line, text_of};
+
+type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+
+/// A reader of one attempt.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// What it said last: the final message, once its turn is over.
+    last: Option<String>,
+    /// What it called an error and then did not go on from.
+    error: Option<Fault>,
+    turn: Turn,
+}
+
+/// How far its turn has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    None,
+    /// The thread is there, or more.
+    Open,
+    Completed,
+    Failed,
+}
+
+impl Reader {
+    fn event(&mut self, event: Event, say: Say<'_>) {
+        match event {
+            Event::ThreadStarted { thread_id } => {
+                self.turn = Turn::Open;
+                say(AgentEvent::Session(Session { id: thread_id, ..Session::default() }));
+            }
+            Event::TurnStarted => {
+                self.turn = Turn::Open;
+                self.last = None;
+                self.error = None;
+            }
+            Event::TurnCompleted { usage } => self.completed(usage, say),
+            Event::TurnFailed { error } => {
+                let message = error.and_then(|error| error.message).unwrap_or_default();
+                self.turn = Turn::Failed;
+                say(AgentEvent::Fault(faults::of_message(&message)));
+                say(AgentEvent::Final { ok: false, message: None });
+            }
+            Event::ItemStarted { item } => start(item, say),
+            Event::ItemUpdated { .. } => {}
+            Event::ItemCompleted { item } => self.item(item, say),
+            Event::Error(error) => self.error(&error.message.unwrap_or_default(), say),
+            Event::Unknown => say(AgentEvent::Unknown),
+        }
+    }
+
+    fn completed(&mut self, usage: Option<Usage>, say: Say<'_>) {
+        if let Some(Usage { input_tokens, cached_input_tokens, output_tokens }) = usage {
+            let tokens =
+                Tokens { input: input_tokens, cached_input: cached_input_tokens, output: output_tokens };
+            say(AgentEvent::Tokens { of: Scope::Session, tokens });
+        }
+        self.turn = Turn::Completed;
+        self.error = None;
+        say(AgentEvent::Final { ok: true, message: self.last.take() });
+    }
+
+    fn item(&mut self, item: Item, say: Say<'_>) {
+        match item {
+            Item::AgentMessage { text } => {
+                self.last = Some(text.clone());
+                say(AgentEvent::Text { text, part: false, by: Speaker::Agent });
+            }
+            Item::Reasoning { text } => say(AgentEvent::Thought(text)),
+            Item::CommandExecution { aggregated_output, exit_code, .. } => {
+                let output = excerpt(&aggregated_output.unwrap_or_default());
+                say(AgentEvent::ToolResult { ok: exit_code.map(|code| code == 0), output });
+            }
+            Item::FileChange { status, .. } => {
+                say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: String::new() });
+            }
+            Item::McpToolCall { result, error, status, .. } => {
+                let text = text_of(&result["content"]);
+                let output = error.and_then(|error| error.message).unwrap_or(text);
+                say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: excerpt(&output) });
+            }
+            // The one tool that is said only when it is done.
+            Item::WebSearch { query } => call("web_search", &query.unwrap_or_default(), say),
+            Item::Error(error) => say(AgentEvent::Notice(one_line(&error.message.unwrap_or_default()))),
+            Item::TodoList => {}
+            Item::Unknown => say(AgentEvent::Unknown),
+        }
+    }
+
+    fn error(&mut self, message: &str, say: Say<'_>) {
+        match faults::of_retry(message) {
+            Some(fault) => say(AgentEvent::Retry(fault)),
+            // `turn.failed` says it again, if it is the end.
+            None => self.error = Some(faults::of_message(message)),
+        }
+    }
+
+    /// No turn came to its end: what is known besides.
+    fn unfinished(&mut self, exit: Exit, stderr: &str) -> Option<Fault> {
+        if exit == Exit::Lost {
+            return None;
+        }
+        let known = self.error.take().or_else(|| faults::of_stderr(stderr));
+        Some(known.unwrap_or_else(|| match (exit, self.turn) {
+            (Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost, _) => {
+                fault(FaultKind::Aborted, "it ended without a result")
+            }
+            // So it ends when it is interrupted.
+            (Exit::Code(1), Turn::Open) => fault(FaultKind::Aborted, "it ended without a result"),
+            (Exit::Code(126 | 127), Turn::None) => {
+                fault(FaultKind::Setup, last_line(stderr, "it could not be started"))
+            }
+            (Exit::Code(_), _) => fault(FaultKind::Other, last_line(stderr, "it ended without a result")),
+        }))
+    }
+}
+
+impl Dialect for Reader {
+    fn line(&mut self, line: &[u8], say: Say<'_>) {
+        if let Some(event) = event(line, say) {
+            self.event(event, say);
+        }
+    }
+
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
+        match (self.turn, exit) {
+            (Turn::Failed, _) => {}
+            // A success that its own exit denies. Ended by a signal it was after its last word.
+            (Turn::Completed, Exit::Code(code @ (1..=128 | 144..))) => {
+                let message = format!("it exited with {code} after a success");
+                say(AgentEvent::Fault(fault(FaultKind::Other, &message)));
+            }
+            (Turn::Completed, _) => {}
+            (Turn::None | Turn::Open, exit) => {
+                self.unfinished(exit, stderr).map(AgentEvent::Fault).into_iter().for_each(say);
+            }
+        }
+    }
+}
+
+fn start(item: Item, say: Say<'_>) {
+    match item {
+        Item::CommandExecution { command, .. } => call("shell", &command.unwrap_or_default(), say),
+        Item::FileChange { changes, .. } => call("file_change", &paths(changes.unwrap_or_default()), say),
+        Item::McpToolCall { server, tool, arguments, .. } => {
+            let name = [server, tool].into_iter().flatten().collect::<Vec<_>>().join(".");
+            call(&name, &about(&arguments), say);
+        }
+        Item::AgentMessage { .. }
+        | Item::Reasoning { .. }
+        | Item::WebSearch { .. }
+        | Item::TodoList
+        | Item::Error(_) => {}
+        Item::Unknown => say(AgentEvent::Unknown),
+    }
+}
+
+fn call(name: &str, about: &str, say: Say<'_>) {
+    say(AgentEvent::ToolCall { name: name.to_owned(), about: one_line(about), by: Speaker::Agent });
+}
+
+fn paths(changes: Vec<Change>) -> String {
+    let said = changes.into_iter().filter_map(|Change { path, kind }| match (kind, path) {
+        (Some(kind), Some(path)) => Some(format!("{kind} {path}")),
+        (_, path) => path,
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a tool worked, by its status.
+fn worked(status: Option<&str>) -> Option<bool> {
+    status.map(|status| status == "completed")
+}

@@ -1,0 +1,99 @@
+//! Plays a stream to an adapter and folds what it says.
+
+use std::fs;
+
+use camino::Utf8Path;
+use refrain_agents::adapter::{Adapter, Call};
+use refrain_agents::{claude::Claude, codex::Codex};
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, AgentReport};
+use refrain_core::event::Exit;
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
+
+/// What a played stream came to.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) report: AgentReport,
+    pub(crate) events: Vec<AgentEvent>,
+}
+
+impl Played {
+    /// The last word: whether it was good, and the message.
+    pub(crate) fn last_word(&self) -> Option<(bool, Option<&str>)> {
+        self.events.iter().rev().find_map(|event| match event {
+            AgentEvent::Final { ok, message } => Some((*ok, message.as_deref())),
+            _ => None,
+        })
+    }
+}
+
+pub(crate) fn adapter(agent: &str) -> &'static dyn Adapter {
+    match agent {
+        "claude" => &Claude,
+        "codex" => &Codex,
+        _ => panic!("no adapter is called {agent}"),
+    }
+}
+
+/// A recorded stream, byte by byte as it was printed.
+pub(crate) fn recording(agent: &str, name: &str) -> Vec<u8> {
+    let path = format!("{}/recordings/{agent}/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Plays a stream to the adapter, then the exit.
+pub(crate) fn play(agent: &str, stream: &[u8], exit: Exit, stderr: &str) -> Played {
+    play_with(agent, &spec(agent, &[]), stream, exit, stderr)
+}
+
+/// Plays a stream to the adapter of a loop.
+pub(crate) fn play_with(agent: &str, spec: &Spec, stream: &[u8], exit: Exit, stderr: &str) -> Played {
+    let mut events = Vec::new();
+    let mut dialect = adapter(agent).dialect(&call(spec));
+    let stream = stream.strip_suffix(b"\n").unwrap_or(stream);
+    for line in stream.split(|byte| *byte == b'\n') {
+        dialect.line(line, &mut |event| events.push(event));
+    }
+    dialect.conclude(exit, stderr, &mut |event| events.push(event));
+    let mut report = AgentReport::default();
+    events.iter().for_each(|event| report.hear(event));
+    Played { report, events }
+}
+
+/// An attempt of a loop, with the prompt in `/prompt`.
+pub(crate) fn call(spec: &Spec) -> Call<'_> {
+    let prompt_file = Utf8Path::new("/prompt");
+    Call { spec, prompt: "-do it", prompt_file, budget: None, capped: false, root: false }
+}
+
+/// A loop with an agent that is given these arguments.
+pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
+    Spec {
+        id: "sample".parse().expect("an id"),
+        agent: AgentSpec {
+            kind: AgentKind::Generic,
+            program: agent.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            prompt_mode: PromptMode::Auto,
+            env: [].into(),
+            clean_env: false,
+            model: None,
+            permissions: Permissions::Auto,
+        },
+        prompt: "do it".to_owned(),
+        iteration_context: true,
+        promise: None,
+        limits: Limits {
+            max_iterations: None,
+            max_duration: None,
+            timeout: None,
+            idle_timeout: None,
+            pause: None,
+        },
+        project: "/repo".into(),
+        worktree: "/repo".into(),
+        working_dir: "/repo".into(),
+        depth: 0,
+        output_cap: Spec::OUTPUT_CAP,
+    }
+}
