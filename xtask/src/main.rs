@@ -1,5 +1,6 @@
 //! The project's own tool, run as `cargo xtask …`: what a compiler and a linter cannot check, the files that are
-//! generated, and the benchmarks. It is no part of the product and uses none of its crates: it runs the binary.
+//! generated, the benchmarks, and the tests that need more than Rust and git. It is no part of the product and uses none
+//! of its crates: it runs the binary.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -8,6 +9,7 @@
 
 mod bench;
 mod check;
+mod e2e;
 mod failure;
 mod files;
 mod generate;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Checks, generated files and benchmarks of Refrain.
+/// Checks, generated files, benchmarks and end-to-end tests of Refrain.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -38,6 +40,8 @@ enum Task {
     },
     /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
     Bench(bench::Options),
+    /// Run the tests that need more than Rust and git: the real agent programs
+    E2e(e2e::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Task::Check => check::run(),
         Task::Generate { check } => generate::run(check),
         Task::Bench(options) => bench::run(&options),
+        Task::E2e(options) => e2e::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

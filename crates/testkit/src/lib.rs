@@ -7,14 +7,18 @@
     reason = "a test kit fails the test that uses it, with what it saw"
 )]
 
+mod agents;
 mod gate;
+mod model;
 mod processes;
 mod redact;
 mod run;
 mod sandbox;
 mod wait;
 
+pub use agents::{Agent, Real};
 pub use gate::Gate;
+pub use model::{Ending, Model, Protocol, Request, Script, Took, Turn, Usage};
 pub use processes::{Found, signal_process, survivors};
 pub use run::{Invocation, Run, Session};
 pub use rustix::process::Signal;

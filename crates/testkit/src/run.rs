@@ -34,6 +34,12 @@ impl Invocation {
         self
     }
 
+    /// Sets several.
+    pub fn envs(mut self, variables: &[(String, String)]) -> Self {
+        self.command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self
+    }
+
     /// Runs it from that folder.
     pub fn dir(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);

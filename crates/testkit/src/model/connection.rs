@@ -1,0 +1,262 @@
+//! One connection: reads requests, takes their turns, and plays them.
+
+use std::io::{self, BufReader, Read};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::set_socket_linger;
+use serde_json::{Value, json};
+
+use super::http::{self, Incoming, Whole};
+use super::refusal;
+use super::request::{Ending, Protocol, Request, Took};
+use super::script::{Act, Answer, Cut, Turn, Usage};
+use super::state::State;
+use super::tools;
+use super::wire::{self, Reply, Said};
+
+/// What programs put on the user's side by themselves begins with one of these.
+const ADDED: [&str; 10] = [
+    "<system-reminder",
+    "<environment_context",
+    "<user_instructions",
+    "<permissions",
+    "<collaboration_mode",
+    "<session_context",
+    "<skills_instructions",
+    "<apps_instructions",
+    "<INSTRUCTIONS",
+    "# AGENTS.md instructions",
+];
+
+/// A connection that is being served.
+pub(super) struct Connection {
+    pub(super) stream: Arc<TcpStream>,
+    pub(super) state: Arc<State>,
+    /// A byte comes out of it for each turn that may pass.
+    pub(super) passes: Arc<UnixStream>,
+}
+
+impl Connection {
+    /// Serves it until one of both sides has had enough.
+    pub(super) fn serve(&self) {
+        let mut reader = BufReader::new(&*self.stream);
+        while let Ok(Some(incoming)) = Incoming::read(&mut reader) {
+            let is_last = incoming.wants_close();
+            if !self.answer(&incoming) || is_last {
+                break;
+            }
+        }
+    }
+
+    /// Says whether the connection can go on.
+    fn answer(&self, incoming: &Incoming) -> bool {
+        let (lane, path) = lane_and_path(&incoming.path);
+        let asked = Asked::of(path, incoming);
+        let request = asked.request(lane, path, incoming);
+        let Some((number, turn)) = self.state.take(request, asked.wants_turn()) else {
+            return not_found("there is no such lane").write(&mut &*self.stream, true).is_ok();
+        };
+        let played = match turn.or_else(|| asked.side_turn()) {
+            Some(turn) => self.play(&turn, &asked, number),
+            None => {
+                let whole = asked.information(incoming);
+                whole.write(&mut &*self.stream, incoming.method != "HEAD").map(|()| Ending::Answered)
+            }
+        };
+        let ending = played.unwrap_or(Ending::Left);
+        self.state.end(number, ending);
+        ending == Ending::Answered
+    }
+
+    fn play(&self, turn: &Turn, asked: &Asked, number: usize) -> io::Result<Ending> {
+        if turn.is_held && !self.may_pass()? {
+            return Ok(Ending::Left);
+        }
+        match &turn.act {
+            Act::Answer(answer) => self.say(answer, asked, number),
+            Act::Refuse(refusal) => {
+                refusal::answer(asked.protocol, refusal).write(&mut &*self.stream, true)?;
+                Ok(Ending::Answered)
+            }
+            Act::Hang => self.wait_until_left(),
+            Act::Reset => self.reset(),
+        }
+    }
+
+    fn say(&self, answer: &Answer, asked: &Asked, number: usize) -> io::Result<Ending> {
+        let folder = tools::folder(&format!("{}\n{}", asked.said.system, asked.said.user.join("\n")));
+        let reply = Reply {
+            model: asked.said.model.clone(),
+            text: answer.text.clone(),
+            thoughts: answer.thoughts.clone(),
+            calls: tools::calls(&answer.actions, &asked.said.tools, &folder, number),
+            usage: answer.usage,
+            stop: answer.stop,
+            serial: number,
+        };
+        let mut to = &*self.stream;
+        if !asked.said.wants_stream {
+            Whole::ok(wire::whole(asked.protocol, &reply)).write(&mut to, true)?;
+            return Ok(Ending::Answered);
+        }
+        let events = wire::events(asked.protocol, &reply);
+        let until = if answer.cut.is_some() { events.len() / 2 } else { events.len() };
+        http::begin_stream(&mut to)?;
+        for event in &events[..until] {
+            http::write_part(&mut to, &event.frame())?;
+        }
+        match answer.cut {
+            None => http::end_stream(&mut to).map(|()| Ending::Answered),
+            Some(Cut::End) => http::end_stream(&mut to).map(|()| Ending::Broken),
+            Some(Cut::Hang) => self.wait_until_left(),
+            Some(Cut::Reset) => self.reset(),
+        }
+    }
+
+    /// Waits until the test lets a turn pass; false where nobody waits for it any more.
+    fn may_pass(&self) -> io::Result<bool> {
+        loop {
+            let mut ready =
+                [PollFd::new(&*self.passes, PollFlags::IN), PollFd::new(&*self.stream, PollFlags::IN)];
+            retry_on_intr(|| poll(&mut ready, None))?;
+            // Several may wait for one byte; who is too late waits on.
+            if !ready[0].revents().is_empty() && matches!((&*self.passes).read(&mut [0]), Ok(1)) {
+                return Ok(true);
+            }
+            if !ready[1].revents().is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Says nothing until the other side, or the test, has had enough of it.
+    fn wait_until_left(&self) -> io::Result<Ending> {
+        io::copy(&mut &*self.stream, &mut io::sink())?;
+        Ok(Ending::Left)
+    }
+
+    /// Sees to it that the connection closes with a reset.
+    fn reset(&self) -> io::Result<Ending> {
+        set_socket_linger(&*self.stream, Some(Duration::ZERO))?;
+        Ok(Ending::Broken)
+    }
+}
+
+fn not_found(message: &str) -> Whole {
+    let body = json!({ "error": { "message": message, "type": "not_found" } });
+    Whole { status: 404, headers: Vec::new(), body }
+}
+
+/// `/lane/NAME/…` is lane NAME and the rest; all else is the model's own.
+fn lane_and_path(path: &str) -> (&str, &str) {
+    let Some(rest) = path.strip_prefix("/lane/") else { return ("", path) };
+    let cut = rest.find('/').unwrap_or(rest.len());
+    rest.split_at(cut)
+}
+
+/// A request, understood.
+struct Asked {
+    protocol: Protocol,
+    is_count: bool,
+    said: Said,
+}
+
+impl Asked {
+    fn of(path: &str, incoming: &Incoming) -> Self {
+        let is_post = incoming.method == "POST";
+        let protocol = match path {
+            _ if !is_post => Protocol::Other,
+            _ if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") => {
+                Protocol::Anthropic
+            }
+            _ if path.ends_with("/responses") => Protocol::Responses,
+            _ if path.ends_with("/chat/completions") => Protocol::Chat,
+            _ if path.contains("/models/") && path.contains(':') => Protocol::Gemini,
+            _ => Protocol::Other,
+        };
+        let is_count = path.ends_with("/count_tokens") || path.ends_with(":countTokens");
+        Self { protocol, is_count, said: wire::read(protocol, path, &incoming.json()) }
+    }
+
+    /// Main conversations offer tools; titles, classifiers and probes do not.
+    fn wants_turn(&self) -> bool {
+        self.protocol != Protocol::Other && !self.is_count && !self.said.tools.is_empty()
+    }
+
+    fn request(&self, lane: &str, path: &str, incoming: &Incoming) -> Request {
+        let said = &self.said;
+        let is_added = |text: &String| ADDED.iter().any(|begin| text.trim_start().starts_with(begin));
+        let (context, prompts) = said.user.iter().cloned().partition(is_added);
+        let is_model = self.protocol != Protocol::Other && !self.is_count;
+        Request {
+            lane: lane.to_owned(),
+            protocol: self.protocol,
+            path: path.to_owned(),
+            took: if is_model { Took::Side } else { Took::Nothing },
+            model: said.model.clone(),
+            prompts,
+            context,
+            system: said.system.clone(),
+            tool_results: said.tool_results.clone(),
+            tools: said.tools.iter().map(|tool| tool.name.clone()).collect(),
+            has_key: ["authorization", "x-api-key", "x-goog-api-key"]
+                .iter()
+                .any(|name| !incoming.header(name).is_empty())
+                || incoming.query.contains("key="),
+            at: Duration::ZERO,
+            ending: Ending::Open,
+        }
+    }
+
+    /// What a model's side question is answered with; `None` where it is no question to a model.
+    fn side_turn(&self) -> Option<Turn> {
+        if self.protocol == Protocol::Other || self.is_count {
+            return None;
+        }
+        let text = self.said.schema.as_ref().map(|schema| smallest(schema).to_string());
+        let text = text.unwrap_or_else(|| "A scripted title".to_owned());
+        Some(Turn::say(text).usage(Usage { input: 10, output: 5, cached: 0 }))
+    }
+
+    /// What those are told who ask no model: token counts, lists of models, whether anybody is there.
+    fn information(&self, incoming: &Incoming) -> Whole {
+        if self.is_count {
+            let count = incoming.body.len() / 4 + 1;
+            return Whole::ok(json!({ "input_tokens": count, "totalTokens": count }));
+        }
+        match incoming.method.as_str() {
+            "GET" if incoming.path.ends_with("/models") => {
+                let model = json!({ "id": "scripted", "object": "model", "type": "model", "created": 0 });
+                Whole::ok(json!({ "object": "list", "data": [model], "models": [], "has_more": false }))
+            }
+            "HEAD" => Whole::ok(json!({})),
+            _ => not_found("the scripted model has no such thing"),
+        }
+    }
+}
+
+/// The smallest value of a JSON schema: what a classifier's question is answered with.
+fn smallest(schema: &Value) -> Value {
+    if let Some(first) = schema["enum"].get(0).or_else(|| schema.get("const")) {
+        return first.clone();
+    }
+    if let Some(first) = ["anyOf", "oneOf", "allOf"].iter().find_map(|key| schema[key].get(0)) {
+        return smallest(first);
+    }
+    match schema["type"].as_str().unwrap_or("object").to_ascii_lowercase().as_str() {
+        "string" => "scripted".into(),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| 1.into()),
+        "boolean" => false.into(),
+        "array" => json!([]),
+        "null" => Value::Null,
+        _ => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            Value::Object(fields.map(|(name, inner)| (name.clone(), smallest(inner))).collect())
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the model saw of one request.
+
+use std::time::Duration;
+
+/// One request, as it came in. The key that came with it is never kept.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The lane it came by; empty for the model's own URL.
+    pub lane: String,
+    /// The language it spoke.
+    pub protocol: Protocol,
+    /// The path it asked for, without its query.
+    pub path: String,
+    /// What it took.
+    pub took: Took,
+    /// The model it named.
+    pub model: String,
+    /// What the user's side has said so far, in order, without what the program adds by itself.
+    pub prompts: Vec<String>,
+    /// What the program adds on the user's side: reminders, its environment.
+    pub context: Vec<String>,
+    /// Its instructions.
+    pub system: String,
+    /// What its tools returned so far, in order.
+    pub tool_results: Vec<String>,
+    /// The tools it offers.
+    pub tools: Vec<String>,
+    /// Whether a key came with it.
+    pub has_key: bool,
+    /// When it came, since the model was started.
+    pub at: Duration,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl Request {
+    /// What the user's side said last.
+    #[must_use]
+    pub fn prompt(&self) -> &str {
+        self.prompts.last().map_or("", String::as_str)
+    }
+
+    /// Whether it belongs to an agent's main conversation.
+    #[must_use]
+    pub const fn is_main(&self) -> bool {
+        matches!(self.took, Took::Turn(_) | Took::Past)
+    }
+
+    /// Whether it begins a conversation, or begins it again: nothing was done in it yet.
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        self.is_main() && self.tool_results.is_empty()
+    }
+}
+
+/// What a request took from the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Took {
+    /// The turn at this place.
+    Turn(usize),
+    /// What the script has for those who ask past its end.
+    Past,
+    /// Nothing: a title, a classification, a probe.
+    Side,
+    /// Nothing: a token count, a list of models, or a question that no model answers.
+    Nothing,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It has not.
+    Open,
+    /// It was answered to the end, be it with an error.
+    Answered,
+    /// The script broke it off.
+    Broken,
+    /// The one who asked went away.
+    Left,
+}
+
+/// The languages that agents' models speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Gemini.
+    Gemini,
+    /// None of them.
+    Other,
+}

@@ -1,0 +1,274 @@
+//! What the model is to answer, turn by turn.
+
+use serde_json::Value;
+
+/// The turns of one conversation partner, in order. Each request of an agent's main conversation takes one; what programs
+/// ask besides (titles, classifiers, token counts) takes none.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub(super) turns: Vec<Turn>,
+    pub(super) past: Turn,
+}
+
+impl Script {
+    /// These turns; who asks for more is told that the script has ended.
+    pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self { turns: turns.into_iter().collect(), past: Turn::say("The script has ended.") }
+    }
+
+    /// What every request past the last turn gets.
+    #[must_use]
+    pub fn then(mut self, turn: Turn) -> Self {
+        self.past = turn;
+        self
+    }
+
+    /// The turn that the nth request takes, by its place in the script; `None` is past the last.
+    pub(super) fn at(&self, nth: usize) -> Option<(usize, &Turn)> {
+        let mut end = 0;
+        self.turns.iter().enumerate().find(|(_, turn)| {
+            end = turn.times.saturating_add(end);
+            nth < end
+        })
+    }
+}
+
+/// One answer of the model, or its failure to give one.
+#[derive(Clone, Debug)]
+#[must_use = "a turn does nothing outside a script"]
+pub struct Turn {
+    pub(super) act: Act,
+    pub(super) times: usize,
+    pub(super) is_held: bool,
+}
+
+/// What a turn does.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Answer(Answer),
+    Refuse(Refusal),
+    Hang,
+    Reset,
+}
+
+/// What the model says and which tools it calls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) thoughts: String,
+    pub(super) actions: Vec<Action>,
+    pub(super) usage: Usage,
+    pub(super) stop: Stop,
+    pub(super) cut: Option<Cut>,
+}
+
+/// A tool call, by what it does.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Bash(String),
+    Write { path: String, content: String },
+    Tool { name: String, arguments: Value },
+}
+
+/// Why the answer ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stop {
+    #[default]
+    Done,
+    OutputLimit,
+    Refusal,
+}
+
+/// How a stream breaks off, a few events after its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    Hang,
+    Reset,
+    End,
+}
+
+/// An error answer, as each protocol puts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    RateLimit { retry_after: u64 },
+    UsageLimit { resets_in: u64 },
+    Overloaded,
+    ServerError,
+    Auth,
+    NoSuchModel,
+    ContextOverflow,
+    NoCredit,
+}
+
+/// The tokens that one answer reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Read afresh.
+    pub input: u64,
+    /// Written.
+    pub output: u64,
+    /// Read from the cache.
+    pub cached: u64,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self { input: 1000, output: 50, cached: 0 }
+    }
+}
+
+impl Turn {
+    const fn new(act: Act) -> Self {
+        Self { act, times: 1, is_held: false }
+    }
+
+    fn act(action: Action) -> Self {
+        Self::new(Act::Answer(Answer { actions: vec![action], ..Answer::default() }))
+    }
+
+    /// Says something, and is done if it calls no tool.
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::new(Act::Answer(Answer { text: text.into(), ..Answer::default() }))
+    }
+
+    /// Runs a shell command with the tool that the agent has for it.
+    pub fn bash(command: impl Into<String>) -> Self {
+        Self::act(Action::Bash(command.into()))
+    }
+
+    /// Writes a file with the tool that the agent has for it. A relative path is one in the agent's folder.
+    pub fn write(path: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::act(Action::Write { path: path.into(), content: content.into() })
+    }
+
+    /// Calls a tool by its own name.
+    pub fn tool(name: impl Into<String>, arguments: Value) -> Self {
+        Self::act(Action::Tool { name: name.into(), arguments })
+    }
+
+    /// Calls the tools of another turn too.
+    pub fn and(mut self, other: Self) -> Self {
+        let Act::Answer(other) = other.act else { panic!("only an answer can be added to an answer") };
+        let answer = self.answer();
+        answer.actions.extend(other.actions);
+        answer.text.push_str(&other.text);
+        self
+    }
+
+    /// Says this before it calls its tools.
+    pub fn and_say(mut self, text: impl Into<String>) -> Self {
+        self.answer().text = text.into();
+        self
+    }
+
+    /// Shows this as its reasoning.
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.answer().thoughts = text.into();
+        self
+    }
+
+    /// Reports these tokens.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.answer().usage = usage;
+        self
+    }
+
+    /// Ends at the output limit instead of being done.
+    pub fn at_output_limit(mut self) -> Self {
+        self.answer().stop = Stop::OutputLimit;
+        self
+    }
+
+    /// Ends as a refusal on grounds of content.
+    pub fn as_refusal(mut self) -> Self {
+        self.answer().stop = Stop::Refusal;
+        self
+    }
+
+    /// Falls silent in the middle of its stream.
+    pub fn then_hang(self) -> Self {
+        self.cut(Cut::Hang)
+    }
+
+    /// Resets the connection in the middle of its stream.
+    pub fn then_reset(self) -> Self {
+        self.cut(Cut::Reset)
+    }
+
+    /// Ends its stream in the middle, as if that were its end.
+    pub fn then_end(self) -> Self {
+        self.cut(Cut::End)
+    }
+
+    fn cut(mut self, cut: Cut) -> Self {
+        self.answer().cut = Some(cut);
+        self
+    }
+
+    fn answer(&mut self) -> &mut Answer {
+        let Act::Answer(answer) = &mut self.act else { panic!("a turn that fails answers nothing") };
+        answer
+    }
+
+    /// Too many requests: come back in so many seconds.
+    pub const fn rate_limit(retry_after: u64) -> Self {
+        Self::new(Act::Refuse(Refusal::RateLimit { retry_after }))
+    }
+
+    /// The plan is used up, for so many seconds.
+    pub const fn usage_limit(resets_in: u64) -> Self {
+        Self::new(Act::Refuse(Refusal::UsageLimit { resets_in }))
+    }
+
+    /// Overloaded: 529, or 503 where the protocol knows no 529.
+    pub const fn overloaded() -> Self {
+        Self::new(Act::Refuse(Refusal::Overloaded))
+    }
+
+    /// A failure of the server: 500.
+    pub const fn server_error() -> Self {
+        Self::new(Act::Refuse(Refusal::ServerError))
+    }
+
+    /// The key is refused.
+    pub const fn auth() -> Self {
+        Self::new(Act::Refuse(Refusal::Auth))
+    }
+
+    /// There is no such model.
+    pub const fn no_such_model() -> Self {
+        Self::new(Act::Refuse(Refusal::NoSuchModel))
+    }
+
+    /// The conversation is too long for the model.
+    pub const fn context_overflow() -> Self {
+        Self::new(Act::Refuse(Refusal::ContextOverflow))
+    }
+
+    /// The account has no money left.
+    pub const fn no_credit() -> Self {
+        Self::new(Act::Refuse(Refusal::NoCredit))
+    }
+
+    /// Never answers.
+    pub const fn hang() -> Self {
+        Self::new(Act::Hang)
+    }
+
+    /// Resets the connection instead of answering.
+    pub const fn reset() -> Self {
+        Self::new(Act::Reset)
+    }
+
+    /// Stands so many times in a row; [`usize::MAX`] is for ever.
+    pub const fn times(mut self, times: usize) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Is given only once the test lets it pass: [`Model::let_one_pass`](super::Model::let_one_pass).
+    pub const fn held(mut self) -> Self {
+        self.is_held = true;
+        self
+    }
+}

@@ -1,0 +1,39 @@
+//! Picking the protocol.
+
+use serde_json::Value;
+
+use super::super::request::Protocol;
+use super::{Event, Reply, Said, anthropic, chat, gemini, responses};
+
+/// What a request tells.
+pub(in super::super) fn read(protocol: Protocol, path: &str, body: &Value) -> Said {
+    match protocol {
+        Protocol::Anthropic => anthropic::read(body),
+        Protocol::Responses => responses::read(body),
+        Protocol::Chat => chat::read(body),
+        Protocol::Gemini => gemini::read(path, body),
+        Protocol::Other => Said::default(),
+    }
+}
+
+/// A whole answer.
+pub(in super::super) fn whole(protocol: Protocol, reply: &Reply) -> Value {
+    match protocol {
+        Protocol::Anthropic => anthropic::whole(reply),
+        Protocol::Responses => responses::whole(reply),
+        Protocol::Chat => chat::whole(reply),
+        Protocol::Gemini => gemini::whole(reply),
+        Protocol::Other => Value::Null,
+    }
+}
+
+/// An answer as a stream.
+pub(in super::super) fn events(protocol: Protocol, reply: &Reply) -> Vec<Event> {
+    match protocol {
+        Protocol::Anthropic => anthropic::events(reply),
+        Protocol::Responses => responses::events(reply),
+        Protocol::Chat => chat::events(reply),
+        Protocol::Gemini => gemini::events(reply),
+        Protocol::Other => Vec::new(),
+    }
+}

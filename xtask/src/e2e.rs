@@ -1,0 +1,208 @@
+//! `cargo xtask e2e`: tests that need more than Rust and git, and are therefore ignored by `cargo test`.
+//!
+//! The tier `agents` runs the real agent programs against a scripted model. Programs are installed and tests built with
+//! the network there is; the tests themselves run where there is none but loopback, if the machine lets us make such a
+//! place, so that nothing can leave it whatever a program tries.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use rustix::process::geteuid;
+use serde_json::Value;
+
+use crate::failure::{Result, fail};
+use crate::process::{capture, cargo, command, succeed};
+use crate::workspace::Workspace;
+
+/// Where the tests are: package and test binary.
+const SUITES: [(&str, &str); 2] = [("testkit", "real_agents"), ("refrain", "agents")];
+
+/// What the name of a test holds that belongs to the smoke test.
+const SMOKE: &str = "main_job";
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The tier of tests
+    tier: Tier,
+    /// Only the tests that name one of these programs
+    #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
+    only: Vec<Program>,
+    /// Only the main job of each program
+    #[arg(long)]
+    smoke: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Tier {
+    /// The real agent programs, against a scripted model
+    Agents,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+}
+
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
+        }
+    }
+}
+
+/// Installs, builds, runs, and says what was run.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let Tier::Agents = options.tier;
+    let started = Instant::now();
+    let workspace = Workspace::load()?;
+    let is_all = options.only.is_empty();
+    let programs = if is_all { Program::value_variants() } else { &options.only };
+    let programs: Vec<&str> = programs.iter().map(|program| program.name()).collect();
+    succeed(
+        cargo()
+            .current_dir(&workspace.root)
+            .args(["run", "--quiet", "-p", "testkit", "--bin", "install_agents", "--"])
+            .args(&programs),
+    )?;
+    let place = Place::find();
+    println!("{}", place.described());
+    let (mut ran, mut failed) = (Vec::new(), Vec::new());
+    for (package, suite) in SUITES {
+        let Some(folder) = folder(&workspace, package, suite) else {
+            println!("{package} has no test binary `{suite}`: nothing of it was run");
+            continue;
+        };
+        let binary = build(&workspace, package, suite)?;
+        let wanted = if is_all { &[] } else { programs.as_slice() };
+        let tests = chosen(&ignored(&binary, &folder)?, wanted, options.smoke);
+        if tests.is_empty() {
+            println!("{suite}: no test is for this");
+            continue;
+        }
+        println!("{suite}: {}", tests.join(", "));
+        let mut running = place.command(&binary);
+        running.current_dir(&folder).args(["--ignored", "--exact"]).args(&tests);
+        if let Err(failure) = succeed(&mut running) {
+            eprintln!("{failure}");
+            failed.push(suite);
+        }
+        ran.push(format!("{} of {suite}", tests.len()));
+    }
+    if ran.is_empty() {
+        return fail("no test was run");
+    }
+    if !failed.is_empty() {
+        return fail(format!("tests of {} failed", failed.join(" and ")));
+    }
+    println!("ran {} for {}: {} s", ran.join(" and "), programs.join(", "), started.elapsed().as_secs());
+    Ok(())
+}
+
+/// The folder of the package, if it has that test binary.
+fn folder(workspace: &Workspace, package: &str, suite: &str) -> Option<PathBuf> {
+    let package = workspace.package(package)?;
+    let has_suite = package.targets.iter().any(|target| target.kind == "test" && target.name == suite);
+    has_suite.then(|| package.folder().to_owned())
+}
+
+/// Builds a test binary, and the program that it tests, and says where it is.
+fn build(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> {
+    let mut building = cargo();
+    building.current_dir(&workspace.root).args(["test", "--quiet", "--no-run", "-p", package]);
+    let said = capture(building.args(["--test", suite, "--message-format", "json"]))?;
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut paths = messages
+        .filter(|message| message["target"]["name"] == suite)
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    match paths.next() {
+        Some(path) => Ok(path),
+        None => fail(format!("cargo named no test binary `{suite}`")),
+    }
+}
+
+/// The tests of a binary that need what this tier has.
+fn ignored(binary: &Path, folder: &Path) -> Result<Vec<String>> {
+    let listed =
+        capture(command(binary).current_dir(folder).args(["--list", "--ignored", "--format", "terse"]))?;
+    Ok(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Those that name one of the programs, or all where none is wanted; of these perhaps only the smoke test.
+fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
+    let is_wanted = |test: &&String| {
+        (programs.is_empty() || programs.iter().any(|program| test.contains(program)))
+            && (!is_smoke || test.contains(SMOKE))
+    };
+    tests.iter().filter(is_wanted).cloned().collect()
+}
+
+/// Where the tests run.
+enum Place {
+    /// In a network of its own that has only loopback, entered with this option of `unshare`.
+    Loopback(&'static str),
+    /// Here, because no such network can be made.
+    Here,
+}
+
+impl Place {
+    /// Runs a program in the new network once loopback is up in it.
+    const ENTER: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up && exec "$@""#;
+
+    fn find() -> Self {
+        let option = if geteuid().is_root() { "--net" } else { "--map-root-user" };
+        let loopback = Self::Loopback(option);
+        if capture(&mut loopback.command(Path::new("true"))).is_ok() { loopback } else { Self::Here }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        match self {
+            Self::Loopback(option) => {
+                let mut entering = command("unshare");
+                entering.args([*option, "--net", "--", "sh", "-c", Self::ENTER, "sh"]).arg(program);
+                entering
+            }
+            Self::Here => command(program),
+        }
+    }
+
+    const fn described(&self) -> &'static str {
+        match self {
+            Self::Loopback(_) => "the tests run in a network of their own that has only loopback",
+            Self::Here => {
+                "NOTE: no network of only loopback can be made here (unshare and ip are needed, and the right to use \
+                 them): the tests run with the network of this machine, and the programs are trusted to use none of it"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn tests_are_chosen_by_program_and_kind() {
+        let all =
+            ["claude::main_job", "claude::hangs", "codex::main_job", "several_at_once"].map(str::to_owned);
+        for (programs, is_smoke, expected) in [
+            (&[][..], false, &[0, 1, 2, 3][..]),
+            (&[], true, &[0, 2]),
+            (&["claude"], false, &[0, 1]),
+            (&["claude", "codex"], true, &[0, 2]),
+            (&["gemini"], false, &[]),
+        ] {
+            let expected: Vec<&String> = expected.iter().map(|place: &usize| &all[*place]).collect();
+            assert_eq!(chosen(&all, programs, is_smoke).iter().collect::<Vec<_>>(), expected, "{programs:?}");
+        }
+    }
+}
