@@ -11,8 +11,8 @@ pub trait Adapter: Sync {
     /// The program's own name: what is started unless a command is given, and what the kind is inferred from.
     fn program(&self) -> &'static str;
 
-    /// What can be had from it.
-    fn capabilities(&self) -> Capabilities;
+    /// Versions that were tested with the real program, as it prints them.
+    fn tested(&self) -> &'static [&'static str];
 
     /// How to start it.
     fn launch(&self, call: &Call<'_>) -> Launch;
@@ -52,19 +52,6 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// The file to be read as standard input; none is closed.
     pub stdin: Option<Utf8PathBuf>,
-}
-
-/// What can be had from an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Versions that were tested with the real program, as it prints them.
-    pub tested: &'static [&'static str],
-    /// It reports what a run cost in money.
-    pub cost: bool,
-    /// Tokens are known only at the end of a run: one iteration can overshoot a cap.
-    pub usage_at_end: bool,
-    /// Standard output is a stream of events, not a message.
-    pub stream: bool,
 }
 
 /// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.

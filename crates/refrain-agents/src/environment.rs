@@ -55,6 +55,41 @@ pub fn base(
     env
 }
 
+/// Variables that tell one account from another: where the agent finds its login, or the login itself.
+const ACCOUNTS: [&str; 15] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "CODEX_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GEMINI_BASE_URL",
+];
+
+/// What tells the account that this loop's agents use from all others; none for a command, which has no account that is
+/// known. Holds secrets: to be hashed, never stored.
+#[must_use]
+pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
+    let kind = spec.agent.kind;
+    if !kind.streams() {
+        return None;
+    }
+    let of = |name: &&str| {
+        let value = env.iter().rev().find(|(set, _)| set == *name).map(|(_, value)| value.to_string_lossy());
+        format!("{name}={}", value.unwrap_or_default())
+    };
+    let values: Vec<String> = ACCOUNTS.iter().map(of).collect();
+    Some(format!("{kind}\n{}", values.join("\n")))
+}
+
 /// What Refrain tells the agent of one attempt.
 #[must_use]
 pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {

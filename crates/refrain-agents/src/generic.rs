@@ -5,50 +5,33 @@ use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::promise::{Finding, Scanner};
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, Fault, FaultKind};
+use refrain_core::event::Exit;
 use refrain_core::spec::PromptMode;
-use refrain_core::{LoopState, Spec};
-use refrain_proc::Listener;
+
+use crate::adapter::{Call, Dialect, Launch};
+use crate::args;
 
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
 /// final NUL; agent-clis.md, trap 1).
-pub const LONGEST_ARGUMENT: usize = 131_071;
+const LONGEST_ARGUMENT: usize = 131_071;
 /// What the prompt grows by over the iterations: the context, an excerpt of a failure, steering. Refused at the start
 /// rather than in the middle of the night.
-pub const PROMPT_GROWTH: usize = 16 << 10;
+const PROMPT_GROWTH: usize = 16 << 10;
 
-/// How to start the command with a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// The program and its arguments.
-    pub argv: Vec<String>,
-    /// Variables that carry the prompt.
-    pub env: Vec<(String, String)>,
-    /// The file to be read as standard input; none is closed.
-    pub stdin: Option<Utf8PathBuf>,
-}
-
-/// The command line for `prompt`, which also stands in `prompt_file`.
+/// The command line. `auto` is the last argument, or standard input past the limit of one.
 #[must_use]
-pub fn launch(state: &LoopState, prompt: &str, prompt_file: &Utf8Path) -> Launch {
-    let agent = &state.spec.agent;
-    // The keeper would look a relative path up from where it was started itself.
-    let program = match agent.program.contains('/') {
-        true => state.spec.working_dir.join(&agent.program).into_string(),
-        false => agent.program.clone(),
-    };
-    let mut launch = Launch {
-        argv: std::iter::once(program).chain(agent.args.iter().cloned()).collect(),
-        env: Vec::new(),
-        stdin: None,
-    };
+pub fn launch(call: &Call<'_>) -> Launch {
+    let agent = &call.spec.agent;
+    let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
+    launch.argv.extend(agent.args.iter().cloned());
     match agent.prompt_mode {
-        PromptMode::Auto if !fits_argument(prompt) => launch.stdin = Some(prompt_file.to_owned()),
-        PromptMode::Auto | PromptMode::Arg => launch.argv.push(prompt.to_owned()),
-        PromptMode::Stdin => launch.stdin = Some(prompt_file.to_owned()),
-        PromptMode::Env => launch.env.push(("PROMPT".to_owned(), prompt.to_owned())),
-        PromptMode::File => launch.argv.push(prompt_file.to_string()),
+        PromptMode::Auto if !fits_argument(call.prompt) => launch.stdin = Some(call.prompt_file.to_owned()),
+        PromptMode::Auto | PromptMode::Arg => launch.argv.push(call.prompt.to_owned()),
+        PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
+        PromptMode::Env => launch.env.push(("PROMPT".to_owned(), call.prompt.to_owned())),
+        PromptMode::File => launch.argv.push(call.prompt_file.to_string()),
     }
     launch
 }
@@ -130,26 +113,33 @@ fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }
 
-/// Reads the command's standard output as it passes.
-#[derive(Debug)]
-pub struct Reader(Scanner);
-
-impl Reader {
-    /// A reader for the attempt that was told `prompt`.
-    #[must_use]
-    pub fn new(spec: &Spec, prompt: &str) -> Self {
-        Self(Scanner::new(spec.promise.as_ref(), prompt))
-    }
-
-    /// What the message said.
-    #[must_use]
-    pub fn conclude(self) -> Finding {
-        self.0.finish()
-    }
+/// Reads a command whose output is one JSON document (`--output-format json`): the message is its `result`, `response`,
+/// `text` or `message`, whichever comes first (the names that known agents use).
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    text: Vec<u8>,
 }
 
-impl Listener for Reader {
-    fn hear(&mut self, chunk: &[u8]) {
-        self.0.push(chunk);
+/// A longer document is none, in bytes.
+const LONGEST_DOCUMENT: usize = 16 << 20;
+
+impl Dialect for Document {
+    fn line(&mut self, line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {
+        if self.text.len() + line.len() <= LONGEST_DOCUMENT {
+            self.text.extend_from_slice(line);
+            self.text.push(b'\n');
+        }
+    }
+
+    fn conclude(&mut self, exit: Exit, _stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
+        let document = serde_json::from_slice::<serde_json::Value>(&self.text).unwrap_or_default();
+        let message =
+            ["result", "response", "text", "message"].iter().find_map(|key| document[*key].as_str());
+        if document.is_null() {
+            let message = "its standard output is no JSON document".to_owned();
+            say(AgentEvent::Fault(Fault { kind: FaultKind::Other, message, until: None }));
+        } else {
+            say(AgentEvent::Final { ok: exit == Exit::Code(0), message: message.map(str::to_owned) });
+        }
     }
 }

@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod args;
 pub mod claude;
 pub mod codex;
+pub mod ear;
 pub mod environment;
 pub mod gemini;
 pub mod generic;

@@ -25,6 +25,7 @@ fn spec(prompt: &str) -> Spec {
             clean_env: false,
             model: None,
             permissions: Default::default(),
+            output_format: Default::default(),
         },
         prompt: prompt.into(),
         iteration_context: true,

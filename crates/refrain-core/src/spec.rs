@@ -88,6 +88,32 @@ pub struct AgentSpec {
     /// What it may do unattended.
     #[serde(default)]
     pub permissions: Permissions,
+    /// What its standard output is.
+    #[serde(default)]
+    pub output_format: OutputFormat,
+}
+
+impl AgentSpec {
+    /// Whether its standard output is a stream of events, and not a message.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        self.kind.streams() || matches!(self.output_format, OutputFormat::Json | OutputFormat::StreamJson)
+    }
+}
+
+/// What an agent's standard output is (seed 001, `output_format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputFormat {
+    /// What the adapter expects: of known agents their stream, of generic commands a message.
+    #[default]
+    Auto,
+    /// A message.
+    Text,
+    /// One JSON document that holds the message.
+    Json,
+    /// A stream of events, one JSON object a line, as Claude Code prints it.
+    StreamJson,
 }
 
 /// What an unattended agent may do (design.md section 4).
@@ -122,6 +148,26 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
+    /// The kind of a program, by its name.
+    #[must_use]
+    pub fn of_program(program: &str) -> Self {
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let known = [Self::Claude, Self::Codex, Self::Opencode, Self::Gemini];
+        known.into_iter().find(|kind| kind.program() == Some(name)).unwrap_or(Self::Generic)
+    }
+
+    /// The program's own name; none where only a person can say what to run.
+    #[must_use]
+    pub fn program(self) -> Option<&'static str> {
+        match self {
+            Self::Generic | Self::Acp => None,
+            Self::Claude => Some("claude"),
+            Self::Codex => Some("codex"),
+            Self::Opencode => Some("opencode"),
+            Self::Gemini => Some("gemini"),
+        }
+    }
+
     /// Whether its standard output is a stream of events, and not a message.
     #[must_use]
     pub fn streams(self) -> bool {
@@ -241,6 +287,9 @@ pub struct Limits {
 impl Limits {
     /// The default cap (all seeds but one agree on it; section 8, conflict 1).
     pub const DEFAULT_ITERATIONS: u32 = 20;
+    /// How long a known agent may print nothing unless something else is said: none of them gives up on a model that hangs
+    /// (agent-clis.md, trap 5).
+    pub const DEFAULT_SILENCE: Millis = Millis(30 * 60 * 1000);
     /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
     pub const MAX_GRANT: u32 = 200;
 }

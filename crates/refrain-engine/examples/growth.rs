@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         program: std::env::current_exe()?,
         env: std::env::vars_os().collect(),
         data_home: dir.join("data"),
+        state_home: dir.join("data"),
         version: "bench".into(),
     };
     let service = Service::open(&dir, host.clone())?;
@@ -58,6 +59,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
             clean_env: false,
             model: None,
             permissions: Default::default(),
+            output_format: Default::default(),
         },
         prompt: "Do the next thing.".into(),
         iteration_context: true,
@@ -71,6 +73,9 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
             timeout: None,
             idle_timeout: None,
             pause: None,
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
         },
         project: dir.clone(),
         worktree: dir.clone(),
@@ -124,6 +129,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             stderr_bytes: 0,
             left: false,
             output_error: None,
+            report: None,
             preview: "The test still fails; the next iteration goes on from here.".into(),
         };
         journal.push(Event::AttemptFinished(Box::new(finished)), at)?;

@@ -3,14 +3,15 @@
 use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
-use refrain_agents::generic::Reader;
 use refrain_core::Spec;
+use refrain_core::agent::Usage;
 use refrain_core::event::{AttemptFinished, Exit, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use tokio::sync::mpsc;
 
 use crate::EngineError;
 use crate::executor::SharedFiles;
+use crate::hearing::Hearing;
 use crate::pulse::Pulse;
 use crate::service::Host;
 
@@ -18,54 +19,54 @@ use crate::service::Host;
 pub(crate) enum AgentNews {
     Started(Process),
     NotStarted(String),
+    Used(Usage),
     Finished(Box<AttemptFinished>),
     Swept { killed: u32, survivors: Vec<i32> },
     OutputLost,
 }
 
+/// The supervisor of one loop, and both ends of what it reports.
+pub(crate) struct Supervised {
+    pub(crate) supervisor: Supervisor<Hearing>,
+    pub(crate) sender: mpsc::Sender<AgentNews>,
+    pub(crate) news: mpsc::Receiver<AgentNews>,
+    pub(crate) files: SharedFiles,
+}
+
 /// Starts the supervisor, whose reports become news: what must block to be read is read on its thread.
-pub(crate) fn supervise(
-    spec: &Spec,
-    host: &Host,
-    pulse: &Arc<Pulse>,
-) -> Result<(Supervisor<Reader>, mpsc::Receiver<AgentNews>, SharedFiles), EngineError> {
+pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<Supervised, EngineError> {
     let keeper = KeeperSpec {
         program: host.program.clone(),
         env: environment::base(spec, host.env.iter().cloned()),
         mark: environment::mark(spec),
     };
-    // An attempt reports at most five times before the next one starts.
+    // An attempt reports at most five times before the next one starts, and says now and then what it used.
     let (sender, news) = mpsc::channel(8);
     let files = SharedFiles::default();
-    let (spec, shared, pulse) = (spec.clone(), Arc::clone(&files), Arc::clone(pulse));
-    let supervisor = Supervisor::start(keeper, move |report: Report<Reader>| {
+    let (spec, shared, pulse, reports) =
+        (spec.clone(), Arc::clone(&files), Arc::clone(pulse), sender.clone());
+    let supervisor = Supervisor::start(keeper, move |report: Report<Hearing>| {
         let news = match report {
             Report::Started(process) => AgentNews::Started(process),
             Report::NotStarted(error) => AgentNews::NotStarted(error),
             Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
-                let finding = listener.conclude();
-                let lost = exit == Exit::Lost;
-                let finished = AttemptFinished {
-                    exit,
-                    promised: finding.claimed,
-                    near_miss: finding.near_miss,
-                    state_done: !lost
-                        && shared.lock().unwrap_or_else(PoisonError::into_inner).says_done(&spec),
+                let says_done = || shared.lock().unwrap_or_else(PoisonError::into_inner).says_done(&spec);
+                AgentNews::Finished(Box::new(AttemptFinished {
+                    state_done: exit != Exit::Lost && says_done(),
                     stdout_bytes: stdout,
                     stderr_bytes: stderr,
-                    preview: finding.last_line,
                     left,
                     output_error: output_error.map(|error| error.to_string()),
-                };
-                AgentNews::Finished(Box::new(finished))
+                    ..listener.conclude(exit)
+                }))
             }
             Report::Swept { killed, survivors } => AgentNews::Swept { killed, survivors },
             Report::OutputFailed => AgentNews::OutputLost,
         };
         pulse.update(|beat| beat.prints += 1);
         // The runner is gone only when this thread is about to be.
-        let _ = sender.blocking_send(news);
+        let _ = reports.blocking_send(news);
     })
     .map_err(|error| EngineError::Process("the supervisor cannot be started", error))?;
-    Ok((supervisor, news, files))
+    Ok(Supervised { supervisor, sender, news, files })
 }

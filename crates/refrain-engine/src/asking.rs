@@ -13,7 +13,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
-use crate::{EngineError, Service, now};
+use crate::{EngineError, Service, executor, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -113,7 +113,13 @@ pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
     if state.ended.is_some() {
         return finish_if_asked(journal);
     }
-    Ok(journal.push(state.recover(identity::own()), now())?)
+    let taken_over = match (state.recover(identity::own()), executor::adopt(state, journal.dir())) {
+        (Event::RunnerStarted { runner, interrupted, .. }, Some(finished)) => {
+            Event::RunnerStarted { runner, interrupted, adopted: Some(Box::new(finished)) }
+        }
+        (event, _) => event,
+    };
+    Ok(journal.push(taken_over, now())?)
 }
 
 fn finish_if_asked(journal: &mut Journal) -> Result<(), EngineError> {

@@ -1,11 +1,13 @@
 //! A runner at work. Every source of news (its agent, its doorbell, signals, the clock) becomes one [`Input`] in one
 //! select, and one handler turns it into events; the core says what comes next.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use refrain_agents::generic::Reader;
+use refrain_agents::{ear, environment};
+use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
 use refrain_proc::{Meter, StopLadder, Supervisor, identity};
@@ -15,10 +17,12 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::agent_news::{AgentNews, supervise};
+use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::asking::answer_without_runner;
 use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
+use crate::gate::Gate;
+use crate::hearing::Hearing;
 use crate::pulse::Pulse;
 use crate::runner::Runner;
 use crate::service::Host;
@@ -40,11 +44,17 @@ enum Input {
 /// A runner at work.
 pub(crate) struct Drive {
     /// Dropped first: nobody is left before the lock is free.
-    supervisor: Supervisor<Reader>,
+    supervisor: Supervisor<Hearing>,
     journal: Journal,
     lock: RunnerLock,
     pulse: Arc<Pulse>,
     news: mpsc::Receiver<AgentNews>,
+    /// The other end of it, for what an attempt uses.
+    sender: mpsc::Sender<AgentNews>,
+    gate: Option<Gate>,
+    env: Vec<(OsString, OsString)>,
+    /// What the attempt in flight has used so far.
+    used: Usage,
     files: SharedFiles,
     doorbell: pipe::Receiver,
     signals: SignalSources,
@@ -78,8 +88,13 @@ impl Drive {
         ready();
 
         let spec = journal.state().spec.clone();
-        let (supervisor, news, files) = supervise(&spec, host, &pulse)?;
+        let Supervised { supervisor, sender, news, files } = supervise(&spec, host, &pulse)?;
+        let env = environment::base(&spec, host.env.iter().cloned());
         Ok(Self {
+            gate: Gate::new(&spec, &env, &host.state_home),
+            env,
+            sender,
+            used: Usage::default(),
             journal,
             lock,
             pulse,
@@ -102,7 +117,8 @@ impl Drive {
                 self.handle(Input::Bell).await?;
             }
             let now = now();
-            match next_step(self.journal.state(), &self.live(now), now) {
+            let live = self.live(now);
+            match next_step(self.journal.state(), &live, now) {
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;
@@ -111,7 +127,9 @@ impl Drive {
                 Step::StopAttempt(because) => {
                     self.journal.push(Event::AttemptStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(StopLadder::default());
+                    let adapter = ear::adapter(self.journal.state().spec.agent.kind);
+                    self.supervisor
+                        .stop(adapter.map_or_else(StopLadder::default, |adapter| adapter.ladder()));
                 }
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
@@ -138,33 +156,33 @@ impl Drive {
     }
 
     /// What is known of the attempt in flight.
-    fn live(&self, now: Timestamp) -> Live {
+    fn live(&mut self, now: Timestamp) -> Live {
         let ago = self.meter.as_ref().and_then(|meter| meter.last_output());
         let last_output = ago.and_then(|ago| now.checked_sub(ago).ok());
-        Live { last_output, output_lost: self.output_lost }
+        let gate = self.gate.as_mut().and_then(|gate| gate.wait(self.journal.state(), now));
+        Live { last_output, output_lost: self.output_lost, used: self.used, gate }
     }
 
     /// The record first, synced; then the agent.
     async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
         let dir = self.journal.dir().attempt(id);
-        let output = match executor::quoted(self.journal.state()) {
-            Some(quoted) => {
-                let loop_dir = self.journal.dir().clone();
-                blocking(move || executor::last_failure(&loop_dir, quoted)).await
-            }
-            None => None,
+        let logs = executor::failure_logs(self.journal.state(), self.journal.dir());
+        let output = match logs.is_empty() {
+            true => None,
+            false => blocking(move || executor::last_words(&logs)).await,
         };
-        let plan = Plan::new(self.journal.state(), id, &dir, output.as_deref());
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
         self.meter = Some(Arc::clone(&meter));
-        self.output_lost = false;
+        (self.output_lost, self.used) = (false, Usage::default());
+        let heard = (meter, self.sender.clone());
+        let plan = Plan::new(self.journal.state(), id, dir, output.as_deref(), &self.env, heard);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);
         let (committed, job) = blocking(move || {
             let committed = batch.write()?;
-            Ok::<_, EngineError>((committed, executor::prepare(&spec, &dir, plan, &files, meter)))
+            Ok::<_, EngineError>((committed, executor::prepare(&spec, plan, &files)))
         })
         .await?;
         self.committed(committed).await?;
@@ -225,9 +243,17 @@ impl Drive {
             AgentNews::NotStarted(error) => {
                 Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
             }
+            AgentNews::Used(used) => {
+                self.used = used;
+                Ok(())
+            }
             AgentNews::Finished(finished) => {
-                self.meter = None;
-                Ok(self.journal.push(Event::AttemptFinished(finished), now())?)
+                (self.meter, self.used) = (None, Usage::default());
+                self.journal.push(Event::AttemptFinished(finished), now())?;
+                if let Some(gate) = &mut self.gate {
+                    gate.learn(self.journal.state());
+                }
+                Ok(())
             }
             AgentNews::Swept { killed, survivors } => {
                 Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)

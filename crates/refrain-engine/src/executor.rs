@@ -1,90 +1,170 @@
 //! How a step is done: the effects, and nothing else. Everything here blocks, and runs on a thread that may.
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use camino::Utf8Path;
-use refrain_agents::environment;
-use refrain_agents::generic::{self, Reader};
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::adapter::{Call, Dialect};
+use refrain_agents::ear::{self, Ear};
+use refrain_agents::{environment, gemini, generic};
+use refrain_core::event::{AttemptFinished, Exit};
 use refrain_core::r#loop::Outcome;
 use refrain_core::prompt::CONTEXT_EXCERPT;
+use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
-use refrain_proc::{Job, Meter, output};
+use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
 use refrain_store::worktree::WorktreeFiles;
+use tokio::sync::mpsc;
 
 use crate::EngineError;
+use crate::agent_news::AgentNews;
+use crate::hearing::{Hearing, finished};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 
 /// Everything that must be there before the agent is: its folder, its prompt, the files that it reads. Then the job.
-pub(crate) fn prepare(
-    spec: &Spec,
-    dir: &AttemptDir,
-    plan: Plan,
-    files: &SharedFiles,
-    meter: Arc<Meter>,
-) -> Result<Job<Reader>, EngineError> {
+pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Job<Hearing>, EngineError> {
     files.lock().unwrap_or_else(PoisonError::into_inner).prepare(spec, plan.context.as_deref())?;
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&plan.dir.0).map_err(failed)?;
     // Not synced and not renamed: after a power loss no agent is there that could have been told it.
     OpenOptions::new()
         .create(true)
         .truncate(true)
         .write(true)
         .mode(0o600)
-        .open(dir.prompt())
+        .open(plan.dir.prompt())
         .and_then(|mut file| file.write_all(plan.prompt.as_bytes()))
         .map_err(failed)?;
-    let mut env = plan.env;
-    env.extend(plan.launch.env);
-    Ok(Job {
-        argv: plan.launch.argv,
-        dir: spec.working_dir.clone(),
-        env,
-        stdin: plan.launch.stdin,
-        stdout_log: dir.output(),
-        stderr_log: dir.stderr(),
-        cap: spec.output_cap,
-        listener: Reader::new(spec, &plan.prompt),
-        meter,
-    })
+    if let Some(lock) = &plan.stale_lock {
+        // Not ours to insist on: without that the agent only starts later.
+        let _ = fs::remove_dir(lock);
+    }
+    Ok(plan.job)
 }
 
-/// What an attempt is told and how it is started: pure, made from the state.
+/// What an attempt is told and how it is started, made from the state.
 pub(crate) struct Plan {
+    dir: AttemptDir,
     prompt: String,
     context: Option<String>,
-    launch: generic::Launch,
-    env: Vec<(String, String)>,
+    stale_lock: Option<PathBuf>,
+    job: Job<Hearing>,
 }
 
 impl Plan {
-    pub(crate) fn new(state: &LoopState, id: AttemptId, dir: &AttemptDir, output: Option<&str>) -> Self {
+    /// `output` is what the last attempt printed, where it failed; `news` hears what this one uses.
+    pub(crate) fn new(
+        state: &LoopState,
+        id: AttemptId,
+        dir: AttemptDir,
+        output: Option<&str>,
+        env: &[(OsString, OsString)],
+        (meter, news): (Arc<Meter>, mpsc::Sender<AgentNews>),
+    ) -> Self {
+        let spec = &state.spec;
         let prompt = prompt::assemble(state, output);
-        let launch = generic::launch(state, &prompt, &dir.prompt());
+        let prompt_file = dir.prompt();
+        let call = call(state, &prompt, &prompt_file);
+        let launch = match ear::adapter(spec.agent.kind) {
+            Some(adapter) => adapter.launch(&call),
+            None => generic::launch(&call),
+        };
+        let mut variables = environment::of_attempt(state, id);
+        variables.extend(launch.env);
+        let job = Job {
+            argv: launch.argv,
+            dir: spec.working_dir.clone(),
+            env: variables,
+            stdin: launch.stdin,
+            stdout_log: dir.stdout(spec.agent.streams()),
+            stderr_log: dir.stderr(),
+            cap: spec.output_cap,
+            listener: Hearing::new(&call, &dir, news),
+            meter,
+        };
         let context = prompt::context(state, output);
-        Self { launch, env: environment::of_attempt(state, id), prompt, context }
+        Self { stale_lock: stale_lock(spec, env), dir, prompt, context, job }
     }
 }
 
-/// The end of what the last iteration printed, where it failed and the next one is to be told.
-pub(crate) fn last_failure(dir: &LoopDir, id: AttemptId) -> Option<String> {
-    let dir = dir.attempt(id);
-    [dir.stderr(), dir.output()].iter().find_map(|path| {
-        let text = end_of(path, CONTEXT_EXCERPT as u64)?;
-        (!text.trim().is_empty()).then_some(text)
+/// What an adapter is told of an attempt of this loop.
+pub(crate) fn call<'a>(state: &'a LoopState, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
+    Call {
+        spec: &state.spec,
+        prompt,
+        prompt_file,
+        budget: state.budget(),
+        capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some(),
+        root: identity::is_root(),
+    }
+}
+
+/// A reader for the stream of an attempt that was told what is in this file.
+pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dialect>> {
+    let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
+    ear::dialect(&Call { spec, prompt: &prompt, prompt_file, budget: None, capped: false, root: false })
+}
+
+/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md): nobody's, if none of that home runs.
+fn stale_lock(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
+    let lock = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
+    let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
+    let variable = [b"HOME=", home.as_encoded_bytes()].concat();
+    let is_stale = lock.exists() && !identity::anyone_runs("gemini", &variable);
+    is_stale.then_some(lock)
+}
+
+/// What an attempt in flight came to, of which nobody saw the end: adopted where its stream holds the agent's last word.
+pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
+    let flight = state.in_flight().filter(|flight| flight.spawned.is_some())?;
+    let dir = dir.attempt(flight.id);
+    let (prompt_file, stdout) = (dir.prompt(), dir.stdout(state.spec.agent.streams()));
+    let prompt = fs::read_to_string(&prompt_file).ok()?;
+    let mut ear = Ear::new(&call(state, &prompt, &prompt_file));
+    let mut kept = output::read(&stdout).ok()?;
+    let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
+    loop {
+        match kept.read(&mut chunk) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+            Ok(length) => {
+                total += length as u64;
+                ear.hear(&chunk[..length]);
+            }
+        }
+    }
+    let heard = ear.adopt()?;
+    Some(AttemptFinished {
+        stdout_bytes: total,
+        stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
+        state_done: WorktreeFiles::default().says_done(&state.spec),
+        ..finished(Exit::Unseen, heard)
     })
 }
 
-/// The attempt that the next prompt quotes.
-pub(crate) fn quoted(state: &LoopState) -> Option<AttemptId> {
-    let last = state.last_charged()?;
-    matches!(last.outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence).then_some(last.id)
+/// Where the output is that the next prompt quotes: of the last iteration, where it failed. A stream is no text for
+/// anybody: of its fault the prompt speaks anyway.
+pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<Utf8PathBuf> {
+    let is_quoted = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
+    let Some(last) = state.last_charged().filter(|last| is_quoted(last.outcome)) else { return Vec::new() };
+    let dir = dir.attempt(last.id);
+    let stdout = (!state.spec.agent.streams()).then(|| dir.stdout(false));
+    std::iter::once(dir.stderr()).chain(stdout).collect()
+}
+
+/// The end of the first of these logs that says something.
+pub(crate) fn last_words(logs: &[Utf8PathBuf]) -> Option<String> {
+    logs.iter().find_map(|path| {
+        let text = end_of(path, CONTEXT_EXCERPT as u64)?;
+        (!text.trim().is_empty()).then_some(text)
+    })
 }
 
 fn end_of(path: &Utf8Path, most: u64) -> Option<String> {

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use refrain_agents::ear::Stream;
+use refrain_core::Spec;
+use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
 use refrain_core::{AttemptId, Record};
 use refrain_proc::identity;
@@ -15,6 +18,7 @@ use refrain_store::journal::{JournalError, Tail};
 use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
+use crate::executor;
 use crate::pulse::{Beat, Pulse};
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
@@ -29,7 +33,9 @@ pub enum Sight {
     Event(Box<Record>),
     /// An event of before: needed to know how the loop stands, not to be shown again.
     Past(Box<Record>),
-    /// Something that the agent of this attempt printed.
+    /// Something that the agent of this attempt said, in its stream of events.
+    Said(AgentEvent),
+    /// Something that it printed which is no event.
     Output {
         /// Whether it was on standard error.
         stderr: bool,
@@ -47,6 +53,13 @@ pub struct Follower {
     queue: VecDeque<Record>,
     logs: Vec<Log>,
     runner: Option<Identity>,
+    /// What the loop is, once that was read.
+    spec: Option<Box<Spec>>,
+    /// Streams are shown as they are.
+    raw: bool,
+    /// The stream of the attempt that is followed, and what it said and was not seen yet.
+    stream: Option<Stream>,
+    said: VecDeque<AgentEvent>,
     /// Events up to this one are of before.
     past: u64,
     /// The journal was read once.
@@ -77,6 +90,12 @@ struct Log {
 }
 
 impl Follower {
+    /// The same, with streams of events as they are.
+    #[must_use]
+    pub fn raw(self) -> Self {
+        Self { raw: true, ..self }
+    }
+
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
     pub(crate) fn of_own(dir: LoopDir, pulse: Arc<Pulse>, past: u64) -> Self {
         Self::new(dir, Wake::Pulse(pulse, Beat::default()), past)
@@ -98,7 +117,22 @@ impl Follower {
         let (queue, logs) = (VecDeque::new(), Vec::new());
         // In the runner's own process nothing was there before but what is past.
         let caught_up = matches!(wake, Wake::Pulse(..));
-        Self { dir, tail, wake, queue, logs, runner: None, past, looked: false, caught_up, over: false }
+        Self {
+            dir,
+            tail,
+            wake,
+            queue,
+            logs,
+            runner: None,
+            spec: None,
+            raw: false,
+            stream: None,
+            said: VecDeque::new(),
+            past,
+            looked: false,
+            caught_up,
+            over: false,
+        }
     }
 
     /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
@@ -158,11 +192,15 @@ impl Follower {
     }
 
     fn note(&mut self, record: &Record) {
+        if let Event::LoopStarted(started) = &record.event {
+            self.spec = Some(Box::new(started.spec.clone()));
+        }
         if let Event::RunnerStarted { runner, .. } = &record.event {
             self.runner = Some(runner.clone());
         }
         if ends_attempt(record) {
             self.logs.clear();
+            self.stream = None;
         }
         // A loop that was resumed since has not stopped.
         if let Event::LoopEnded(_) = record.event {
@@ -179,7 +217,8 @@ impl Follower {
 
     fn open_logs(&mut self, id: AttemptId) {
         let dir = self.dir.attempt(id);
-        self.logs = [(dir.output(), false), (dir.stderr(), true)]
+        let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
+        self.logs = [(dir.stdout(spec.is_some()), false), (dir.stderr(), true)]
             .map(|(path, stderr)| Log { path, stderr, at: 0 })
             .into();
         if let Wake::Files(notice) = &self.wake {
@@ -192,10 +231,29 @@ impl Follower {
                 }
             }
         }
+        let joins = self.logs.first().is_some_and(|log| log.at > 0);
+        self.stream = spec.filter(|_| !self.raw).and_then(|spec| {
+            let dialect = executor::dialect(spec, &dir.prompt())?;
+            Some(if joins { Stream::joined(dialect) } else { Stream::new(dialect) })
+        });
     }
 
     /// Something that was printed and not yet seen.
     fn read_logs(&mut self) -> Option<Sight> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                return Some(Sight::Said(event));
+            }
+            match (self.read_bytes()?, &mut self.stream) {
+                (Sight::Output { stderr: false, bytes }, Some(stream)) => {
+                    stream.push(&bytes, &mut |event| self.said.push_back(event));
+                }
+                (sight, _) => return Some(sight),
+            }
+        }
+    }
+
+    fn read_bytes(&mut self) -> Option<Sight> {
         self.logs.iter_mut().find_map(|log| {
             // A log is made by its first byte.
             let mut file = File::open(&log.path).ok()?;

@@ -12,6 +12,8 @@ mod dispatcher;
 mod error;
 mod executor;
 mod follow;
+mod gate;
+mod hearing;
 mod pulse;
 mod runner;
 mod service;

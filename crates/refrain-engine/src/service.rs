@@ -1,24 +1,27 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rand::RngExt;
+use refrain_agents::ear::Stream;
 use refrain_agents::{environment, generic};
+use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
-use refrain_core::spec::Millis;
+use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
-use refrain_core::{LoopId, LoopState, Spec};
-use refrain_proc::{detach, identity};
+use refrain_core::{AttemptId, LoopId, LoopState, Spec};
+use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
 use refrain_store::{Journal, LoopDir, Project, RunnerLock, archive, projects};
 
 use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::runner::Runner;
-use crate::{EngineError, now};
+use crate::{EngineError, executor, now};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Host {
     pub env: Vec<(OsString, OsString)>,
     /// The user's data home for Refrain.
     pub data_home: Utf8PathBuf,
+    /// The user's state home for Refrain.
+    pub state_home: Utf8PathBuf,
     /// The version of Refrain.
     pub version: String,
 }
@@ -128,13 +133,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
-    pub fn resume(
-        &self,
-        id: &LoopId,
-        iterations: Option<u32>,
-        duration: Option<Millis>,
-        proceed: bool,
-    ) -> Result<Runner, EngineError> {
+    pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
         let Located { mut dir, archived } = self.locate(id)?;
         let lock = RunnerLock::try_take(&dir)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
@@ -144,14 +143,14 @@ impl Service {
         };
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
         let state = journal::read(&dir)?.state;
-        state.resume(iterations, duration).map_err(refused)?;
+        state.resume(grant).map_err(refused)?;
         let past = state.seq;
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
         let mut journal = Journal::open(dir, now())?;
         take_over(&mut journal)?;
-        if let Some(event) = journal.state().resume(iterations, duration).map_err(refused)? {
+        if let Some(event) = journal.state().resume(grant).map_err(refused)? {
             journal.push(event, now())?;
         }
         if proceed {
@@ -193,6 +192,33 @@ impl Service {
     /// [`EngineError`] where there is no such loop.
     pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
         Ok(Follower::of(self.locate(id)?.dir, all_output)?)
+    }
+
+    /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop.
+    pub fn said(
+        &self,
+        id: &LoopId,
+        attempt: AttemptId,
+        say: &mut dyn FnMut(AgentEvent),
+    ) -> Result<bool, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let spec = journal::read(&dir)?.state.spec;
+        let dir = dir.attempt(attempt);
+        let Some(dialect) = executor::dialect(&spec, &dir.prompt()) else { return Ok(false) };
+        let (mut stream, mut chunk) = (Stream::new(dialect), vec![0; 64 << 10]);
+        let kept = dir.stdout(true);
+        let Ok(mut kept) = output::read(&kept) else { return Ok(true) };
+        while let Ok(length) = kept.read(&mut chunk) {
+            if length == 0 {
+                break;
+            }
+            stream.push(&chunk[..length], say);
+        }
+        stream.end(say);
+        Ok(true)
     }
 
     /// Where a loop lies, in the archive too.

@@ -40,12 +40,31 @@ pub fn all() -> impl Iterator<Item = Stat> {
         .filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?))
 }
 
+/// Whether anybody runs that was started with an argument that ends so, and with this variable.
+#[must_use]
+pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
+    let has = |pid: i32, file: &str, fits: &dyn Fn(&[u8]) -> bool| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        bytes.split(|byte| *byte == 0).any(fits)
+    };
+    all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid).any(|pid| {
+        has(pid, "cmdline", &|part| part.ends_with(argument.as_bytes()))
+            && has(pid, "environ", &|part| part == variable)
+    })
+}
+
 /// This process.
 #[must_use]
 pub fn own() -> Identity {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let start = stat(pid).map_or(0, |stat| stat.process.start);
     Identity { process: Process { pid, start }, boot: boot(), host: host() }
+}
+
+/// Whether this process may do anything: some agents refuse to bypass their questions then.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Whether that process runs on this machine now.

@@ -167,10 +167,16 @@ impl AttemptDir {
         self.0.join("prompt.md")
     }
 
-    /// What it printed on standard output.
+    /// What it printed on standard output: a message, or a stream of events.
     #[must_use]
-    pub fn output(&self) -> Utf8PathBuf {
-        self.0.join("output.log")
+    pub fn stdout(&self, streams: bool) -> Utf8PathBuf {
+        self.0.join(if streams { "stream.jsonl" } else { "output.log" })
+    }
+
+    /// The final message of a stream.
+    #[must_use]
+    pub fn last_message(&self) -> Utf8PathBuf {
+        self.0.join("final.md")
     }
 
     /// What it printed on standard error; there is no file where it printed nothing.

@@ -4,6 +4,7 @@
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
+mod account;
 pub mod archive;
 mod atomic;
 pub mod inbox;
@@ -14,6 +15,7 @@ pub mod notice;
 pub mod projects;
 pub mod worktree;
 
+pub use account::{AccountGate, Probe};
 pub use atomic::write_atomic;
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};

@@ -7,6 +7,7 @@ mod lines;
 mod out;
 mod phrase;
 mod run;
+mod said;
 mod screen;
 mod values;
 

@@ -13,6 +13,15 @@ pub(crate) fn iterations(count: u32) -> String {
     counted(count, "iteration", "iterations")
 }
 
+/// A large number, short: `940`, `12.3k`, `4.1M`.
+pub(crate) fn thousands(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
 /// Where a loop is, of how many iterations it may have.
 pub(crate) fn progress(iteration: u32, cap: Option<u32>) -> String {
     match cap {

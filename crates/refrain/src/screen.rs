@@ -8,15 +8,17 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
+use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKind};
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
-use refrain_core::spec::{Millis, Spec};
+use refrain_core::spec::{Millis, Permissions, Spec};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_engine::keeper::StopLadder;
 use refrain_engine::{Follower, Sight, chain};
 
 use crate::lines::Lines;
+use crate::said::Said;
 use crate::{out, phrase};
 
 /// Where progress goes.
@@ -34,6 +36,7 @@ pub(crate) struct Screen {
     state: Option<LoopState>,
     /// The agent's standard output and standard error.
     streams: [Lines; 2],
+    said: Said,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -41,7 +44,14 @@ pub(crate) struct Screen {
 impl Screen {
     /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked.
     pub(crate) fn new(progress: Option<Target>, events: bool) -> Self {
-        Self { progress, events, state: None, streams: Default::default(), closed: false }
+        Self {
+            progress,
+            events,
+            state: None,
+            streams: Default::default(),
+            said: Said::default(),
+            closed: false,
+        }
     }
 
     /// Shows all there is to see, until the loop has stopped.
@@ -50,6 +60,10 @@ impl Screen {
             match follower.look() {
                 Ok(Some(Sight::Event(record))) => self.event(&record),
                 Ok(Some(Sight::Past(record))) => drop(self.fold(&record)),
+                Ok(Some(Sight::Said(event))) => {
+                    let text = self.said.show(&event);
+                    self.show(&text);
+                }
                 Ok(Some(Sight::Output { stderr, bytes })) => self.output(stderr, &bytes),
                 Ok(None) => return,
                 Err(error) => return out::tell(&format!("refrain: {}\n", chain(&error))),
@@ -93,7 +107,7 @@ impl Screen {
 
     fn end_lines(&mut self) {
         let texts = self.streams.each_mut().map(Lines::end);
-        texts.iter().for_each(|text| self.show(text));
+        texts.iter().chain([&self.said.end()]).for_each(|text| self.show(text));
     }
 
     fn show(&mut self, text: &str) {
@@ -125,6 +139,7 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
                 StopReason::TimeLimit => "the attempt took too long: ending the agent",
                 StopReason::Silence => "the agent was silent for too long: ending it",
                 StopReason::LoopDuration => "the loop's time is over: ending the agent",
+                StopReason::Budget => "the budget is used up: ending the agent",
                 StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
             };
             note(&format!("{why}, which takes {} at most", grace()))
@@ -153,10 +168,15 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             let left = wait.until.duration_since(record.at).unsigned_abs();
             let what = match wait.kind {
                 WaitKind::Pace => "rests",
+                WaitKind::Limit => "waits for the provider's limit to be reset,",
+                WaitKind::Outage => "waits for the provider to work again,",
             };
             note(&format!("{what} until {} ({})", clock(wait.until), Millis::from(left)))
         }
         Event::LoopResumed { .. } => note("resumed"),
+        Event::RunnerStarted { interrupted: Some(attempt), adopted: Some(_), .. } => {
+            note(&format!("attempt {attempt} had finished when its runner was gone; its result is used"))
+        }
         Event::RunnerStarted { interrupted: Some(attempt), .. } => {
             note(&format!("attempt {attempt} was interrupted; it is refunded and tried again"))
         }
@@ -217,23 +237,69 @@ fn header(spec: &Spec) -> String {
         (spec.limits.timeout, "an attempt"),
         (spec.limits.idle_timeout, "of silence"),
         (spec.limits.pause, "between iterations"),
+        (spec.limits.retry_for, "of waiting for its provider"),
     ];
     for (limit, what) in limits {
         if let Some(limit) = limit {
             until.push_str(&format!(", {limit} {what}"));
         }
     }
-    let rows = [
+    if let Some(cap) = spec.limits.max_cost {
+        until.push_str(&format!(", {cap}"));
+    }
+    if let Some(cap) = spec.limits.max_tokens {
+        until.push_str(&format!(", {cap} tokens"));
+    }
+    let capped = spec.limits.max_cost.is_some() || spec.limits.max_tokens.is_some();
+    if capped && spec.agent.kind.tells_usage_at_end() {
+        until.push_str(" (known only when an iteration is over: one can overshoot)");
+    }
+    let mut rows = vec![
         ("runs", format!("{command} ({})", spec.agent.kind)),
         ("in", spec.working_dir.to_string()),
         ("until", until),
         ("proof", "no gates: a claim suffices, and stays unverified".to_owned()),
     ];
+    if spec.agent.kind.streams() {
+        let model = spec.agent.model.as_deref().unwrap_or("the agent's own choice");
+        rows.insert(1, ("model", model.to_owned()));
+        rows.insert(2, ("may", may(spec).to_owned()));
+    }
     let mut text = format!("{} {}\n", "loop".bold(), spec.id.bold());
     for (name, value) in rows {
         text.push_str(&format!("  {:<6} {}\n", name.dimmed(), printable(&value).replace('\n', " ")));
     }
     text
+}
+
+/// What the agent may do unattended.
+fn may(spec: &Spec) -> &'static str {
+    match spec.agent.permissions {
+        Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
+        Permissions::Full => "do everything: its own questions are bypassed (full)",
+        Permissions::Agent => "do what it is configured to (agent)",
+    }
+}
+
+/// What was used, as far as it is known.
+fn used(usage: &Usage) -> String {
+    let mut parts = Vec::new();
+    if let (Some(input), cached) = (usage.tokens.input, usage.tokens.cached_input.filter(|n| *n > 0)) {
+        let cached =
+            cached.map(|cached| format!(" ({} cached)", phrase::thousands(cached))).unwrap_or_default();
+        parts.push(format!("{}{cached} tokens in", phrase::thousands(input)));
+    }
+    if let Some(output) = usage.tokens.output {
+        parts.push(format!("{} out", phrase::thousands(output)));
+    }
+    if let Some(cost) = usage.cost {
+        parts.push(cost.to_string());
+    }
+    match (parts.is_empty(), usage.at_least) {
+        (true, _) => String::new(),
+        (false, false) => format!(", {}", parts.join(", ")),
+        (false, true) => format!(", at least {}", parts.join(", ")),
+    }
 }
 
 /// How an attempt ended, in one line.
@@ -255,10 +321,19 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
         (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
         (Outcome::NotStarted, _) => "not started".red().to_string(),
+        (Outcome::Budget, _) => "stopped at its budget".yellow().to_string(),
+        (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),
+        (Outcome::Outage, _) => "the provider did not work, refunded".yellow().to_string(),
+        (Outcome::Unable, _) => "it cannot work, refunded".red().to_string(),
         (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let near = attempt.finished.as_ref().and_then(|finished| finished.near_miss);
-    let mut text = format!("{} iteration {}{took}: {how}\n", "·".dimmed(), attempt.id);
+    let used = used(&attempt.usage);
+    let mut text = format!("{} iteration {}{took}{used}: {how}\n", "·".dimmed(), attempt.id);
+    let fault = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+    if let Some(fault) = fault {
+        text.push_str(&note(&fault.message));
+    }
     if let Some(miss) = near.filter(|_| attempt.claim.is_none()) {
         text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
     }
@@ -270,8 +345,9 @@ pub(crate) fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let word = phrase::coloured(status.status, status.status.as_str());
     let took = Millis::from(state.active(state.updated_at));
+    let used = used(&state.spent);
     let mut text =
-        format!("{word} after {} in {took}: {}\n", phrase::iterations(status.charged), status.reason);
+        format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));

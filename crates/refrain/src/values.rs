@@ -6,6 +6,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
+use refrain_core::agent::Usd;
 use refrain_core::spec::{Limits, Millis};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Host, Service};
@@ -59,6 +60,27 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// An amount of money.
+pub(crate) fn usd(text: &str) -> Result<Usd, String> {
+    let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
+    match amount.filter(|amount| amount.is_finite() && *amount > 0.0).map(Usd::from) {
+        Some(usd) if usd > Usd(0) => Ok(usd),
+        _ => Err("accepted is an amount of US dollars above 0, like 5 or 0.50".to_owned()),
+    }
+}
+
+/// So many tokens: `500000`, `500k`, `2M`.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1_000),
+        Some((end, 'm' | 'M')) => (&text[..end], 1_000_000),
+        _ => (text, 1),
+    };
+    let count =
+        digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
+    count.ok_or_else(|| "accepted is a number of tokens above 0, like 500000, 500k or 2M".to_owned())
+}
+
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
 pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliError> {
@@ -74,6 +96,9 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
     let data_home = path("XDG_DATA_HOME")
         .or_else(|| path("HOME").map(|home| home.join(".local/share")))
         .unwrap_or_else(|| Utf8PathBuf::from("/var/tmp"));
+    let state_home = path("XDG_STATE_HOME")
+        .or_else(|| path("HOME").map(|home| home.join(".local/state")))
+        .unwrap_or_else(|| Utf8PathBuf::from("/var/tmp"));
     Ok(Context {
         dir,
         host: Host {
@@ -81,6 +106,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
             program: "/proc/self/exe".into(),
             env: std::env::vars_os().collect(),
             data_home: data_home.join("refrain"),
+            state_home: state_home.join("refrain"),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         depth: std::env::var("REFRAIN_DEPTH")

@@ -11,7 +11,7 @@ mod wire;
 
 use refrain_proc::StopLadder;
 
-use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Claude Code.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ impl Adapter for Claude {
         "claude"
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { tested: &["2.1.329"], cost: true, usage_at_end: false, stream: true }
+    fn tested(&self) -> &'static [&'static str] {
+        &["2.1.329"]
     }
 
     fn launch(&self, call: &Call<'_>) -> Launch {

@@ -198,7 +198,7 @@ impl Reader {
 
     /// No result came: what is known besides.
     fn unfinished(&self, exit: Exit, stderr: &str) -> Option<AgentEvent> {
-        if exit == Exit::Lost {
+        if matches!(exit, Exit::Lost | Exit::Unseen) {
             return None;
         }
         let known = faults::of_stderr(stderr)
@@ -206,7 +206,7 @@ impl Reader {
             .or_else(|| self.error.as_ref().map(faults::of_message));
         let fault = known.unwrap_or_else(|| match exit {
             // Interrupted before the first byte of an answer it exits with 0, and says nothing.
-            Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost => {
+            Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost | Exit::Unseen => {
                 fault(FaultKind::Aborted, "it ended without a result")
             }
             Exit::Code(126 | 127) => fault(FaultKind::Setup, last_line(stderr, "it could not be started")),

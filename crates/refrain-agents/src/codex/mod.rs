@@ -13,7 +13,7 @@ mod wire;
 
 use refrain_proc::StopLadder;
 
-use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Codex.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,8 @@ impl Adapter for Codex {
         "codex"
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { tested: &["0.169.0"], cost: false, usage_at_end: true, stream: true }
+    fn tested(&self) -> &'static [&'static str] {
+        &["0.169.0"]
     }
 
     fn launch(&self, call: &Call<'_>) -> Launch {

@@ -106,12 +106,12 @@ impl Reader {
 
     /// No turn came to its end: what is known besides.
     fn unfinished(&mut self, exit: Exit, stderr: &str) -> Option<Fault> {
-        if exit == Exit::Lost {
+        if matches!(exit, Exit::Lost | Exit::Unseen) {
             return None;
         }
         let known = self.error.take().or_else(|| faults::of_stderr(stderr));
         Some(known.unwrap_or_else(|| match (exit, self.turn) {
-            (Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost, _) => {
+            (Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost | Exit::Unseen, _) => {
                 fault(FaultKind::Aborted, "it ended without a result")
             }
             // So it ends when it is interrupted.

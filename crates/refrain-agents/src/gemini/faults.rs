@@ -33,7 +33,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
     let words = last_words(stderr);
     let wait = reset(stderr);
     let (kind, message) = match exit {
-        Exit::Lost => return None,
+        Exit::Lost | Exit::Unseen => return None,
         Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => {
             (FaultKind::Aborted, "gemini ended without a result".to_owned())
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
-use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::flags::{self, Flags};
 
 /// The adapter.
@@ -18,8 +18,8 @@ impl Adapter for Gemini {
         "gemini"
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { tested: &["0.61.0"], cost: false, usage_at_end: true, stream: true }
+    fn tested(&self) -> &'static [&'static str] {
+        &["0.61.0"]
     }
 
     fn launch(&self, call: &Call<'_>) -> Launch {

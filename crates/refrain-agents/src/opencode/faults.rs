@@ -54,7 +54,7 @@ fn by_headers(data: &FailureData) -> Option<Until> {
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
     let words = last_words(stderr);
     let (kind, message) = match exit {
-        Exit::Lost => return None,
+        Exit::Lost | Exit::Unseen => return None,
         Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => {
             (FaultKind::Aborted, "opencode ended before its answer did".to_owned())
         }

@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
-use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::flags::{self, Flags};
 
 /// The adapter.
@@ -15,8 +15,8 @@ impl Adapter for OpenCode {
         "opencode"
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { tested: &["1.18.33"], cost: true, usage_at_end: false, stream: true }
+    fn tested(&self) -> &'static [&'static str] {
+        &["1.18.33"]
     }
 
     fn launch(&self, call: &Call<'_>) -> Launch {

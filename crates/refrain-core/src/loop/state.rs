@@ -284,6 +284,12 @@ impl LoopState {
         last.map(|last| last.usage).unwrap_or_default()
     }
 
+    /// What the loop has to wait for before it tries again, its provider having failed it.
+    #[must_use]
+    pub fn provider_wait(&self) -> Option<Wait> {
+        self.trouble.next
+    }
+
     /// What is left to be spent, where there is a cap on money.
     #[must_use]
     pub fn budget(&self) -> Option<Usd> {

@@ -18,7 +18,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use scanner::{Scanner, scan};
+pub use scanner::{PREVIEW, Scanner, scan};
 
 use crate::text::squeeze;
 

@@ -19,7 +19,7 @@ const LONGEST_HELD: usize = 4 * LINE_END;
 /// The longest tag that is spread over lines, in bytes.
 const LONGEST_TAG: usize = 4 << 10;
 /// The longest preview, in bytes.
-const PREVIEW: usize = 160;
+pub const PREVIEW: usize = 160;
 
 /// The result for one whole message, nothing in it being an echo.
 #[must_use]

@@ -29,6 +29,7 @@ fn finished(exit: Exit) -> Event {
         preview: "not yet".into(),
         left: false,
         output_error: None,
+        report: None,
     }))
 }
 
@@ -44,12 +45,12 @@ fn everything() -> Vec<Event> {
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
     vec![
         Event::LoopStarted(start),
-        Event::RunnerStarted { runner: runner(), interrupted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         Event::IterationBegun { iteration: 1 },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
         Event::JournalRestored { bytes: 900 },
-        Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)) },
+        Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
         Event::AttemptStarted(id(1, 2)),
         Event::AttemptSpawned { process },
@@ -64,7 +65,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
         Event::LoopResumed { limits },
-        Event::RunnerStarted { runner: runner(), interrupted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         Event::AttemptStarted(id(2, 2)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),

@@ -43,6 +43,7 @@ pub(super) fn started() -> Event {
                 clean_env: false,
                 model: None,
                 permissions: Default::default(),
+                output_format: Default::default(),
             },
             prompt: "Mend the tests: \"quoted\", ünïcode\nand lines.".into(),
             iteration_context: true,
@@ -53,6 +54,9 @@ pub(super) fn started() -> Event {
                 timeout: None,
                 idle_timeout: None,
                 pause: None,
+                max_cost: None,
+                max_tokens: None,
+                retry_for: None,
             },
             project: here.clone(),
             worktree: here.clone(),
@@ -68,7 +72,7 @@ fn sample(dir: &LoopDir) -> Journal {
     let mut journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
     let process = Process { pid: 7, start: 8 };
     let runner = Identity { process, boot: "b".into(), host: "h".into() };
-    journal.push(Event::RunnerStarted { runner, interrupted: None }, at(1)).unwrap();
+    journal.push(Event::RunnerStarted { runner, interrupted: None, adopted: None }, at(1)).unwrap();
     journal.push(Event::IterationBegun { iteration: 1 }, at(2)).unwrap();
     journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
     journal.commit(Durability::Synced).unwrap();

@@ -11,6 +11,7 @@ use refrain_engine::{Service, Sight, read_log};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::lines::Lines;
+use crate::said::Said;
 use crate::{out, values};
 
 /// Show what the agent printed
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Go on showing it as it comes, until the loop has stopped
     #[arg(short, long, conflicts_with = "iteration")]
     follow: bool,
+    /// Streams of events as they came, not made readable
+    #[arg(long)]
+    raw: bool,
     /// Only that iteration, all its attempts
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     iteration: Option<u32>,
@@ -45,10 +49,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return Err(CliError::new(Code::NotFound, error));
     }
     if args.follow {
-        return follow(&service, &id);
+        return follow(&service, &id, args.raw);
     }
     for attempt in attempts {
-        if !show(&service, &id, attempt)? {
+        if !show(&service, &id, attempt, args.raw)? {
             break;
         }
     }
@@ -63,12 +67,23 @@ fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
 }
 
 /// Prints one attempt; false once nobody reads any more.
-fn show(service: &Service, id: &LoopId, attempt: AttemptId) -> Result<bool, CliError> {
+fn show(service: &Service, id: &LoopId, attempt: AttemptId, raw: bool) -> Result<bool, CliError> {
     let dir = service.locate(id)?.dir.attempt(attempt);
-    // A stream that was never written to has no file.
-    Ok(out::print_raw(heading(attempt).as_bytes())
-        && read_log(&dir.output()).map_or(true, copy)
-        && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
+    if !out::print_raw(heading(attempt).as_bytes()) {
+        return Ok(false);
+    }
+    let (mut said, mut open) = (Said::default(), true);
+    // What is no stream of events is shown as it is, and so is one where that is asked for.
+    let streams = service.said(id, attempt, &mut |event| {
+        open = raw || open && out::print_raw(said.show(&event).as_bytes());
+    })?;
+    let printed = match (streams, raw) {
+        (true, false) => open && out::print_raw(said.end().as_bytes()),
+        (true, true) => read_log(&dir.stdout(true)).map_or(true, copy),
+        // A stream that was never written to has no file.
+        (false, _) => read_log(&dir.stdout(false)).map_or(true, copy),
+    };
+    Ok(printed && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
 }
 
 /// Prints what was kept of a stream; false once nobody reads any more.
@@ -88,20 +103,23 @@ fn copy(mut kept: impl Read) -> bool {
 }
 
 /// Everything so far, then as it comes.
-fn follow(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
-    let mut follower = service.follow(id, true)?;
+fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliError> {
+    let follower = service.follow(id, true)?;
+    let mut follower = if raw { follower.raw() } else { follower };
+    let mut said = Said::default();
     let mut streams: [Lines; 2] = Default::default();
     let mut open = true;
     while open {
         let text = match follower.look().map_err(refrain_engine::EngineError::from)? {
             None => break,
+            Some(Sight::Said(event)) => said.show(&event),
             Some(Sight::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
             Some(Sight::Event(record) | Sight::Past(record)) => {
                 let heading = match record.event {
                     Event::AttemptStarted(attempt) => heading(attempt),
                     _ => String::new(),
                 };
-                streams.each_mut().map(Lines::end).concat() + &heading
+                streams.each_mut().map(Lines::end).concat() + &said.end() + &heading
             }
         };
         open = out::print_raw(text.as_bytes());

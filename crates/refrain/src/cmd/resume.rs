@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::agent::Usd;
+use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Listed, Service};
@@ -22,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "all")]
     last: bool,
     /// Every one that paused or crashed, each in a process of its own
-    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration"])]
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
     all: bool,
     /// How many iterations at most, in all; at most 200 more at a time
     #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
@@ -30,6 +32,12 @@ pub(crate) struct Args {
     /// How long the loop may take, in all
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     max_duration: Option<Millis>,
+    /// How much money it may cost, in all, in US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd)]
+    max_cost: Option<Usd>,
+    /// How many tokens it may use, in all
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens)]
+    max_tokens: Option<u64>,
     /// Wait no longer for what it waits for
     #[arg(long)]
     now: bool,
@@ -53,14 +61,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         values::only_loop(&service, args.id.as_ref(), "refrain resume", |status| can_go_on(status.status))?
     };
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
-    let grants = args.max_iterations.is_some() || args.max_duration.is_some();
+    let grant = Grant {
+        max_iterations: args.max_iterations,
+        max_duration: args.max_duration,
+        max_cost: args.max_cost,
+        max_tokens: args.max_tokens,
+    };
+    let grants = grant != Grant::default();
     if let Some(own) = context.inside.as_ref().filter(|own| grants || *own == id.as_str()) {
         return Err(from_inside(own));
     }
     if args.show.detach {
         run::may_detach(context)?;
     }
-    let runner = service.resume(&id, args.max_iterations, args.max_duration, args.now)?;
+    let runner = service.resume(&id, &grant, args.now)?;
     match args.show.detach {
         true => run::detached(&service, runner, context.dir.as_str(), &args.show),
         false => run::in_foreground(&context.host, runner, &args.show),
@@ -79,6 +93,7 @@ fn can_go_on(status: StatusWord) -> bool {
             | StatusWord::Crashed
             | StatusWord::Blocked
             | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
             | StatusWord::TimedOut
     )
 }
@@ -104,7 +119,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
         }
         none = false;
         let resumed = service
-            .resume(&status.id, None, None, args.now)
+            .resume(&status.id, &Grant::default(), args.now)
             .map_err(CliError::from)
             .and_then(|runner| run::detached(service, runner, context.dir.as_str(), &args.show));
         if let Err(error) = resumed {

@@ -6,8 +6,11 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::{ArgGroup, ValueEnum};
+use refrain_core::agent::Usd;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Secret};
+use refrain_core::spec::{
+    AgentKind, AgentSpec, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret,
+};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Listed, Project, Service, prompt_limit};
 
@@ -33,11 +36,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     /// What to run; words are split like a shell's, no shell runs it
-    #[arg(long, short, value_name = "CMD ARGS")]
-    command: String,
-    /// Which adapter runs it
-    #[arg(long, visible_alias = "backend", value_enum, default_value = "generic", value_name = "KIND")]
-    agent: Kind,
+    #[arg(long, short, value_name = "CMD ARGS", required_unless_present_any = ["agent"])]
+    command: Option<String>,
+    /// Which adapter runs it; without it the kind follows the program's name, and is generic for all others
+    #[arg(long, visible_alias = "backend", value_enum, value_name = "KIND")]
+    agent: Option<Kind>,
     /// One more argument for it
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     agent_arg: Vec<String>,
@@ -53,15 +56,21 @@ pub(crate) struct Args {
     /// What its standard output is
     #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT")]
     output_format: Format,
+    /// Which model it uses; its own choice where it is left out
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// What it may do unattended
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHAT")]
+    permissions: May,
     /// The words that claim the work done
     #[arg(long, default_value = PROMISE, value_name = "TEXT", value_parser = promise_text)]
     completion_promise: PromiseText,
     /// No promise: the first run that ends with exit code 0 is the end
     #[arg(long, conflicts_with_all = ["completion_promise", "promise_match"])]
     no_promise: bool,
-    /// Where the promise counts
-    #[arg(long, value_enum, default_value = "plain", value_name = "MODE")]
-    promise_match: Match,
+    /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
+    #[arg(long, value_enum, value_name = "MODE")]
+    promise_match: Option<Match>,
     /// How many iterations at most, 1 to 200
     #[arg(long, short, default_value_t = Limits::DEFAULT_ITERATIONS, value_name = "N", allow_negative_numbers = true,
           value_parser = values::iterations)]
@@ -69,10 +78,19 @@ pub(crate) struct Args {
     /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     max_duration: Option<Millis>,
+    /// How much money the loop may cost, in US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd)]
+    max_cost: Option<Usd>,
+    /// How many tokens the loop may use, in and out
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens)]
+    max_tokens: Option<u64>,
+    /// How long the loop may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    retry_for: Option<Millis>,
     /// How long one attempt may take; a bare number is seconds
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     timeout: Option<Millis>,
-    /// How long one attempt may print nothing
+    /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     idle_timeout: Option<Millis>,
     /// How long to rest between iterations
@@ -101,6 +119,49 @@ const EXAMPLES: &str = "Examples:
 enum Kind {
     /// Any command; its message is all of its standard output
     Generic,
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// OpenCode
+    Opencode,
+    /// Gemini CLI
+    Gemini,
+    /// A program that speaks the Agent Client Protocol
+    Acp,
+}
+
+impl From<Kind> for AgentKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Generic => Self::Generic,
+            Kind::Claude => Self::Claude,
+            Kind::Codex => Self::Codex,
+            Kind::Opencode => Self::Opencode,
+            Kind::Gemini => Self::Gemini,
+            Kind::Acp => Self::Acp,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum May {
+    /// Edit and run commands in the worktree, confined as the agent itself can
+    Auto,
+    /// Everything: the agent's own flag that bypasses all questions
+    Full,
+    /// What it is configured to: nothing is added
+    Agent,
+}
+
+impl From<May> for Permissions {
+    fn from(may: May) -> Self {
+        match may {
+            May::Auto => Self::Auto,
+            May::Full => Self::Full,
+            May::Agent => Self::Agent,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -119,10 +180,25 @@ enum Mode {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// What the adapter expects: text
+    /// What the adapter expects: text of commands, their stream of known agents
     Auto,
-    /// Text
+    /// A message
     Text,
+    /// One JSON document that holds the message as result, response, text or message
+    Json,
+    /// A stream of JSON events, as Claude Code prints it
+    StreamJson,
+}
+
+impl From<Format> for OutputFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Auto => Self::Auto,
+            Format::Text => Self::Text,
+            Format::Json => Self::Json,
+            Format::StreamJson => Self::StreamJson,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -180,12 +256,16 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
 
 /// The specification. Nothing past here sees an option that means "default".
 fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf) -> Result<Spec, CliError> {
-    let mut words = shlex::split(&args.command)
-        .ok_or_else(|| CliError::usage(format!("--command {:?}: a quotation is not closed", args.command)))?
-        .into_iter();
-    let program = words.next().filter(|program| !program.is_empty());
-    let program =
-        program.ok_or_else(|| CliError::usage("--command \"\": accepted is a program and its arguments"))?;
+    let (kind, program, words) = agent(args)?;
+    let output_format = output_format(args, kind)?;
+    if args.max_cost.is_some() && !kind.tells_cost() {
+        let error = format!("--max-cost: {kind} does not say what it costs; accepted then is --max-tokens");
+        return Err(CliError::usage(error));
+    }
+    if args.max_tokens.is_some() && kind == AgentKind::Generic && output_format != OutputFormat::StreamJson {
+        let error = "--max-tokens: a generic command does not say what it uses; accepted are known agents";
+        return Err(CliError::usage(error));
+    }
     let prompt = read_prompt(context, args)?;
     let prompt_mode = match args.prompt_mode {
         Mode::Auto => PromptMode::Auto,
@@ -200,24 +280,24 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         })?;
     }
     let promise = (!args.no_promise)
-        .then(|| Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() });
+        .then(|| Promise { text: args.completion_promise.clone(), mode: mode(args, kind, output_format) });
     let env: BTreeMap<_, _> =
         args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    let (Kind::Generic, Format::Auto | Format::Text) = (args.agent, args.output_format);
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
     Ok(Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0)),
         agent: AgentSpec {
-            kind: AgentKind::Generic,
+            kind,
             program,
-            args: words.chain(args.agent_arg.iter().cloned()).collect(),
+            args: words.into_iter().chain(args.agent_arg.iter().cloned()).collect(),
             prompt_mode,
             env,
             clean_env: args.clean_env,
-            model: None,
-            permissions: Default::default(),
+            model: args.model.clone(),
+            permissions: args.permissions.into(),
+            output_format,
         },
         prompt,
         iteration_context: !args.no_iteration_context,
@@ -226,8 +306,11 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
             max_iterations: Some(args.max_iterations),
             max_duration: args.max_duration,
             timeout: args.timeout,
-            idle_timeout: args.idle_timeout,
+            idle_timeout: args.idle_timeout.or(kind.streams().then_some(Limits::DEFAULT_SILENCE)),
             pause: args.pause,
+            max_cost: args.max_cost,
+            max_tokens: args.max_tokens,
+            retry_for: args.retry_for,
         },
         project: project.root.clone(),
         worktree: project.worktree.clone(),
@@ -235,6 +318,52 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         depth: context.depth,
         output_cap: Spec::OUTPUT_CAP,
     })
+}
+
+/// The adapter, the program and its arguments.
+fn agent(args: &Args) -> Result<(AgentKind, String, Vec<String>), CliError> {
+    let asked = args.agent.map(AgentKind::from);
+    let Some(command) = &args.command else {
+        let kind = asked.unwrap_or(AgentKind::Generic);
+        let program = kind.program().ok_or_else(|| {
+            CliError::usage(format!(
+                "--agent {kind}: accepted is that with --command, which says what to run"
+            ))
+        })?;
+        return Ok((kind, program.to_owned(), Vec::new()));
+    };
+    let mut words = shlex::split(command)
+        .ok_or_else(|| CliError::usage(format!("--command {command:?}: a quotation is not closed")))?
+        .into_iter();
+    let program = words.next().filter(|program| !program.is_empty());
+    let program =
+        program.ok_or_else(|| CliError::usage("--command \"\": accepted is a program and its arguments"))?;
+    let kind = asked.unwrap_or_else(|| AgentKind::of_program(&program));
+    Ok((kind, program, words.collect()))
+}
+
+/// What its standard output is: of known agents their stream, which is read by its own rules.
+fn output_format(args: &Args, kind: AgentKind) -> Result<OutputFormat, CliError> {
+    match (OutputFormat::from(args.output_format), kind) {
+        (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
+            let name = if format == OutputFormat::Text { "text" } else { "json" };
+            let error = format!(
+                "--output-format {name}: of {kind} its stream is read; accepted are auto and stream-json"
+            );
+            Err(CliError::usage(error).hint("--agent generic reads what any command prints"))
+        }
+        (format, _) => Ok(format),
+    }
+}
+
+/// Where the promise counts, unless it was said: a stream's final message is known, all else is the whole output.
+fn mode(args: &Args, kind: AgentKind, format: OutputFormat) -> MatchMode {
+    let streams = kind.streams() || matches!(format, OutputFormat::Json | OutputFormat::StreamJson);
+    match args.promise_match {
+        Some(mode) => mode.into(),
+        None if streams => MatchMode::Tag,
+        None => MatchMode::Plain,
+    }
 }
 
 fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {

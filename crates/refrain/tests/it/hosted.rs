@@ -21,6 +21,7 @@ fn host(sandbox: &Sandbox) -> Host {
         program: env!("CARGO_BIN_EXE_refrain").into(),
         env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         data_home: utf8(sandbox.root()).join("data"),
+        state_home: utf8(sandbox.root()).join("data"),
         version: "test".into(),
     }
 }
@@ -38,6 +39,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             clean_env: false,
             model: None,
             permissions: Default::default(),
+            output_format: Default::default(),
         },
         prompt: "p".into(),
         iteration_context: true,
@@ -48,6 +50,9 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             timeout: None,
             idle_timeout: None,
             pause: None,
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
         },
         project: project.clone(),
         worktree: project.clone(),

@@ -44,6 +44,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
             clean_env: false,
             model: None,
             permissions: Default::default(),
+            output_format: Default::default(),
         },
         prompt: "Mend the tests.".into(),
         iteration_context: true,

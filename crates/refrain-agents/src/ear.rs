@@ -1,0 +1,268 @@
+//! What a runner hears of one attempt, whoever the agent is: bytes in, and at the end what they came to. A command's output
+//! is its message; a stream is cut into lines, which the agent's dialect turns into events.
+
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, AgentReport, Scope, Usage};
+use refrain_core::event::Exit;
+use refrain_core::promise::{Finding, Scanner};
+use refrain_core::spec::OutputFormat;
+
+use crate::adapter::{Adapter, Call, Dialect};
+use crate::claude::Claude;
+use crate::codex::Codex;
+use crate::gemini::Gemini;
+use crate::generic::Document;
+use crate::opencode::OpenCode;
+
+/// A longer line is no event of any agent, and is passed over, in bytes.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// The adapter of a kind; a generic command has none.
+#[must_use]
+pub fn adapter(kind: refrain_core::spec::AgentKind) -> Option<&'static dyn Adapter> {
+    use refrain_core::spec::AgentKind;
+    match kind {
+        AgentKind::Generic => None,
+        AgentKind::Claude => Some(&Claude),
+        AgentKind::Codex => Some(&Codex),
+        AgentKind::Opencode => Some(&OpenCode),
+        AgentKind::Gemini => Some(&Gemini),
+        AgentKind::Acp => None,
+    }
+}
+
+/// The reader for a stream of this kind of agent; none where standard output is a message.
+#[must_use]
+pub fn dialect(call: &Call<'_>) -> Option<Box<dyn Dialect>> {
+    match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
+        (Some(adapter), _) => Some(adapter.dialect(call)),
+        (None, OutputFormat::StreamJson) => Some(Claude.dialect(call)),
+        (None, OutputFormat::Json) => Some(Box::new(Document::default())),
+        (None, OutputFormat::Auto | OutputFormat::Text) => None,
+    }
+}
+
+/// Cuts a stream into lines for its dialect, in bounded memory.
+pub struct Stream {
+    dialect: Box<dyn Dialect>,
+    begun: Vec<u8>,
+    /// The line that has begun is too long.
+    skips: bool,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("begun", &self.begun.len()).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// From its first byte on.
+    #[must_use]
+    pub fn new(dialect: Box<dyn Dialect>) -> Self {
+        Self { dialect, begun: Vec::new(), skips: false }
+    }
+
+    /// From somewhere in the middle on: what comes before the next line is passed over.
+    #[must_use]
+    pub fn joined(dialect: Box<dyn Dialect>) -> Self {
+        Self { skips: true, ..Self::new(dialect) }
+    }
+
+    /// The next bytes, cut anywhere.
+    pub fn push(&mut self, mut bytes: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            bytes = rest;
+            if self.begun.is_empty() && !self.skips {
+                self.dialect.line(line, say);
+            } else {
+                self.hold(line);
+                self.release(say);
+            }
+        }
+        self.hold(bytes);
+    }
+
+    fn hold(&mut self, part: &[u8]) {
+        if self.begun.len() + part.len() > LONGEST_LINE {
+            self.skips = true;
+            self.begun = Vec::new();
+        }
+        if !self.skips {
+            self.begun.extend_from_slice(part);
+        }
+    }
+
+    fn release(&mut self, say: &mut dyn FnMut(AgentEvent)) {
+        if std::mem::take(&mut self.skips) {
+            say(AgentEvent::Unknown);
+        } else if !self.begun.is_empty() {
+            self.dialect.line(&self.begun, say);
+        }
+        self.begun.clear();
+    }
+
+    /// The end of the stream, without an end of its program: what can be told is told.
+    pub fn end(&mut self, say: &mut dyn FnMut(AgentEvent)) {
+        self.release(say);
+    }
+
+    /// The program is gone.
+    pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
+        self.release(say);
+        self.dialect.conclude(exit, stderr, say);
+    }
+}
+
+/// What an attempt's standard output came to.
+#[derive(Debug)]
+pub struct Heard {
+    /// What its message said.
+    pub finding: Finding,
+    /// The final message of a stream.
+    pub message: Option<String>,
+    /// What the stream said; none of a command.
+    pub report: Option<AgentReport>,
+}
+
+/// Reads one attempt's standard output as it passes.
+#[derive(Debug)]
+pub struct Ear(Mind);
+
+#[derive(Debug)]
+enum Mind {
+    Message(Box<Scanner>),
+    Stream(Box<Listening>),
+}
+
+#[derive(Debug)]
+struct Listening {
+    stream: Stream,
+    scanner: Scanner,
+    report: AgentReport,
+    message: Option<String>,
+    /// The last line that the agent said, for lists, where there is no final message.
+    said: String,
+}
+
+impl Ear {
+    /// An ear for the attempt that is started so.
+    #[must_use]
+    pub fn new(call: &Call<'_>) -> Self {
+        let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
+        Self(match dialect(call) {
+            None => Mind::Message(Box::new(scanner)),
+            Some(dialect) => Mind::Stream(Box::new(Listening {
+                stream: Stream::new(dialect),
+                scanner,
+                report: AgentReport { resumed: resumes(call.spec), ..AgentReport::default() },
+                message: None,
+                said: String::new(),
+            })),
+        })
+    }
+
+    /// The next bytes; returns what the attempt has used so far, where that is news.
+    pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
+        match &mut self.0 {
+            Mind::Message(scanner) => {
+                scanner.push(chunk);
+                None
+            }
+            Mind::Stream(listening) => {
+                let before = listening.used();
+                let Listening { stream, report, message, said, .. } = &mut **listening;
+                stream.push(chunk, &mut |event| note(report, message, said, event));
+                let now = listening.used();
+                (now != before).then_some(now)
+            }
+        }
+    }
+
+    /// The program is gone: what it all came to.
+    #[must_use]
+    pub fn conclude(self, exit: Exit, stderr: &str) -> Heard {
+        match self.0 {
+            Mind::Message(scanner) => Heard { finding: scanner.finish(), message: None, report: None },
+            Mind::Stream(mut listening) => {
+                let Listening { stream, report, message, said, .. } = &mut *listening;
+                stream.conclude(exit, stderr, &mut |event| note(report, message, said, event));
+                listening.heard()
+            }
+        }
+    }
+
+    /// Nobody saw the program end: what its stream alone came to, if it holds the agent's last word.
+    #[must_use]
+    pub fn adopt(self) -> Option<Heard> {
+        match self.0 {
+            Mind::Message(_) => None,
+            Mind::Stream(mut listening) => {
+                let Listening { stream, report, message, said, .. } = &mut *listening;
+                stream.end(&mut |event| note(report, message, said, event));
+                listening.report.is_final.then(|| listening.heard())
+            }
+        }
+    }
+}
+
+impl Listening {
+    /// What this attempt has used so far, as far as it says so while it runs.
+    fn used(&self) -> Usage {
+        let own = |scope: Scope| scope == Scope::Attempt;
+        Usage {
+            tokens: self
+                .report
+                .tokens
+                .filter(|(of, _)| own(*of))
+                .map(|(_, tokens)| tokens)
+                .unwrap_or_default(),
+            cost: self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost),
+            at_least: false,
+        }
+    }
+
+    fn heard(mut self) -> Heard {
+        if let Some(message) = &self.message {
+            self.scanner.push(message.as_bytes());
+        }
+        let mut finding = self.scanner.finish();
+        if finding.last_line.is_empty() {
+            finding.last_line =
+                refrain_core::text::clip(self.said.trim(), refrain_core::promise::PREVIEW).into_owned();
+        }
+        Heard { finding, message: self.message, report: Some(self.report) }
+    }
+}
+
+fn note(report: &mut AgentReport, message: &mut Option<String>, said: &mut String, event: AgentEvent) {
+    report.hear(&event);
+    match event {
+        AgentEvent::Final { ok, message: last } => *message = last.filter(|_| ok),
+        AgentEvent::Text { text, part: false, .. } => {
+            if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                line.clone_into(said);
+            }
+        }
+        AgentEvent::Text { .. }
+        | AgentEvent::Session(_)
+        | AgentEvent::Thought(_)
+        | AgentEvent::ToolCall { .. }
+        | AgentEvent::ToolResult { .. }
+        | AgentEvent::Tokens { .. }
+        | AgentEvent::Cost { .. }
+        | AgentEvent::Retry(_)
+        | AgentEvent::Fault(_)
+        | AgentEvent::Notice(_)
+        | AgentEvent::Unknown => {}
+    }
+}
+
+/// Flags and words by which a person lets an agent go on with a session of before.
+const RESUMING: [&str; 8] = ["--resume", "-r", "--continue", "-c", "--session", "-s", "resume", "fork"];
+
+fn resumes(spec: &Spec) -> bool {
+    let is = |argument: &String| RESUMING.iter().any(|word| argument.split('=').next() == Some(word));
+    spec.agent.args.iter().any(is)
+}

@@ -1,0 +1,74 @@
+//! What is heard of one attempt: the ear on its standard output, and what else its end is judged by. Lives on the
+//! supervisor's thread, which may block.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use camino::Utf8PathBuf;
+use refrain_agents::adapter::Call;
+use refrain_agents::ear::{Ear, Heard};
+use refrain_core::event::{AttemptFinished, Exit};
+use refrain_core::prompt::CONTEXT_EXCERPT;
+use refrain_proc::{Listener, output};
+use refrain_store::layout::AttemptDir;
+use tokio::sync::mpsc;
+
+use crate::agent_news::AgentNews;
+
+/// One attempt's ear.
+pub(crate) struct Hearing {
+    ear: Ear,
+    stderr: Utf8PathBuf,
+    last_message: Utf8PathBuf,
+    news: mpsc::Sender<AgentNews>,
+}
+
+impl Hearing {
+    pub(crate) fn new(call: &Call<'_>, dir: &AttemptDir, news: mpsc::Sender<AgentNews>) -> Self {
+        let (stderr, last_message) = (dir.stderr(), dir.last_message());
+        Self { ear: Ear::new(call), stderr, last_message, news }
+    }
+
+    /// The attempt is over: what it left behind.
+    pub(crate) fn conclude(self, exit: Exit) -> AttemptFinished {
+        let stderr = output::read_end(&self.stderr, CONTEXT_EXCERPT as u64).unwrap_or_default();
+        let heard = self.ear.conclude(exit, &String::from_utf8_lossy(&stderr));
+        if let Some(message) = &heard.message {
+            // A convenience for people: the stream holds it too.
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .write(true)
+                .mode(0o600)
+                .open(&self.last_message);
+            let _ = file.and_then(|mut file| file.write_all(message.as_bytes()));
+        }
+        finished(exit, heard)
+    }
+}
+
+/// What was heard, as the journal keeps it.
+pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
+    AttemptFinished {
+        exit,
+        promised: heard.finding.claimed,
+        near_miss: heard.finding.near_miss,
+        state_done: false,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        preview: heard.finding.last_line,
+        left: false,
+        output_error: None,
+        report: heard.report.map(Box::new),
+    }
+}
+
+impl Listener for Hearing {
+    fn hear(&mut self, chunk: &[u8]) {
+        if let Some(used) = self.ear.hear(chunk) {
+            // Where the runner is busy it hears the next total, or the end.
+            let _: Result<(), _> = self.news.try_send(AgentNews::Used(used));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What an agent says in its stream of events, as a person sees it: its text as it is, everything else one line each,
+//! folded. All of it is data from outside: control characters never reach the terminal.
+
+use owo_colors::OwoColorize;
+use refrain_core::agent::{AgentEvent, Speaker};
+use refrain_core::text::{clip, printable};
+
+/// The longest line of what is folded, in bytes.
+const LONGEST: usize = 160;
+
+/// Turns events into lines. Text that comes in parts is put together.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// Text in parts has begun a line.
+    open: bool,
+}
+
+impl Said {
+    /// What there is to be shown of an event, whole lines or the next part of one; maybe nothing.
+    pub(crate) fn show(&mut self, event: &AgentEvent) -> String {
+        let shown = match event {
+            AgentEvent::Text { text, part: true, by: Speaker::Agent } => {
+                let text = printable(text).into_owned();
+                self.open = if text.is_empty() { self.open } else { !text.ends_with('\n') };
+                return text;
+            }
+            AgentEvent::Text { text, part: false, by: Speaker::Agent } => whole(text),
+            AgentEvent::Text { text, by: Speaker::SubAgent, .. } => folded("  ¦", text),
+            AgentEvent::Thought(text) => folded("~", text),
+            AgentEvent::ToolCall { name, about, by } => {
+                let mark = if *by == Speaker::Agent { "→" } else { "  →" };
+                folded(mark, &format!("{name} {about}"))
+            }
+            AgentEvent::ToolResult { ok: Some(false), output } => folded("  failed:", output),
+            AgentEvent::ToolResult { output, .. } => result(output),
+            AgentEvent::Retry(fault) => folded("· it tries again:", &fault.message),
+            AgentEvent::Fault(fault) => format!("{}\n", line("!", &fault.message).red()),
+            AgentEvent::Notice(text) => folded("·", text),
+            AgentEvent::Session(_)
+            | AgentEvent::Tokens { .. }
+            | AgentEvent::Cost { .. }
+            | AgentEvent::Final { .. }
+            | AgentEvent::Unknown => String::new(),
+        };
+        if shown.is_empty() { shown } else { self.end() + &shown }
+    }
+
+    /// Ends the begun line, if there is one.
+    pub(crate) fn end(&mut self) -> String {
+        if std::mem::take(&mut self.open) { "\n".to_owned() } else { String::new() }
+    }
+}
+
+fn whole(text: &str) -> String {
+    let text = printable(text.trim_end());
+    if text.is_empty() { String::new() } else { format!("{text}\n") }
+}
+
+fn folded(mark: &str, text: &str) -> String {
+    format!("{}\n", line(mark, text).dimmed())
+}
+
+/// The first line that says something, and how many more there are.
+fn line(mark: &str, text: &str) -> String {
+    let text = printable(text);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default().trim();
+    let more = lines.count();
+    let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
+    format!("{mark} {}{more}", clip(first, LONGEST))
+}
+
+fn result(output: &str) -> String {
+    if output.trim().is_empty() { String::new() } else { folded("  ", output) }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::agent::{Fault, FaultKind};
+
+    use super::*;
+
+    fn text(text: &str, part: bool) -> AgentEvent {
+        AgentEvent::Text { text: text.into(), part, by: Speaker::Agent }
+    }
+
+    #[test]
+    fn text_is_whole_and_all_else_one_line_each() {
+        let events = [
+            text("I will\nlook.", false),
+            AgentEvent::ToolCall { name: "Bash".into(), about: "cargo test".into(), by: Speaker::Agent },
+            AgentEvent::ToolResult { ok: Some(true), output: "ok 1\nok 2\nok 3\n".into() },
+            AgentEvent::ToolResult { ok: Some(false), output: "no such file\u{1b}[2J".into() },
+            AgentEvent::ToolResult { ok: None, output: " \n".into() },
+            text("par", true),
+            text("ts\nand", true),
+            AgentEvent::Unknown,
+            AgentEvent::Fault(Fault { kind: FaultKind::Login, message: "log in".into(), until: None }),
+        ];
+        let mut said = Said::default();
+        let shown: String = events.iter().map(|event| said.show(event)).collect();
+        let plain = anstream::adapter::strip_str(&shown).to_string();
+        assert_eq!(
+            plain,
+            "I will\nlook.\n→ Bash cargo test\n   ok 1 (+2 lines)\n  failed: no such file\nparts\nand\n! log in\n"
+        );
+    }
+}
