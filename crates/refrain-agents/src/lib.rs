@@ -3,6 +3,7 @@
 //! Whatever is known of no agent is a [`generic`] command. What all agents share is here: what an [`adapter`] is, the
 //! environment that they get, how arguments are put together, how a stream's lines become events.
 
+pub mod acp;
 pub mod adapter;
 pub mod args;
 pub mod claude;

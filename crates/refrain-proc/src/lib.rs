@@ -11,6 +11,7 @@ pub mod detach;
 pub mod identity;
 pub mod keeper;
 pub mod output;
+pub mod piped;
 pub mod supervisor;
 pub mod sweep;
 pub mod tool;

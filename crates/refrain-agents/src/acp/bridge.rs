@@ -1,0 +1,164 @@
+//! The process between an ACP agent and our keeper: it starts the agent's program, talks to it, and prints our events.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent_client_protocol::{Client, Lines, UntypedMessage};
+use refrain_core::agent::{AgentEvent, Fault, FaultKind};
+use refrain_core::spec::Permissions;
+use refrain_proc::piped::Piped;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::faults::{self, At};
+use super::map::Map;
+use super::pipes;
+use super::talk::{Broken, Heard, Talk, no_agent};
+use crate::brief;
+
+/// How long a program may say nothing before it is taken for no ACP agent.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to leave once its input is closed; codex-acp never does, gemini takes up to 1.3 s.
+const LEAVING: Duration = Duration::from_secs(2);
+/// How long it may take to leave where the person waits for that.
+const HURRYING: Duration = Duration::from_millis(500);
+/// So many messages may wait to be attended to.
+const WAITING: usize = 64;
+
+/// What is to be bridged.
+#[derive(Clone, Debug)]
+pub struct Bridge {
+    /// The agent's program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The folder that it works in, absolute.
+    pub dir: PathBuf,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// The model that it is to use.
+    pub model: Option<String>,
+    /// How long it may take to introduce itself.
+    pub patience: Duration,
+}
+
+impl Bridge {
+    /// A bridge to `program`.
+    #[must_use]
+    pub fn new(program: String, args: Vec<String>, dir: PathBuf, permissions: Permissions) -> Self {
+        Self { program, args, dir, permissions, model: None, patience: PATIENCE }
+    }
+
+    /// Has the agent do what `prompt` says, prints its events to `out`, one JSON object a line, and returns whether it came
+    /// to its end as it should. SIGINT and SIGTERM stop it; another one, at once.
+    ///
+    /// # Errors
+    /// Where this process itself cannot be set up.
+    pub fn run(&self, prompt: &str, out: &mut dyn Write) -> io::Result<bool> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stops) = mpsc::unbounded_channel();
+        runtime.block_on(async {
+            for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+                let (mut signals, stop) = (signal(kind)?, stop.clone());
+                tokio::spawn(async move { while signals.recv().await.is_some() && stop.send(()).is_ok() {} });
+            }
+            let mut say = |event: AgentEvent| {
+                let line = serde_json::to_string(&event).map_err(io::Error::other);
+                if line.and_then(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
+                    // Nobody reads what it does, so it need not do it.
+                    let _ = stop.send(());
+                }
+            };
+            Ok(self.converse(prompt, stops, &mut say).await)
+        })
+    }
+
+    /// The same, with everything from outside as values.
+    pub(super) async fn converse(
+        &self,
+        prompt: &str,
+        stops: mpsc::UnboundedReceiver<()>,
+        say: &mut dyn FnMut(AgentEvent),
+    ) -> bool {
+        let (mut piped, stdin, stdout) = match Piped::start(&self.program, &self.args) {
+            Ok(started) => started,
+            Err(error) => {
+                let message = format!("{} cannot be started: {error}", self.program);
+                return fail(faults::of(FaultKind::Setup, &message), say);
+            }
+        };
+        let (sender, hearing) = mpsc::channel(WAITING);
+        let junk = {
+            let sender = sender.clone();
+            move |line| {
+                let _ = sender.blocking_send(Heard::Junk(line));
+            }
+        };
+        let lines = Lines::new(pipes::outgoing(stdin), pipes::incoming(stdout, junk));
+        let (notified, asked) = (sender.clone(), sender);
+        let client = Client
+            .v1()
+            .name("refrain")
+            .on_receive_notification(
+                async move |message: UntypedMessage, _| {
+                    let _ = notified.send(Heard::Notification(message)).await;
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_notification!(),
+            )
+            .on_receive_request(
+                async move |message: UntypedMessage, responder, _| {
+                    let _ = asked.send(Heard::Request(message, responder)).await;
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            );
+        let mut talk = Talk { bridge: self, map: Map::default(), hearing, stops, junk: Vec::new(), say };
+        let held = client.connect_with(lines, async |agent| Ok(talk.hold(&agent, prompt).await)).await;
+        let Talk { mut map, junk, say, .. } = talk;
+        match held {
+            Ok(Ok(prompted)) => {
+                let is_ok = map.end(&prompted, say);
+                let _ = piped.end(LEAVING);
+                is_ok
+            }
+            Ok(Err(Broken::Fault(fault))) => {
+                let _ = piped.end(HURRYING);
+                fail(fault, say)
+            }
+            Ok(Err(Broken::Stopped)) => {
+                let _ = piped.end(HURRYING);
+                say(AgentEvent::Fault(faults::of(FaultKind::Aborted, "the agent was interrupted")));
+                false
+            }
+            // No last word: what its standard error adds is known only to who reads that.
+            Ok(Err(Broken::Gone(at))) => {
+                let how = piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());
+                say(AgentEvent::Fault(gone(&self.program, at, &how, &junk)));
+                false
+            }
+            Err(error) => {
+                let _ = piped.end(HURRYING);
+                let message = format!("the conversation with {} broke: {error}", self.program);
+                fail(faults::of(FaultKind::Other, &message), say)
+            }
+        }
+    }
+}
+
+fn fail(fault: Fault, say: &mut dyn FnMut(AgentEvent)) -> bool {
+    say(AgentEvent::Fault(fault));
+    say(AgentEvent::Final { ok: false, message: None });
+    false
+}
+
+fn gone(program: &str, at: At, how: &str, junk: &[String]) -> Fault {
+    match at {
+        At::Setup => no_agent(program, &format!("it ended ({how}) instead of answering"), junk),
+        At::Prompt => {
+            let message = format!("{program} ended ({how}) in the middle of its work");
+            faults::of(FaultKind::Other, &brief::line(&message))
+        }
+    }
+}

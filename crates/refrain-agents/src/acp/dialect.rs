@@ -1,0 +1,54 @@
+//! What the bridge prints, read: events as they are.
+
+use refrain_core::agent::{AgentEvent, Fault, FaultKind};
+use refrain_core::event::Exit;
+
+use crate::adapter::Dialect;
+use crate::brief;
+use crate::faults::by_message;
+
+/// Reads one attempt's stream.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    is_final: bool,
+    fault: Option<Fault>,
+}
+
+impl Dialect for Reader {
+    fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        let Ok(event) = serde_json::from_slice::<AgentEvent>(line) else {
+            return say(AgentEvent::Notice(brief::raw(line)));
+        };
+        match &event {
+            AgentEvent::Final { .. } => self.is_final = true,
+            AgentEvent::Fault(fault) => self.fault = Some(fault.clone()),
+            _ => {}
+        }
+        say(event);
+    }
+
+    /// Where the agent's program ended before it had said its last word, its standard error tells why.
+    fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
+        if self.is_final || exit == Exit::Lost {
+            return;
+        }
+        let words = brief::last_words(stderr);
+        let fault = match self.fault.take() {
+            Some(fault) if fault.kind == FaultKind::Aborted || words.is_empty() => return,
+            Some(fault) => Fault {
+                kind: by_message(stderr).unwrap_or(fault.kind),
+                message: brief::line(&format!("{}: {words}", fault.message)),
+                until: None,
+            },
+            None => {
+                let message = format!("the bridge to the agent ended without a result: {words}");
+                Fault { kind: FaultKind::Aborted, message: brief::line(&message), until: None }
+            }
+        };
+        say(AgentEvent::Fault(fault));
+    }
+}

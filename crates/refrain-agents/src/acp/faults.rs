@@ -1,0 +1,73 @@
+//! What goes wrong in a conversation with an ACP agent, as our faults: by the error's code, by the codes in its data, by its
+//! fixed words.
+
+use refrain_core::agent::{Fault, FaultKind};
+use serde_json::Value;
+
+use crate::brief;
+use crate::faults::{by_code, by_message, by_status};
+
+/// The names under which agents give the provider's own status and codes on.
+const CODES: [&str; 6] = ["code", "type", "status", "reason", "errorKind", "codexErrorInfo"];
+const STATUSES: [&str; 4] = ["status", "statusCode", "httpStatusCode", "code"];
+/// How deep an error's data is looked into.
+const DEPTH: usize = 4;
+
+/// How far the conversation was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// There was no session yet, or it could not be set up.
+    Setup,
+    /// The prompt was sent.
+    Prompt,
+}
+
+/// What an error means that an agent answered with.
+pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) -> Fault {
+    let words = data.and_then(words).unwrap_or(message);
+    let kind = by_protocol(code)
+        .or_else(|| u16::try_from(code).ok().and_then(by_status))
+        .or_else(|| data.and_then(|data| by_data(data, DEPTH)))
+        .or_else(|| by_message(words))
+        .or_else(|| by_message(message))
+        .unwrap_or(match at {
+            At::Setup => FaultKind::Setup,
+            At::Prompt => FaultKind::Other,
+        });
+    let message = match words == message {
+        true => brief::line(message),
+        false => brief::line(&format!("{message}: {words}")),
+    };
+    Fault { kind, message, until: None }
+}
+
+/// A fault of the program's, or of how it was called.
+pub(super) fn of(kind: FaultKind, message: &str) -> Fault {
+    Fault { kind, message: brief::line(message), until: None }
+}
+
+/// The codes that the protocol gives a meaning of its own.
+fn by_protocol(code: i32) -> Option<FaultKind> {
+    match code {
+        -32_000 => Some(FaultKind::Login),
+        -32_800 => Some(FaultKind::Aborted),
+        _ => None,
+    }
+}
+
+fn by_data(data: &Value, depth: usize) -> Option<FaultKind> {
+    let text = |name: &&str| by_code(data.get(name)?.as_str()?);
+    let status = |name: &&str| by_status(u16::try_from(data.get(name)?.as_u64()?).ok()?);
+    let within = || match data {
+        Value::Object(fields) if depth > 0 => fields.values().find_map(|value| by_data(value, depth - 1)),
+        _ => None,
+    };
+    CODES.iter().find_map(text).or_else(|| STATUSES.iter().find_map(status)).or_else(within)
+}
+
+/// What an error's data say in words.
+fn words(data: &Value) -> Option<&str> {
+    let names = ["message", "details", "error"];
+    let text = data.as_str().or_else(|| names.iter().find_map(|name| data.get(name)?.as_str()));
+    text.filter(|text| !text.is_empty())
+}

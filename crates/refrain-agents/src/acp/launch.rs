@@ -1,0 +1,60 @@
+//! How an ACP agent is started: by our own binary, as the bridge to it.
+
+use std::time::Duration;
+
+use refrain_core::spec::Permissions;
+use refrain_proc::{Rung, StopLadder};
+
+use super::dialect::Reader;
+use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::flags;
+
+/// The verb under which our binary is the bridge.
+pub const BRIDGE_VERB: &str = "acp-bridge";
+/// Our own binary. The keeper, which starts it, is that too; not its path, which may be replaced while a loop runs.
+const OURSELVES: &str = "/proc/self/exe";
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// The adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Acp;
+
+impl Adapter for Acp {
+    /// None: any program can speak ACP, so it must be given and its kind said.
+    fn program(&self) -> &'static str {
+        ""
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { tested: &[], cost: false, usage_at_end: true, stream: true }
+    }
+
+    /// The prompt always goes to the bridge's standard input: to the agent it travels in the protocol, so how a person has
+    /// other programs get it has no meaning here. A model is asked for in the protocol too.
+    fn launch(&self, call: &Call<'_>) -> Launch {
+        let agent = &call.spec.agent;
+        let permissions = match agent.permissions {
+            Permissions::Auto => "auto",
+            Permissions::Full => "full",
+            Permissions::Agent => "agent",
+        };
+        let mut argv = [OURSELVES, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
+        argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
+        argv.extend(["--".to_owned(), flags::program(call)]);
+        argv.extend(agent.args.iter().cloned());
+        Launch { argv, env: Vec::new(), stdin: Some(call.prompt_file.to_owned()) }
+    }
+
+    fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
+        Box::new(Reader::default())
+    }
+
+    /// The bridge has the agent cancel its turn, which may take 2 s, and leave; the agent's program is in no group of ours,
+    /// and what is left of it the keeper sweeps.
+    fn ladder(&self) -> StopLadder {
+        let rung = |signal, seconds| Rung { signal, grace: Duration::from_secs(seconds) };
+        StopLadder(vec![rung(SIGINT, 4), rung(SIGTERM, 2)])
+    }
+}

@@ -1,0 +1,311 @@
+//! The conversation with an ACP agent: initialize, open a session, set its model and mode, prompt once, answer what it asks
+//! meanwhile.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, NewSessionRequest,
+    PromptRequest, SetSessionModeRequest, TextContent,
+};
+use agent_client_protocol::{
+    Agent, Error, JsonRpcMessage, Responder, UntypedMessage, V1, is_connection_terminated,
+    is_incoming_transport_closed,
+};
+use refrain_core::agent::{AgentEvent, Fault, FaultKind};
+use refrain_core::spec::Permissions;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::bridge::Bridge;
+use super::faults::{self, At};
+use super::map::Map;
+use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question};
+use crate::brief;
+
+/// How long a session may take to be opened and set up: servers of tools are started then.
+const OPENING: Duration = Duration::from_secs(120);
+/// How long an agent may take to obey a `session/cancel`.
+const CANCELLING: Duration = Duration::from_secs(2);
+/// So many lines that are no messages before the first message are enough to know.
+const JUNK: usize = 100;
+/// The modes without questions, by their ids (agent-clis.md, "ACP"): Gemini's, Claude's, Codex's.
+const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
+
+/// What comes in by itself.
+pub(super) enum Heard {
+    Notification(UntypedMessage),
+    Request(UntypedMessage, Responder<Value, V1>),
+    /// A line that is no message.
+    Junk(Vec<u8>),
+}
+
+/// Why a conversation did not come to its end.
+pub(super) enum Broken {
+    /// Something went wrong, and the program said so, or we did.
+    Fault(Fault),
+    /// The program is gone.
+    Gone(At),
+    /// It was to be stopped, and did not end by itself.
+    Stopped,
+}
+
+/// A conversation, its events going to `say`.
+pub(super) struct Talk<'a> {
+    pub(super) bridge: &'a Bridge,
+    pub(super) map: Map,
+    pub(super) hearing: mpsc::Receiver<Heard>,
+    /// Asks for the end; asked again, at once.
+    pub(super) stops: mpsc::UnboundedReceiver<()>,
+    pub(super) junk: Vec<String>,
+    pub(super) say: &'a mut dyn FnMut(AgentEvent),
+}
+
+impl Talk<'_> {
+    /// Holds it; what it came to is said.
+    pub(super) async fn hold(
+        &mut self,
+        agent: &ConnectionTo<Agent>,
+        prompt: &str,
+    ) -> Result<Prompted, Broken> {
+        let result = self.talk(agent, prompt).await;
+        // Nobody listens any more, so nobody may wait for that.
+        self.hearing.close();
+        result
+    }
+
+    async fn talk(&mut self, agent: &ConnectionTo<Agent>, prompt: &str) -> Result<Prompted, Broken> {
+        let client = Implementation::new("refrain", env!("CARGO_PKG_VERSION"));
+        // No files and no terminals are offered: the agent then uses its own.
+        let hello = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new())
+            .client_info(client);
+        let initialized: Initialized = self.ask(agent, &hello, Until::within(self.bridge.patience)).await?;
+        if initialized.protocol_version != 1 {
+            let version = &initialized.protocol_version;
+            return Err(self.no_agent(&format!("it speaks version {version} of ACP, not 1")));
+        }
+        self.map.introduce(initialized);
+
+        let new = NewSessionRequest::new(&self.bridge.dir);
+        let new: NewSession = self.ask(agent, &new, Until::within(OPENING)).await?;
+        self.map.open(&new, self.say);
+        if let Some(model) = &self.bridge.model {
+            self.set_model(agent, &new, model).await?;
+        }
+        if let Some(mode) = without_questions(&new).filter(|_| self.bridge.permissions == Permissions::Full) {
+            let mode = SetSessionModeRequest::new(new.session_id.clone(), mode);
+            self.ask::<Value>(agent, &mode, Until::within(OPENING)).await?;
+        }
+
+        self.map.begin();
+        let content = vec![ContentBlock::Text(TextContent::new(prompt))];
+        let cancel = CancelNotification::new(new.session_id.clone());
+        self.ask(agent, &PromptRequest::new(new.session_id, content), Until::cancelled(cancel)).await
+    }
+
+    /// Sends a request and attends to everything else until it is answered.
+    async fn ask<T: DeserializeOwned>(
+        &mut self,
+        agent: &ConnectionTo<Agent>,
+        request: &impl JsonRpcMessage,
+        mut until: Until,
+    ) -> Result<T, Broken> {
+        let (at, method) = (until.at(), request.method().to_owned());
+        let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
+        let mut answer = pin!(agent.send_request(request).block_task());
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(heard) = self.hearing.recv() => self.attend(heard)?,
+                answer = &mut answer => break answer,
+                Some(()) = self.stops.recv() => until.stop(agent)?,
+                () = until.is_over() => return Err(until.late(self, &method)),
+            }
+        };
+        // All that came before the answer.
+        while let Ok(heard) = self.hearing.try_recv() {
+            self.attend(heard)?;
+        }
+        let answer = answer.map_err(|error| broken(at, error))?;
+        serde_json::from_value(answer)
+            .map_err(|error| self.no_agent(&format!("its answer to {method} cannot be read: {error}")))
+    }
+
+    fn attend(&mut self, heard: Heard) -> Result<(), Broken> {
+        match heard {
+            Heard::Notification(message) if message.method() == "session/update" => {
+                self.map.hear(message.params(), self.say);
+            }
+            Heard::Notification(_) => (self.say)(AgentEvent::Unknown),
+            Heard::Request(message, responder) => {
+                // An answer that cannot be sent is one that nobody waits for.
+                let _ = match message.method() {
+                    "session/request_permission" => match serde_json::from_value(message.params) {
+                        Ok(question) => responder.respond(self.answer(question)),
+                        Err(_) => responder.respond_with_error(Error::invalid_params()),
+                    },
+                    method => {
+                        (self.say)(AgentEvent::Notice(brief::line(&format!(
+                            "the agent asks for {method}, which it was not offered"
+                        ))));
+                        responder.respond_with_error(Error::method_not_found())
+                    }
+                };
+            }
+            Heard::Junk(line) => {
+                let line = brief::raw(&line);
+                (self.say)(AgentEvent::Notice(line.clone()));
+                if self.junk.len() < JUNK {
+                    self.junk.push(line);
+                }
+                if self.junk.len() == JUNK && !self.map.is_introduced() {
+                    return Err(self.no_agent("what it prints is no protocol"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings, which
+    /// may lie in the project.
+    fn answer(&mut self, question: Question) -> Value {
+        let Question { tool_call, options } = question;
+        let about = tool_call.title.clone().unwrap_or_default();
+        self.map.tool(tool_call, self.say);
+        let pick = |kinds: [ChoiceKind; 2]| -> Option<&Choice> {
+            kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
+        };
+        let choice = match self.bridge.permissions {
+            Permissions::Auto | Permissions::Full => pick([ChoiceKind::AllowOnce, ChoiceKind::AllowAlways]),
+            Permissions::Agent => None,
+        };
+        if let Some(choice) = choice {
+            return json!({"outcome": {"outcome": "selected", "optionId": choice.option_id}});
+        }
+        let notice = format!("the agent asked to be allowed this, and was not: {about}");
+        (self.say)(AgentEvent::Notice(brief::line(&notice)));
+        match pick([ChoiceKind::RejectOnce, ChoiceKind::RejectAlways]) {
+            Some(choice) => json!({"outcome": {"outcome": "selected", "optionId": choice.option_id}}),
+            None => json!({"outcome": {"outcome": "cancelled"}}),
+        }
+    }
+
+    /// Has the agent use a model, in whichever of the two ways it offers that.
+    async fn set_model(
+        &mut self,
+        agent: &ConnectionTo<Agent>,
+        new: &NewSession,
+        model: &str,
+    ) -> Result<(), Broken> {
+        let session = &new.session_id;
+        let option = new.config_options.iter().flatten().find(|option| {
+            let is_offered =
+                || option.options.iter().flatten().any(|offered| offered.value.as_str() == model);
+            option.category.as_deref() == Some("model") && is_offered()
+        });
+        let is_listed = || {
+            let mut models = new.models.iter().flat_map(|models| &models.available_models);
+            models.any(|offered| offered.model_id == model)
+        };
+        let (method, params) = match option {
+            Some(option) => {
+                let params = json!({"sessionId": session, "configId": option.id, "value": model});
+                ("session/set_config_option", params)
+            }
+            None if is_listed() => ("session/set_model", json!({"sessionId": session, "modelId": model})),
+            None => {
+                let message = format!("the agent does not offer the model {model:?}");
+                return Err(Broken::Fault(faults::of(FaultKind::Model, &message)));
+            }
+        };
+        let request = UntypedMessage::new(method, params).map_err(|error| broken(At::Setup, error))?;
+        self.ask::<Value>(agent, &request, Until::within(OPENING)).await?;
+        self.map.use_model(model, self.say);
+        Ok(())
+    }
+
+    /// It is none, or none that can be talked to; with the first that it printed, which tells most.
+    fn no_agent(&self, why: &str) -> Broken {
+        Broken::Fault(no_agent(&self.bridge.program, why, &self.junk))
+    }
+}
+
+/// What is said of a program that is no ACP agent.
+pub(super) fn no_agent(program: &str, why: &str, junk: &[String]) -> Fault {
+    let printed = junk.first().map_or_else(String::new, |line| format!("; it printed: {line}"));
+    faults::of(FaultKind::Setup, &format!("{program} is no ACP agent: {why}{printed}"))
+}
+
+/// The mode in which it asks for nothing, if it offers one of those that are known.
+fn without_questions(new: &NewSession) -> Option<&'static str> {
+    let modes = new.modes.iter().flat_map(|modes| &modes.available_modes).map(|mode| &mode.id);
+    let options = new.config_options.iter().flatten();
+    let values = options
+        .filter(|option| option.category.as_deref() == Some("mode"))
+        .flat_map(|option| option.options.iter().flatten().map(|offered| &offered.value));
+    let offered: Vec<_> = modes.chain(values).collect();
+    FULL.into_iter().find(|mode| offered.iter().any(|offered| *offered == mode))
+}
+
+fn broken(at: At, error: Error) -> Broken {
+    if is_incoming_transport_closed(&error) || is_connection_terminated(&error) {
+        return Broken::Gone(at);
+    }
+    Broken::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
+}
+
+/// How long an answer is waited for.
+enum Until {
+    /// Until then.
+    Late(Instant, Duration),
+    /// For ever; a stop cancels it.
+    Cancelled(CancelNotification),
+    /// It was cancelled: until then.
+    Cancelling(Instant),
+}
+
+impl Until {
+    fn within(patience: Duration) -> Self {
+        Self::Late(Instant::now() + patience, patience)
+    }
+
+    fn cancelled(by: CancelNotification) -> Self {
+        Self::Cancelled(by)
+    }
+
+    fn at(&self) -> At {
+        match self {
+            Self::Late(..) => At::Setup,
+            Self::Cancelled(_) | Self::Cancelling(_) => At::Prompt,
+        }
+    }
+
+    /// It is to end.
+    fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), Broken> {
+        let Self::Cancelled(by) = self else { return Err(Broken::Stopped) };
+        agent.send_notification(by.clone()).map_err(|error| broken(At::Prompt, error))?;
+        *self = Self::Cancelling(Instant::now() + CANCELLING);
+        Ok(())
+    }
+
+    async fn is_over(&self) {
+        match self {
+            Self::Late(when, _) | Self::Cancelling(when) => sleep_until(*when).await,
+            Self::Cancelled(_) => std::future::pending().await,
+        }
+    }
+
+    fn late(&self, talk: &Talk<'_>, method: &str) -> Broken {
+        match self {
+            Self::Late(_, patience) => {
+                talk.no_agent(&format!("it did not answer {method} within {patience:?}"))
+            }
+            Self::Cancelled(_) | Self::Cancelling(_) => Broken::Stopped,
+        }
+    }
+}

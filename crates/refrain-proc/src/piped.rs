@@ -1,0 +1,105 @@
+//! A program that is talked to: over its standard input and output, in a process group of its own, so that what ends the
+//! talker is not what ends it.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+/// A program with a pipe at each end. Its standard error is ours. Dropped, it is ended.
+#[derive(Debug)]
+pub struct Piped {
+    child: Child,
+}
+
+impl Piped {
+    /// Starts `program` where we are, in our environment.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start(program: &str, args: &[String]) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => Ok((Self { child }, stdin, stdout)),
+            _ => Err(io::Error::other("a program without pipes")),
+        }
+    }
+
+    /// Waits so long for its end, then kills it and its group.
+    ///
+    /// # Errors
+    /// Where the system cannot tell how it ended.
+    pub fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid else { return Err(io::Error::other("a program without a pid")) };
+        if !is_gone_within(pid, grace)? {
+            // Not reaped yet, so the number is still its own.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        self.child.wait()
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        let _ = self.end(Duration::ZERO);
+    }
+}
+
+fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let until = std::time::Instant::now() + grace;
+    loop {
+        let left = until.saturating_duration_since(std::time::Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    fn sh(script: &str) -> (Piped, ChildStdin, ChildStdout) {
+        Piped::start("sh", &["-c".to_owned(), script.to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn it_is_talked_to_until_its_input_is_closed() {
+        let (mut piped, mut stdin, mut stdout) = sh("cat; exit 3");
+        stdin.write_all(b"hello").unwrap();
+        drop(stdin);
+        let mut said = String::new();
+        stdout.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "hello");
+        assert_eq!(piped.end(Duration::from_secs(60)).unwrap().code(), Some(3));
+        assert_eq!(piped.end(Duration::ZERO).unwrap().code(), Some(3), "said again, it is the same");
+    }
+
+    #[test]
+    fn who_stays_is_killed_with_its_group() {
+        let (mut piped, _stdin, mut stdout) = sh("cat /dev/zero >/dev/null & echo; wait");
+        stdout.read_exact(&mut [0]).unwrap();
+        assert_eq!(piped.end(Duration::ZERO).unwrap().code(), None);
+        // Its descendant held the pipe open too.
+        assert_eq!(stdout.read(&mut [0]).unwrap(), 0);
+    }
+}
