@@ -36,6 +36,8 @@ enum Verb {
     #[command(hide = true)]
     Drive(cmd::drive::Args),
     #[command(hide = true)]
+    AcpBridge(cmd::acp_bridge::Args),
+    #[command(hide = true)]
     Generate(cmd::generate::Args),
 }
 
@@ -128,6 +130,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
         Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(&args),
         Verb::Drive(args) => cmd::drive::run(context, &args),
+        Verb::AcpBridge(args) => cmd::acp_bridge::run(context, args),
         Verb::Generate(args) => cmd::generate::run(&args),
     }
 }

@@ -1,5 +1,6 @@
 //! One file a subcommand: its arguments, whose comments are its help, and what it does.
 
+pub(crate) mod acp_bridge;
 pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod completions;
