@@ -134,7 +134,8 @@ impl Bridge {
             }
             // No last word: what its standard error adds is known only to who reads that.
             Ok(Err(Broken::Gone(at))) => {
-                let how = piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());
+                let how =
+                    piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());
                 say(AgentEvent::Fault(gone(&self.program, at, &how, &junk)));
                 false
             }

@@ -79,7 +79,8 @@ impl Map {
             let mut options = new.config_options.iter().flatten();
             options.find(|option| option.category.as_deref() == Some("model"))?.current_value.clone()
         };
-        let model = new.models.as_ref().and_then(|models| models.current_model_id.clone()).or_else(of_options);
+        let model =
+            new.models.as_ref().and_then(|models| models.current_model_id.clone()).or_else(of_options);
         self.session.id = Some(new.session_id.clone());
         self.session.model = model;
         say(AgentEvent::Session(self.session.clone()));
@@ -184,11 +185,17 @@ impl Map {
                 say(AgentEvent::Final { ok: true, message: self.message.take() });
                 return true;
             }
-            StopReason::MaxTokens => (FaultKind::OutputLimit, "the agent's answer was cut at its limit of tokens"),
-            StopReason::MaxTurnRequests => (FaultKind::Turns, "the agent made as many requests as it may in a turn"),
+            StopReason::MaxTokens => {
+                (FaultKind::OutputLimit, "the agent's answer was cut at its limit of tokens")
+            }
+            StopReason::MaxTurnRequests => {
+                (FaultKind::Turns, "the agent made as many requests as it may in a turn")
+            }
             StopReason::Refusal => (FaultKind::Refused, "the agent refused to go on"),
             StopReason::Cancelled => (FaultKind::Aborted, "the agent was interrupted"),
-            StopReason::Unknown => (FaultKind::Other, "the agent stopped for a reason that is not known here"),
+            StopReason::Unknown => {
+                (FaultKind::Other, "the agent stopped for a reason that is not known here")
+            }
         };
         say(AgentEvent::Fault(Fault { kind, message: message.to_owned(), until: None }));
         say(AgentEvent::Final { ok: false, message: None });
@@ -215,13 +222,16 @@ impl Call {
         let of_input = tool.raw_input.as_ref().map(brief::about);
         let of_title = || tool.title.as_deref().map(brief::line);
         let of_location = || Some(brief::line(&tool.locations.as_ref()?.first()?.path));
-        if let Some(about) = of_input.filter(|about| !about.is_empty()).or_else(of_title).or_else(of_location) {
+        if let Some(about) = of_input.filter(|about| !about.is_empty()).or_else(of_title).or_else(of_location)
+        {
             self.about = about;
         }
         let delta = tool.meta.pointer("/terminal_output_delta/data").and_then(Value::as_str);
-        if let Some(output) = said_raw(&tool.raw_output).or_else(|| said(tool.content.as_deref()?)) {
+        // Said again, content replaces what was said before, even with nothing.
+        if let Some(output) = said_raw(&tool.raw_output).or_else(|| tool.content.as_deref().map(said)) {
             self.output = output;
-        } else if let Some(delta) = delta.filter(|delta| self.output.len() + delta.len() <= OUTPUT) {
+        }
+        if let Some(delta) = delta.filter(|delta| self.output.len() + delta.len() <= OUTPUT) {
             self.output.push_str(delta);
         }
     }
@@ -235,9 +245,9 @@ fn said_raw(output: &Value) -> Option<String> {
 }
 
 /// What a tool gave back, as content.
-fn said(content: &[Value]) -> Option<String> {
+fn said(content: &[Value]) -> String {
     let texts = content.iter().filter_map(|item| item.pointer("/content/text")?.as_str());
-    Some(texts.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// How far it is, in one line.

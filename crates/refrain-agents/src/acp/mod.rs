@@ -14,6 +14,8 @@
 //! * codex-acp stays when its input is closed and is killed; the others leave by themselves.
 
 mod bridge;
+#[cfg(test)]
+mod bridge_tests;
 mod dialect;
 mod faults;
 mod launch;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, NewSessionRequest,
-    PromptRequest, SetSessionModeRequest, TextContent,
+    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest,
+    NewSessionRequest, PromptRequest, SetSessionModeRequest, TextContent,
 };
 use agent_client_protocol::{
     Agent, Error, JsonRpcMessage, Responder, UntypedMessage, V1, is_connection_terminated,
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::bridge::Bridge;
 use super::faults::{self, At};
 use super::map::Map;
-use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question};
+use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
 use crate::brief;
 
 /// How long a session may take to be opened and set up: servers of tools are started then.
@@ -131,7 +131,10 @@ impl Talk<'_> {
         while let Ok(heard) = self.hearing.try_recv() {
             self.attend(heard)?;
         }
-        let answer = answer.map_err(|error| broken(at, error))?;
+        let answer = answer.map_err(|error| match broken(at, error) {
+            Broken::Gone(_) if until.is_cancelling() => Broken::Stopped,
+            broken => broken,
+        })?;
         serde_json::from_value(answer)
             .map_err(|error| self.no_agent(&format!("its answer to {method} cannot be read: {error}")))
     }
@@ -174,7 +177,9 @@ impl Talk<'_> {
     /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings, which
     /// may lie in the project.
     fn answer(&mut self, question: Question) -> Value {
-        let Question { tool_call, options } = question;
+        let Question { mut tool_call, options } = question;
+        // Nothing more will be said of it before it is answered.
+        tool_call.status = Some(ToolStatus::InProgress);
         let about = tool_call.title.clone().unwrap_or_default();
         self.map.tool(tool_call, self.say);
         let pick = |kinds: [ChoiceKind; 2]| -> Option<&Choice> {
@@ -283,6 +288,10 @@ impl Until {
             Self::Late(..) => At::Setup,
             Self::Cancelled(_) | Self::Cancelling(_) => At::Prompt,
         }
+    }
+
+    fn is_cancelling(&self) -> bool {
+        matches!(self, Self::Cancelling(_))
     }
 
     /// It is to end.
