@@ -109,7 +109,7 @@ impl Bridge {
             )
             .on_receive_request(
                 async move |message: UntypedMessage, responder, _| {
-                    let _ = asked.send(Heard::Request(message, responder)).await;
+                    let _ = asked.send(Heard::Request(message, Box::new(responder))).await;
                     Ok(())
                 },
                 agent_client_protocol::on_receive_request!(),

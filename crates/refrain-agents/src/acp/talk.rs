@@ -39,7 +39,7 @@ const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
 /// What comes in by itself.
 pub(super) enum Heard {
     Notification(UntypedMessage),
-    Request(UntypedMessage, Responder<Value, V1>),
+    Request(UntypedMessage, Box<Responder<Value, V1>>),
     /// A line that is no message.
     Junk(Vec<u8>),
 }

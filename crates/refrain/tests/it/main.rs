@@ -2,6 +2,8 @@
 //! Agents are small shell scripts. Every module is listed here; one binary holds them all.
 
 #[cfg(test)]
+mod acp_bridge;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;
