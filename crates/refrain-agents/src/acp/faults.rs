@@ -26,10 +26,12 @@ pub(super) enum At {
 pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) -> Fault {
     let words = data.and_then(words).unwrap_or(message);
     let kind = by_protocol(code)
-        .or_else(|| u16::try_from(code).ok().and_then(by_status))
-        .or_else(|| data.and_then(|data| by_data(data, DEPTH)))
+        .or_else(|| data.and_then(|data| find(data, DEPTH, &by_name)))
+        // Before statuses: gemini reports a used-up quota as it does too many requests, with 429.
         .or_else(|| by_message(words))
         .or_else(|| by_message(message))
+        .or_else(|| u16::try_from(code).ok().and_then(by_status))
+        .or_else(|| data.and_then(|data| find(data, DEPTH, &by_number)))
         .unwrap_or(match at {
             At::Setup => FaultKind::Setup,
             At::Prompt => FaultKind::Other,
@@ -55,14 +57,21 @@ fn by_protocol(code: i32) -> Option<FaultKind> {
     }
 }
 
-fn by_data(data: &Value, depth: usize) -> Option<FaultKind> {
-    let text = |name: &&str| by_code(data.get(name)?.as_str()?);
-    let status = |name: &&str| by_status(u16::try_from(data.get(name)?.as_u64()?).ok()?);
+/// What an error's data, or what is nested in them, say by `look`.
+fn find(data: &Value, depth: usize, look: &dyn Fn(&Value) -> Option<FaultKind>) -> Option<FaultKind> {
     let within = || match data {
-        Value::Object(fields) if depth > 0 => fields.values().find_map(|value| by_data(value, depth - 1)),
+        Value::Object(fields) if depth > 0 => fields.values().find_map(|value| find(value, depth - 1, look)),
         _ => None,
     };
-    CODES.iter().find_map(text).or_else(|| STATUSES.iter().find_map(status)).or_else(within)
+    look(data).or_else(within)
+}
+
+fn by_name(data: &Value) -> Option<FaultKind> {
+    CODES.iter().find_map(|name| by_code(data.get(name)?.as_str()?))
+}
+
+fn by_number(data: &Value) -> Option<FaultKind> {
+    STATUSES.iter().find_map(|name| by_status(u16::try_from(data.get(name)?.as_u64()?).ok()?))
 }
 
 /// What an error's data say in words.

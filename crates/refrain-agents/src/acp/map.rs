@@ -110,7 +110,8 @@ impl Map {
                 None => say(AgentEvent::Unknown),
             },
             UpdateKind::UsageUpdate => {
-                if let Some(cost) = update.cost.filter(|cost| cost.currency == "USD") {
+                // Nothing is no amount: OpenCode says it of a turn that was cancelled.
+                if let Some(cost) = update.cost.filter(|cost| cost.currency == "USD" && cost.amount > 0.0) {
                     // Over the whole session, which is this attempt's own.
                     say(AgentEvent::Cost { of: Scope::Attempt, usd: Usd::from(cost.amount) });
                 }

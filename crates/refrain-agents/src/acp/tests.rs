@@ -200,8 +200,12 @@ fn an_update_is(#[case] update: Value, #[case] event: AgentEvent) {
 
 #[test]
 fn money_of_other_countries_is_not_counted() {
-    let update = json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": 5, "currency": "EUR"}});
-    assert_eq!(hear(&[update]).1.events, []);
+    let cost = |amount, currency| json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": amount, "currency": currency}});
+    assert_eq!(
+        hear(&[cost(5, "EUR"), cost(0, "USD")]).1.events,
+        [],
+        "opencode says 0 of a turn that was cancelled"
+    );
 }
 
 #[test]
@@ -262,6 +266,13 @@ fn tokens_are_counted(#[case] usage: Value, #[case] counted: Option<(u64, Option
     "Rate limit exceeded. Try again later.",
     None,
     FaultKind::RateLimit
+)]
+#[case::a_quota_with_a_status(
+    At::Prompt,
+    429,
+    "You have exhausted your daily quota on this model.",
+    None,
+    FaultKind::Limit
 )]
 #[case::code_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"error": {"type": "overloaded_error"}})), FaultKind::Overloaded)]
 #[case::status_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"cause": {"statusCode": 401}})), FaultKind::Login)]
