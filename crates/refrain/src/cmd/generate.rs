@@ -25,8 +25,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("verify", schemars::schema_for!(Verdict)),
     ];
     for (name, schema) in schemas {
-        let text = serde_json::to_string_pretty(&schema)
-            .map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
+        let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());
+        let mut sorted = schema.to_value();
+        // Whether maps keep their order depends on what else is built in.
+        sorted.sort_all_objects();
+        let schema = schemars::Schema::try_from(sorted).map_err(failed)?;
+        let text = serde_json::to_string_pretty(&schema).map_err(failed)?;
         write(&args.dir.join("schema"), &format!("{name}.json"), &text)?;
     }
     write(&args.dir, "cli.md", &reference())?;

@@ -40,7 +40,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 fn line(record: &Record) -> serde_json::Result<String> {
-    let event = serde_json::to_value(&record.event)?;
+    let mut event = serde_json::to_value(&record.event)?;
+    // As in the schemas: whether maps keep their order depends on what else is built in.
+    event.sort_all_objects();
     let name = event["type"].as_str().unwrap_or_default();
     let mut facts = Vec::new();
     flatten("", &event["data"], &mut facts);
