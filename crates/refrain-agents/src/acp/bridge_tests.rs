@@ -141,6 +141,15 @@ fn who_does_not_obey_a_stop_is_ended() {
 }
 
 #[test]
+fn who_talks_without_end_is_ended() {
+    for flood in ["while echo x; do :; done", "while text x; do :; done"] {
+        let (is_ok, events) = converse(&format!("opened; ask; {CALL}; {flood}"), 2, |_| {});
+        let kind = fault(&events).map(|(kind, _)| kind);
+        assert_eq!((is_ok, kind), (false, Some(FaultKind::Aborted)));
+    }
+}
+
+#[test]
 fn who_leaves_instead_of_cancelling_was_stopped() {
     let (_, events) = converse(&format!("opened; ask; {CALL}; read -r line; exit 0"), 1, |_| {});
     assert_eq!(fault(&events).map(|(kind, _)| kind), Some(FaultKind::Aborted));

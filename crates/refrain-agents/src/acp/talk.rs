@@ -119,16 +119,17 @@ impl Talk<'_> {
         let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
         let mut answer = pin!(agent.send_request(request).block_task());
         let answer = loop {
+            // None goes first: an agent that talks without end must not keep us from stopping it.
             tokio::select! {
-                biased;
                 Some(heard) = self.hearing.recv() => self.attend(heard)?,
                 answer = &mut answer => break answer,
                 Some(()) = self.stops.recv() => until.stop(agent)?,
                 () = until.is_over() => return Err(until.late(self, &method)),
             }
         };
-        // All that came before the answer.
-        while let Ok(heard) = self.hearing.try_recv() {
+        // What came before the answer waits here by now; what comes after it may go on for ever.
+        for _ in 0..self.hearing.len() {
+            let Ok(heard) = self.hearing.try_recv() else { break };
             self.attend(heard)?;
         }
         let answer = answer.map_err(|error| match broken(at, error) {

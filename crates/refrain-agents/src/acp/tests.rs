@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use refrain_core::agent::{AgentEvent, AgentReport, Fault, FaultKind, Scope, Session, Tokens, Usd};
 use refrain_core::event::Exit;
 use refrain_core::spec::Permissions;
@@ -350,4 +351,35 @@ fn an_end_means(
     let heard = listen(stdout, exit, stderr).report.fault;
     let fault = fault.map(|(kind, message)| Fault { kind, message: message.to_owned(), until: None });
     assert_eq!(heard, fault);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_an_error(stdout: Vec<u8>, code: i32, stderr: String) {
+        listen(&stdout, Exit::Code(code), &stderr);
+    }
+
+    #[test]
+    fn no_damage_to_a_recording_is_an_error(at in 0usize..16_000, byte: u8) {
+        for recorded in [recording!("acp/claude.acp"), recording!("acp/opencode.acp")] {
+            let mut recorded = recorded.to_vec();
+            let at = at % recorded.len();
+            recorded[at] = byte;
+            let mut map = Map::default();
+            for line in recorded.split(|byte| *byte == b'\n') {
+                let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
+                map.hear(&line["in"]["params"], &mut |_| {});
+            }
+        }
+    }
+
+    #[test]
+    fn no_field_of_another_type_is_an_error(kind in "(agent_message_chunk|tool_call|tool_call_update|plan|usage_update|[a-z]{1,9})",
+        field in "(content|messageId|toolCallId|title|kind|status|rawInput|rawOutput|locations|entries|cost|_meta|name)",
+        value in prop::sample::select(vec![json!(null), json!(5), json!("x"), json!([1]), json!({"text": 5}), json!([{"content": 7}])])) {
+        let (mut map, mut heard) = hear(&[]);
+        let mut update = json!({"sessionUpdate": kind, "toolCallId": "t", "content": {"type": "text", "text": "x"}});
+        update[field] = value;
+        map.hear(&json!({"update": update}), &mut |event| heard.take(event));
+    }
 }
