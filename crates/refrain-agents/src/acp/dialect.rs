@@ -33,7 +33,7 @@ impl Dialect for Reader {
 
     /// Where the agent's program ended before it had said its last word, its standard error tells why.
     fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
-        if self.is_final || exit == Exit::Lost {
+        if self.is_final || matches!(exit, Exit::Lost | Exit::Unseen) {
             return;
         }
         let words = brief::last_words(stderr);

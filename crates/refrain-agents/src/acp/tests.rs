@@ -341,6 +341,7 @@ fn a_line_that_is_no_event_is_a_notice() {
     Some((FaultKind::Aborted, "interrupted")))]
 #[case::killed(b"", Exit::Signal(9), "", Some((FaultKind::Aborted, "the bridge to the agent ended without a result:")))]
 #[case::lost(b"", Exit::Lost, "Error: x", None)]
+#[case::unseen(b"", Exit::Unseen, "Error: x", None)]
 #[case::ended(br#"{"type":"final","data":{"ok":true,"message":null}}"#, Exit::Code(0), "Error: late\n", None)]
 fn an_end_means(
     #[case] stdout: &[u8],
