@@ -7,6 +7,7 @@ use refrain_core::event::Exit;
 use refrain_core::promise::{Finding, Scanner};
 use refrain_core::spec::OutputFormat;
 
+use crate::acp::Acp;
 use crate::adapter::{Adapter, Call, Dialect};
 use crate::claude::Claude;
 use crate::codex::Codex;
@@ -27,7 +28,7 @@ pub fn adapter(kind: refrain_core::spec::AgentKind) -> Option<&'static dyn Adapt
         AgentKind::Codex => Some(&Codex),
         AgentKind::Opencode => Some(&OpenCode),
         AgentKind::Gemini => Some(&Gemini),
-        AgentKind::Acp => None,
+        AgentKind::Acp => Some(&Acp),
     }
 }
 

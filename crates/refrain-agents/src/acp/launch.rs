@@ -6,7 +6,7 @@ use refrain_core::spec::Permissions;
 use refrain_proc::{Rung, StopLadder};
 
 use super::dialect::Reader;
-use crate::adapter::{Adapter, Call, Capabilities, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::flags;
 
 /// The verb under which our binary is the bridge.
@@ -27,8 +27,9 @@ impl Adapter for Acp {
         ""
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { tested: &[], cost: false, usage_at_end: true, stream: true }
+    /// Many programs share this kind.
+    fn tested(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// The prompt always goes to the bridge's standard input: to the agent it travels in the protocol, so how a person has
