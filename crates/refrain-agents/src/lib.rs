@@ -13,6 +13,7 @@ pub mod environment;
 pub mod gemini;
 pub mod generic;
 pub mod opencode;
+pub mod version;
 
 mod brief;
 mod faults;

@@ -152,7 +152,7 @@ impl fmt::Display for Usd {
     /// As a person would say it: `$0.42`, and four digits where two would hide it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = f64::from(*self);
-        if dollars < 0.1 { write!(f, "${dollars:.4}") } else { write!(f, "${dollars:.2}") }
+        if self.0 > 0 && dollars < 0.1 { write!(f, "${dollars:.4}") } else { write!(f, "${dollars:.2}") }
     }
 }
 

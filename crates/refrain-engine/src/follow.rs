@@ -248,6 +248,8 @@ impl Follower {
                 (Sight::Output { stderr: false, bytes }, Some(stream)) => {
                     stream.push(&bytes, &mut |event| self.said.push_back(event));
                 }
+                // Beside a stream it is noise; what matters of it, the attempt's end tells, and `logs` shows it.
+                (Sight::Output { stderr: true, .. }, Some(_)) => {}
                 (sight, _) => return Some(sight),
             }
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rand::RngExt;
-use refrain_agents::ear::Stream;
-use refrain_agents::{environment, generic};
+use refrain_agents::ear::{self, Stream};
+use refrain_agents::{environment, generic, version};
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::r#loop::Grant;
@@ -126,6 +126,16 @@ impl Service {
             }
         }
         Err(EngineError::NameTaken(spec.id))
+    }
+
+    /// The version of the agent's program and those that were tested, where that one was not.
+    #[must_use]
+    pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
+        let tested = ear::adapter(spec.agent.kind)?.tested();
+        let env = environment::base(spec, self.host.env.iter().cloned());
+        let version = version::installed(&generic::locate(spec, &env).ok()?)?;
+        let is_untested = !tested.is_empty() && !tested.contains(&version.as_str());
+        is_untested.then(|| (version, tested.join(", ")))
     }
 
     /// Takes a loop over to go on with it, under new totals where they are given. What its last runner left behind is

@@ -12,6 +12,11 @@ pub(crate) fn print(text: &str) {
     let _ = anstream::stdout().lock().write_all(text.as_bytes());
 }
 
+/// Prints a part of something long; `false` once nobody reads any more.
+pub(crate) fn print_part(text: &str) -> bool {
+    anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
+}
+
 /// Says on standard error.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());

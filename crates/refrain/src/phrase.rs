@@ -1,7 +1,8 @@
 //! Small things that are said in many places, said alike.
 
 use owo_colors::OwoColorize;
-use refrain_core::view::StatusWord;
+use refrain_core::agent::Usd;
+use refrain_core::view::{StatusWord, Usage};
 
 /// So many of something.
 pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
@@ -20,6 +21,29 @@ pub(crate) fn thousands(count: u64) -> String {
         1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
         _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
     }
+}
+
+/// What was used, as far as it is known; nothing where nothing is.
+pub(crate) fn used(usage: &Usage) -> String {
+    let mut parts = Vec::new();
+    if let Some(input) = usage.input_tokens {
+        let cached = usage.cached_input_tokens.filter(|cached| *cached > 0);
+        let cached = cached.map(|cached| format!(" ({} cached)", thousands(cached))).unwrap_or_default();
+        parts.push(format!("{}{cached} tokens in", thousands(input)));
+    }
+    if let Some(output) = usage.output_tokens {
+        parts.push(format!("{} out", thousands(output)));
+    }
+    if let Some(cost) = usage.cost_usd {
+        parts.push(Usd::from(cost).to_string());
+    }
+    let at_least = if usage.at_least && !parts.is_empty() { "at least " } else { "" };
+    format!("{at_least}{}", parts.join(", "))
+}
+
+/// The words behind a comma, where there are any.
+pub(crate) fn after(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(", {words}") }
 }
 
 /// Where a loop is, of how many iterations it may have.

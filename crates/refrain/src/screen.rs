@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
-use refrain_core::agent::Usage;
+use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, WaitKind};
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Permissions, Spec};
@@ -60,6 +60,8 @@ impl Screen {
             match follower.look() {
                 Ok(Some(Sight::Event(record))) => self.event(&record),
                 Ok(Some(Sight::Past(record))) => drop(self.fold(&record)),
+                // What ended an attempt its summary says.
+                Ok(Some(Sight::Said(AgentEvent::Fault(_)))) => {}
                 Ok(Some(Sight::Said(event))) => {
                     let text = self.said.show(&event);
                     self.show(&text);
@@ -281,27 +283,6 @@ fn may(spec: &Spec) -> &'static str {
     }
 }
 
-/// What was used, as far as it is known.
-fn used(usage: &Usage) -> String {
-    let mut parts = Vec::new();
-    if let (Some(input), cached) = (usage.tokens.input, usage.tokens.cached_input.filter(|n| *n > 0)) {
-        let cached =
-            cached.map(|cached| format!(" ({} cached)", phrase::thousands(cached))).unwrap_or_default();
-        parts.push(format!("{}{cached} tokens in", phrase::thousands(input)));
-    }
-    if let Some(output) = usage.tokens.output {
-        parts.push(format!("{} out", phrase::thousands(output)));
-    }
-    if let Some(cost) = usage.cost {
-        parts.push(cost.to_string());
-    }
-    match (parts.is_empty(), usage.at_least) {
-        (true, _) => String::new(),
-        (false, false) => format!(", {}", parts.join(", ")),
-        (false, true) => format!(", at least {}", parts.join(", ")),
-    }
-}
-
 /// How an attempt ended, in one line.
 fn summary(attempt: &Attempt) -> String {
     let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
@@ -328,7 +309,7 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let near = attempt.finished.as_ref().and_then(|finished| finished.near_miss);
-    let used = used(&attempt.usage);
+    let used = phrase::after(&phrase::used(&attempt.usage.into()));
     let mut text = format!("{} iteration {}{took}{used}: {how}\n", "·".dimmed(), attempt.id);
     let fault = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
     if let Some(fault) = fault {
@@ -345,7 +326,7 @@ pub(crate) fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let word = phrase::coloured(status.status, status.status.as_str());
     let took = Millis::from(state.active(state.updated_at));
-    let used = used(&state.spent);
+    let used = phrase::after(&phrase::used(&status.usage));
     let mut text =
         format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
     let id = &status.id;

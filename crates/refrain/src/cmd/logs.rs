@@ -75,10 +75,10 @@ fn show(service: &Service, id: &LoopId, attempt: AttemptId, raw: bool) -> Result
     let (mut said, mut open) = (Said::default(), true);
     // What is no stream of events is shown as it is, and so is one where that is asked for.
     let streams = service.said(id, attempt, &mut |event| {
-        open = raw || open && out::print_raw(said.show(&event).as_bytes());
+        open = open && !raw && out::print_part(&said.show(&event));
     })?;
     let printed = match (streams, raw) {
-        (true, false) => open && out::print_raw(said.end().as_bytes()),
+        (true, false) => open && out::print_part(&said.end()),
         (true, true) => read_log(&dir.stdout(true)).map_or(true, copy),
         // A stream that was never written to has no file.
         (false, _) => read_log(&dir.stdout(false)).map_or(true, copy),
@@ -122,7 +122,7 @@ fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliErro
                 streams.each_mut().map(Lines::end).concat() + &said.end() + &heading
             }
         };
-        open = out::print_raw(text.as_bytes());
+        open = out::print_part(&text);
     }
     out::print_raw(streams.each_mut().map(Lines::end).concat().as_bytes());
     Ok(Code::Done.into())

@@ -247,7 +247,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if !args.share_worktree {
         mention_neighbours(&service, &spec)?;
     }
+    let untested = service.untested(&spec);
     let runner = service.start(spec, named)?;
+    if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
+        let name = runner.id();
+        crate::out::tell(&format!(
+            "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}\n"
+        ));
+    }
     match args.show.detach {
         true => run::detached(&service, runner, dir.as_str(), &args.show),
         false => run::in_foreground(&context.host, runner, &args.show),
@@ -274,6 +281,10 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         Mode::Env => PromptMode::Env,
         Mode::File => PromptMode::File,
     };
+    if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
+        let error = "--prompt-mode: an ACP agent gets its prompt in the protocol; accepted is auto";
+        return Err(CliError::usage(error));
+    }
     if matches!(prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
             CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))

@@ -62,6 +62,7 @@ fn text(status: &Status, found: &Located) -> String {
         ("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         ("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         ("in", status.worktree.clone()),
+        ("used", phrase::used(&status.usage)),
         ("started", clock(status.started_at)),
         ("last event", clock(status.updated_at)),
     ];
@@ -72,7 +73,10 @@ fn text(status: &Status, found: &Located) -> String {
         rows.push(("promise", promise.clone()));
     }
     if let Some(wait) = status.wait {
-        rows.push(("waits until", clock(wait.until)));
+        let left = Millis::from(wait.until.duration_since(refrain_engine::now()).unsigned_abs());
+        let left =
+            if wait.until > refrain_engine::now() { format!("{left} left") } else { "over".to_owned() };
+        rows.push(("waits until", format!("{} ({left})", clock(wait.until))));
     }
     if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
         let life = match runner.alive {
@@ -86,7 +90,7 @@ fn text(status: &Status, found: &Located) -> String {
         rows.push(("next", needs.clone()));
     }
     let mut text = String::new();
-    for (name, value) in rows {
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("{name:<12} {}\n", printable(&value).replace('\n', " ")));
     }
     let iterations = status.iterations.as_deref().unwrap_or_default();
