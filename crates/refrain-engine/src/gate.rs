@@ -53,14 +53,11 @@ impl Gate {
     /// An attempt is over: what it met holds for all loops of the account, and that it met nothing does too. Only advice,
     /// so what cannot be written is left.
     pub(crate) fn learn(&mut self, state: &LoopState) {
-        let outcome = state.attempts.last().map(|last| last.outcome);
-        match (outcome, state.provider_wait()) {
+        match (state.attempts.last().map(|last| last.outcome), state.provider_wait()) {
             (Some(Outcome::Limit), Some(wait)) => {
                 let _ = self.account.close(wait);
             }
-            (Some(Outcome::Claimed | Outcome::Ended | Outcome::Failed | Outcome::Budget), _)
-                if self.probe.is_some() =>
-            {
+            (Some(Outcome::Claimed | Outcome::Ended), _) if self.account.closed().is_some() => {
                 let _ = self.account.open();
             }
             (_, _) => {}

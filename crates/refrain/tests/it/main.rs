@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod acp_bridge;
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;
