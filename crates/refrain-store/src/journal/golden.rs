@@ -7,6 +7,7 @@
 use std::fs;
 
 use camino::Utf8PathBuf;
+use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::event::{
     Ask, AttemptFinished, Blocked, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
@@ -33,6 +34,29 @@ fn finished(exit: Exit) -> Event {
     }))
 }
 
+/// The end of an agent that streams, with all that a report can hold.
+fn reported(exit: Exit, until: Option<Until>) -> Event {
+    let Event::AttemptFinished(finished) = finished(exit) else { unreachable!("it is an end") };
+    let report = AgentReport {
+        session: Session {
+            id: Some("a-session".into()),
+            model: Some("a-model".into()),
+            version: Some("2.1.0".into()),
+        },
+        tokens: Some((Scope::Session, Tokens { input: Some(1_200), cached_input: Some(300), output: None })),
+        cost: Some((Scope::Attempt, Usd(12_345_678))),
+        fault: until.map(|until| Fault {
+            kind: FaultKind::Limit,
+            message: "used up".into(),
+            until: Some(until),
+        }),
+        is_final: true,
+        resumed: true,
+        unknown: 3,
+    };
+    Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
+}
+
 /// One loop in which everything happens, in an order that can be.
 fn everything() -> Vec<Event> {
     let process = Process { pid: 7, start: 8 };
@@ -42,6 +66,7 @@ fn everything() -> Vec<Event> {
     let Event::LoopStarted(start) = started() else { unreachable!("it is a start") };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
+    let Event::AttemptFinished(adopted) = reported(Exit::Unseen, None) else { unreachable!("it is an end") };
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
     vec![
         Event::LoopStarted(start),
@@ -67,6 +92,15 @@ fn everything() -> Vec<Event> {
         Event::LoopResumed { limits },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         Event::AttemptStarted(id(2, 2)),
+        Event::AttemptSpawned { process },
+        reported(Exit::Code(1), Some(Until::At(at(2_000)))),
+        Event::WaitStarted(Wait { kind: WaitKind::Limit, until: at(2_002) }),
+        asked(Ask::Proceed),
+        Event::AttemptStarted(id(2, 3)),
+        Event::AttemptSpawned { process },
+        Event::RunnerStarted { runner: runner(), interrupted: Some(id(2, 3)), adopted: Some(adopted) },
+        Event::IterationBegun { iteration: 3 },
+        Event::AttemptStarted(id(3, 1)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),
         Event::Asked {
