@@ -12,6 +12,7 @@ use refrain_core::event::{
     Ask, AttemptFinished, Blocked, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::promise::NearMiss;
+use refrain_core::spec::Millis;
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
@@ -35,7 +36,7 @@ fn finished(exit: Exit) -> Event {
 }
 
 /// The end of an agent that streams, with all that a report can hold.
-fn reported(exit: Exit, until: Option<Until>) -> Event {
+fn reported(exit: Exit, until: Until) -> Event {
     let Event::AttemptFinished(finished) = finished(exit) else { unreachable!("it is an end") };
     let report = AgentReport {
         session: Session {
@@ -45,11 +46,7 @@ fn reported(exit: Exit, until: Option<Until>) -> Event {
         },
         tokens: Some((Scope::Session, Tokens { input: Some(1_200), cached_input: Some(300), output: None })),
         cost: Some((Scope::Attempt, Usd(12_345_678))),
-        fault: until.map(|until| Fault {
-            kind: FaultKind::Limit,
-            message: "used up".into(),
-            until: Some(until),
-        }),
+        fault: Some(Fault { kind: FaultKind::Limit, message: "used up".into(), until: Some(until) }),
         is_final: true,
         resumed: true,
         unknown: 3,
@@ -66,7 +63,9 @@ fn everything() -> Vec<Event> {
     let Event::LoopStarted(start) = started() else { unreachable!("it is a start") };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
-    let Event::AttemptFinished(adopted) = reported(Exit::Unseen, None) else { unreachable!("it is an end") };
+    let Event::AttemptFinished(adopted) = reported(Exit::Unseen, Until::After(Millis(1_000))) else {
+        unreachable!("it is an end")
+    };
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
     vec![
         Event::LoopStarted(start),
@@ -93,14 +92,14 @@ fn everything() -> Vec<Event> {
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         Event::AttemptStarted(id(2, 2)),
         Event::AttemptSpawned { process },
-        reported(Exit::Code(1), Some(Until::At(at(2_000)))),
+        reported(Exit::Code(1), Until::At(at(2_000))),
         Event::WaitStarted(Wait { kind: WaitKind::Limit, until: at(2_002) }),
         asked(Ask::Proceed),
         Event::AttemptStarted(id(2, 3)),
         Event::AttemptSpawned { process },
         Event::RunnerStarted { runner: runner(), interrupted: Some(id(2, 3)), adopted: Some(adopted) },
-        Event::IterationBegun { iteration: 3 },
-        Event::AttemptStarted(id(3, 1)),
+        asked(Ask::Proceed),
+        Event::AttemptStarted(id(2, 4)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),
         Event::Asked {
