@@ -55,6 +55,8 @@ pub struct Scanner {
     /// A tag that was opened on an earlier line, with all since.
     open_tag: String,
     last: LastLine,
+    /// The last line before one that begins with a tag.
+    before_tag: Vec<u8>,
 }
 
 /// The last line that is not empty.
@@ -87,6 +89,7 @@ impl Scanner {
             near_miss: None,
             open_tag: String::new(),
             last: LastLine::default(),
+            before_tag: Vec::new(),
         }
     }
 
@@ -120,6 +123,11 @@ impl Scanner {
         let text = String::from_utf8_lossy(&self.last.bytes);
         let text = printable(&text);
         let last_line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        // For lists a bare tag says nothing that the outcome does not.
+        let is_tag = self.promise.as_ref().is_some_and(|promise| last_line.trim() == promise.tag());
+        let before_tag = String::from_utf8_lossy(&self.before_tag);
+        let preview =
+            if is_tag && !before_tag.is_empty() { printable(&before_tag) } else { last_line.into() };
         if let (Some(promise), true) = (&self.promise, self.last.counts) {
             let bare = line::is_bare(last_line, promise.text.as_str());
             match (promise.mode, self.last.says) {
@@ -132,7 +140,7 @@ impl Scanner {
         Finding {
             claimed: self.claimed,
             near_miss: self.near_miss.filter(|_| !self.claimed),
-            last_line: clip(last_line.trim(), PREVIEW).into_owned(),
+            last_line: clip(preview.trim(), PREVIEW).into_owned(),
         }
     }
 
@@ -247,6 +255,9 @@ impl Scanner {
         let place = self.block.enter(text.as_bytes());
         if place == Place::Blank || text.trim().is_empty() {
             return;
+        }
+        if text.trim_start().starts_with(OPEN) {
+            self.before_tag.clone_from(&self.last.bytes);
         }
         self.last.set(self.lines, text.as_bytes(), place == Place::Text);
         let Some(promise) = self.promise.clone() else { return };

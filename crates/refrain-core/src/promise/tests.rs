@@ -251,6 +251,10 @@ fn the_last_line_is_the_preview() {
     scanner.push("first\n\u{1b}[31mlast\u{1b}[0m line\n\n".as_bytes());
     let finding = scanner.finish();
     assert_eq!((finding.last_line.as_str(), finding.claimed, finding.near_miss), ("last line", false, None));
+    let finding = scan(&promise(Tag), "Both tests pass now.\n\n<promise>ALL DONE</promise>\n");
+    assert_eq!((finding.last_line.as_str(), finding.claimed), ("Both tests pass now.", true));
+    let finding = scan(&promise(Tag), "<promise>ALL DONE</promise>");
+    assert_eq!(finding.last_line, "<promise>ALL DONE</promise>", "there is nothing else to show");
     let mut scanner = Scanner::new(None, "");
     scanner.push("é".repeat(1000).as_bytes());
     assert!(scanner.finish().last_line.len() <= 160);
