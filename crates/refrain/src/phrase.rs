@@ -23,18 +23,18 @@ pub(crate) fn thousands(count: u64) -> String {
     }
 }
 
-/// What was used, as far as it is known; nothing where nothing is.
+/// What was used, as far as it is known; nothing where nothing is, or nothing was.
 pub(crate) fn used(usage: &Usage) -> String {
     let mut parts = Vec::new();
-    if let Some(input) = usage.input_tokens {
+    if let Some(input) = usage.input_tokens.filter(|input| *input > 0) {
         let cached = usage.cached_input_tokens.filter(|cached| *cached > 0);
         let cached = cached.map(|cached| format!(" ({} cached)", thousands(cached))).unwrap_or_default();
         parts.push(format!("{}{cached} tokens in", thousands(input)));
     }
-    if let Some(output) = usage.output_tokens {
+    if let Some(output) = usage.output_tokens.filter(|output| *output > 0) {
         parts.push(format!("{} out", thousands(output)));
     }
-    if let Some(cost) = usage.cost_usd {
+    if let Some(cost) = usage.cost_usd.filter(|cost| *cost > 0.0) {
         parts.push(Usd::from(cost).to_string());
     }
     let at_least = if usage.at_least && !parts.is_empty() { "at least " } else { "" };
