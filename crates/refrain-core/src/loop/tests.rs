@@ -4,6 +4,7 @@ mod asking;
 mod deadlines;
 mod deciding;
 pub(super) mod journal;
+mod journals;
 mod order;
 mod outcomes;
 mod properties;

@@ -1,0 +1,245 @@
+//! Where journals for properties come from: *obedient* ones, in which somebody does what [`next_step`](super::super::next_step)
+//! says while the world goes on, and *loose* ones, made of whatever the fold accepts.
+
+use jiff::Timestamp;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::journal::{
+    Journal, event_of, finished, grant, id, request, runner, spawn_failed, spawned, spec, started, stop, time,
+};
+use crate::event::{
+    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
+};
+use crate::r#loop::{LoopState, Phase};
+use crate::spec::{Limits, Millis, Secret, Spec};
+
+pub(super) fn ms() -> impl Strategy<Value = Option<Millis>> {
+    prop_oneof![
+        2 => Just(None),
+        5 => (0..30_000u64).prop_map(|ms| Some(Millis(ms))),
+        1 => any::<u64>().prop_map(|ms| Some(Millis(ms)))
+    ]
+}
+
+pub(super) fn limits() -> impl Strategy<Value = Limits> {
+    (proptest::option::of(0..5u32), ms(), ms(), ms(), ms()).prop_map(
+        |(max_iterations, max_duration, timeout, idle_timeout, pause)| Limits {
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
+            max_iterations,
+            max_duration,
+            timeout,
+            idle_timeout,
+            pause,
+        },
+    )
+}
+
+pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
+    (limits(), any::<bool>(), any::<String>(), any::<u64>()).prop_map(
+        |(limits, promise, text, output_cap)| {
+            let mut spec = Spec { limits, output_cap, prompt: text.clone(), ..spec() };
+            spec.promise = spec.promise.filter(|_| promise);
+            spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
+            spec.agent.args.push(text);
+            spec
+        },
+    )
+}
+
+pub(super) fn ask() -> impl Strategy<Value = Ask> {
+    let urgency = || prop_oneof![Just(Urgency::AfterIteration), Just(Urgency::Now)];
+    prop_oneof![
+        urgency().prop_map(Ask::Pause),
+        urgency().prop_map(Ask::Cancel),
+        any::<String>().prop_map(Ask::Steer),
+        Just(Ask::Proceed)
+    ]
+}
+
+pub(super) fn exit() -> impl Strategy<Value = Exit> {
+    prop_oneof![
+        3 => Just(Exit::Code(0)),
+        3 => any::<i32>().prop_map(Exit::Code),
+        1 => any::<i32>().prop_map(Exit::Signal),
+        2 => Just(Exit::Lost)
+    ]
+}
+
+pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
+    let rarely = || proptest::bool::weighted(0.1);
+    (exit(), rarely(), rarely(), any::<(u64, u64, String)>()).prop_map(
+        |(exit, promised, state_done, (stdout_bytes, stderr_bytes, preview))| AttemptFinished {
+            promised,
+            state_done,
+            stdout_bytes,
+            stderr_bytes,
+            preview,
+            ..finished(exit)
+        },
+    )
+}
+
+pub(super) fn end() -> impl Strategy<Value = End> {
+    prop::sample::select(vec![
+        // Twice, as a claim is rare.
+        End::Completed { claim: ClaimSource::Promise },
+        End::Completed { claim: ClaimSource::Promise },
+        End::Completed { claim: ClaimSource::StateFile },
+        End::Completed { claim: ClaimSource::StateFile },
+        End::Completed { claim: ClaimSource::ExitCode },
+        End::Cancelled,
+        End::IterationCap,
+        End::TimedOut,
+        End::Blocked { why: Blocked::Refunds },
+        End::Blocked { why: Blocked::Churn },
+        End::Blocked { why: Blocked::AgentMissing },
+        End::Blocked { why: Blocked::OutputLost },
+        End::Blocked { why: Blocked::Login },
+        End::Blocked { why: Blocked::Limit },
+        End::BudgetExceeded,
+        End::Paused,
+    ])
+}
+
+pub(super) fn any_time() -> impl Strategy<Value = Timestamp> {
+    let (min, max) = (Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
+    prop_oneof![
+        6 => (-60_000..600_000i64).prop_map(time),
+        2 => (min..=max).prop_map(|ns| Timestamp::from_nanosecond(ns).unwrap()),
+        1 => Just(Timestamp::MIN),
+        1 => Just(Timestamp::MAX)
+    ]
+}
+
+pub(super) fn stop_reason() -> impl Strategy<Value = StopReason> {
+    prop::sample::select(vec![
+        StopReason::Cancel,
+        StopReason::Interrupt,
+        StopReason::TimeLimit,
+        StopReason::Silence,
+        StopReason::LoopDuration,
+        StopReason::OutputLost,
+        StopReason::Budget,
+    ])
+}
+
+/// Any event; numbers are small, so that some of them fit where they are tried.
+pub(super) fn any_event() -> impl Strategy<Value = Event> {
+    let attempt = || (1..4u32, 1..4u32).prop_map(|(n, k)| id(n, k));
+    // Few names, so that some are said again.
+    let name = proptest::option::of(prop_oneof!["[ab]", "[a-zA-Z0-9-]{1,64}"].prop_map(request));
+    prop_oneof![
+        1 => any_spec().prop_map(started),
+        2 => (any::<i32>(), proptest::option::of(attempt()))
+            .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted, adopted: None }),
+        8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
+        8 => attempt().prop_map(Event::AttemptStarted),
+        6 => Just(spawned()),
+        2 => Just(spawn_failed()),
+        4 => stop_reason().prop_map(stop),
+        8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
+        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
+        2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
+        1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
+        2 => end().prop_map(Event::LoopEnded),
+        1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
+        1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
+        1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
+    ]
+}
+
+/// The event, or one in its place that fits now: by chance few do, and nothing would ever get far.
+pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
+    match (event, &state.phase) {
+        (Event::IterationBegun { .. } | Event::AttemptStarted(_), phase) => match phase {
+            Phase::Idle { claim: Some(claim) } => Event::LoopEnded(End::Completed { claim: *claim }),
+            Phase::Idle { claim: None } => Event::IterationBegun { iteration: state.iteration + 1 },
+            Phase::Begun { next, .. } => Event::AttemptStarted(*next),
+            Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
+            Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
+        },
+        (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
+        (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
+        (event, _) => event,
+    }
+}
+
+/// What the fold accepts of these events.
+pub(super) fn loose() -> impl Strategy<Value = Journal> {
+    let aims = proptest::bool::weighted(0.5);
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..80)).prop_map(|(spec, events)| {
+        let mut journal = Journal::of(spec);
+        for (event, aims, ms) in events {
+            let event = if aims { aimed(event, &journal.state) } else { event };
+            let record = journal.record(event);
+            if journal.state.apply(&record).is_ok() {
+                journal.records.push(record);
+            }
+            journal.now += ms;
+        }
+        journal
+    })
+}
+
+/// Something that happens to a loop while its runner does what it is told.
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    Nothing,
+    Ends(AttemptFinished),
+    CannotStart,
+    Asked(Ask),
+    Crash,
+    Resumed(u32, u64),
+}
+
+pub(super) fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        6 => Just(Happening::Nothing),
+        6 => end_of_attempt().prop_map(Happening::Ends),
+        1 => Just(Happening::CannotStart),
+        2 => ask().prop_map(Happening::Asked),
+        2 => Just(Happening::Crash),
+        2 => (0..5u32, 0..60_000u64).prop_map(|(more, ms)| Happening::Resumed(more, ms)),
+    ]
+}
+
+pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
+    let spawning = journal.state.in_flight().map(|flight| flight.spawned.is_none());
+    match (happening, spawning) {
+        (Happening::Ends(end), Some(false)) => journal.ends(end),
+        (Happening::CannotStart, Some(true)) => journal.then(spawn_failed()),
+        (Happening::Nothing, Some(true)) => journal.then(spawned()),
+        (Happening::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
+        (Happening::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
+        (Happening::Resumed(more, ms), None) => {
+            let duration = journal
+                .state
+                .limits
+                .max_duration
+                .map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
+            match journal.state.resume(&grant(Some(journal.state.charged + more), duration)) {
+                Ok(Some(event)) if journal.state.ended.is_some() => journal.then(event).taken_over(),
+                // A crash, and a person who grants more.
+                Ok(Some(event)) => journal.taken_over().then(event).taken_over(),
+                Ok(None) | Err(_) => journal,
+            }
+        }
+        _ => journal,
+    }
+}
+
+/// A runner, and others after it, obey; the world goes on between any two of their steps.
+pub(super) fn obedient() -> impl Strategy<Value = Journal> {
+    (any_spec(), vec((happening(), 0..20_000i64), 0..80)).prop_map(|(spec, happenings)| {
+        happenings.into_iter().fold(Journal::of(spec).taken_over(), |journal, (happening, ms)| {
+            let journal = happens(journal, happening).after_ms(ms);
+            match event_of(journal.next()) {
+                Some(event) => journal.then(event),
+                None => journal,
+            }
+        })
+    })
+}
