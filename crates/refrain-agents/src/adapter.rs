@@ -1,5 +1,7 @@
 //! What an adapter is: how one coding agent is started, read and stopped. Nothing here does anything.
 
+use std::ffi::OsString;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Usd};
@@ -21,6 +23,12 @@ pub trait Adapter: Sync {
     /// A reader for the stream of one attempt that was started so.
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect>;
 
+    /// Why it cannot work with these arguments of the person: they make it print what is not read. Names the value and what
+    /// is accepted.
+    fn objection(&self, _args: &[String]) -> Option<String> {
+        None
+    }
+
     /// How to end it.
     fn ladder(&self) -> StopLadder {
         StopLadder::default()
@@ -36,6 +44,8 @@ pub struct Call<'a> {
     pub prompt: &'a str,
     /// A file that holds it.
     pub prompt_file: &'a Utf8Path,
+    /// What the agent starts from: [`environment::base`](crate::environment::base). Empty where nothing is to be started.
+    pub env: &'a [(OsString, OsString)],
     /// What is left to be spent, where there is a cap.
     pub budget: Option<Usd>,
     /// There is a cap on money or tokens: usage is to be reported as early as the program can.

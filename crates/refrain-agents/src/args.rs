@@ -1,4 +1,5 @@
-//! Command lines: what the person already gave, what program is meant, and how a prompt travels.
+//! Command lines: what the person already gave, what program is meant, how a prompt travels, which variables are set.
+//! Whatever a person gave stands there once: nothing that we would add is added beside it.
 
 use refrain_core::spec::PromptMode;
 
@@ -6,25 +7,23 @@ use crate::adapter::{Call, Launch};
 
 /// The person's own arguments, as far as flags can be among them: what follows `--` is none.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a>(&'a [String]);
+pub(crate) struct Given<'a>(&'a [String]);
 
 impl<'a> Given<'a> {
     /// Of these arguments.
-    #[must_use]
-    pub fn new(args: &'a [String]) -> Self {
+    pub(crate) fn new(args: &'a [String]) -> Self {
         let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
         Self(&args[..end])
     }
 
     /// Whether one of these flags is given: `--flag`, `--flag=value`, `-f`, `-fvalue`. A value that looks like a flag is
     /// taken for one: better a default too few than a flag twice, which some programs refuse.
-    #[must_use]
-    pub fn has(self, flags: &[&str]) -> bool {
+    pub(crate) fn has(self, flags: &[&str]) -> bool {
         self.0.iter().any(|arg| flags.iter().any(|flag| attached(arg, flag).is_some()))
     }
 
     /// All values of a flag: `--flag value`, `--flag=value`, `-f value`, `-fvalue`, `-f=value`.
-    pub fn values(self, flags: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn values(self, flags: &[&str]) -> impl Iterator<Item = &'a str> {
         self.0.iter().enumerate().flat_map(move |(index, arg)| {
             let next = self.0.get(index + 1).map(String::as_str);
             flags.iter().filter_map(move |flag| match attached(arg, flag)? {
@@ -34,9 +33,15 @@ impl<'a> Given<'a> {
         })
     }
 
+    /// Why a program cannot work with these: a flag makes it print something else than the stream that is read.
+    pub(crate) fn objection(self, program: &str, format: &[&str], stream: &str) -> Option<String> {
+        let flag = format.first()?;
+        let other = self.values(format).find(|value| *value != stream)?;
+        Some(format!("{flag} {other}: of {program} its stream is read; accepted is {flag} {stream}"))
+    }
+
     /// Where the first argument stands that is neither a flag nor the value of one of `valued`.
-    #[must_use]
-    pub fn first_word(self, valued: &[&str]) -> Option<usize> {
+    pub(crate) fn first_word(self, valued: &[&str]) -> Option<usize> {
         let mut is_value = false;
         self.0.iter().position(|arg| {
             if std::mem::take(&mut is_value) {
@@ -56,8 +61,7 @@ fn attached<'a>(arg: &'a str, flag: &str) -> Option<&'a str> {
 }
 
 /// The program to be started. The keeper would look a relative path up from where it was started itself.
-#[must_use]
-pub fn program(call: &Call<'_>) -> String {
+pub(crate) fn program(call: &Call<'_>) -> String {
     let program = &call.spec.agent.program;
     match program.contains('/') {
         true => call.spec.working_dir.join(program).into_string(),
@@ -67,43 +71,86 @@ pub fn program(call: &Call<'_>) -> String {
 
 /// Whether the prompt is read from standard input: the way of every agent that Refrain knows, as an argument is short and
 /// must not begin with a dash (agent-clis.md, trap 1).
-#[must_use]
-pub fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
+pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => true,
         PromptMode::Arg | PromptMode::Env | PromptMode::File => false,
     }
 }
 
-/// Gives the prompt to a program that reads it from standard input, unless the person wants it otherwise. As an argument
-/// it follows `--`: lists before it would swallow it, and it may begin with a dash.
-pub fn hand_over_prompt(call: &Call<'_>, launch: &mut Launch) {
+/// How a program takes what is to be its last argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Last {
+    /// Behind `--`: lists before would swallow it, and it may begin with a dash.
+    Word,
+    /// As it stands: it may be the value of the person's own last flag.
+    Bare,
+    /// In one piece with this flag: it may begin with a dash.
+    Of(&'static str),
+}
+
+/// Gives the prompt to a program that reads it from standard input, unless the person wants it otherwise: then it, or the
+/// path of its file, is an argument so placed.
+pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file: Last) {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
-        PromptMode::Arg => push_word(call, launch, call.prompt),
+        PromptMode::Arg => push_last(call, launch, prompt, call.prompt),
         PromptMode::Env => launch.env.push(("PROMPT".to_owned(), call.prompt.to_owned())),
-        PromptMode::File => push_word(call, launch, call.prompt_file.as_str()),
+        PromptMode::File => push_last(call, launch, file, call.prompt_file.as_str()),
     }
 }
 
-/// Adds an argument that is no flag, whatever it looks like.
-pub fn push_word(call: &Call<'_>, launch: &mut Launch, word: &str) {
-    if !call.spec.agent.args.iter().any(|arg| arg == "--") {
-        launch.argv.push("--".to_owned());
+/// Adds the last argument.
+pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text: &str) {
+    match place {
+        Last::Word => {
+            if !call.spec.agent.args.iter().any(|arg| arg == "--") {
+                launch.argv.push("--".to_owned());
+            }
+            launch.argv.push(text.to_owned());
+        }
+        Last::Bare => launch.argv.push(text.to_owned()),
+        Last::Of(flag) => launch.argv.push(format!("{flag}={text}")),
     }
-    launch.argv.push(word.to_owned());
 }
 
 /// Adds the first of these flags, which are the same, unless one is given.
-pub fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: Option<&str>) {
+pub(crate) fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: Option<&str>) {
     if !given.has(flags) {
         launch.argv.extend(flags.first().into_iter().chain(value.iter()).map(|&arg| arg.to_owned()));
     }
 }
 
-/// Sets variables that the person did not set.
-pub fn set_env(call: &Call<'_>, launch: &mut Launch, env: &[(&str, &str)]) {
-    let theirs = &call.spec.agent.env;
-    let ours = env.iter().filter(|(name, _)| !theirs.contains_key(*name));
+/// Sets variables that the person did not set: neither for this loop nor in the environment that its agents start from.
+pub(crate) fn set_env(call: &Call<'_>, launch: &mut Launch, env: &[(&str, &str)]) {
+    let is_theirs = |wanted: &str| {
+        call.spec.agent.env.contains_key(wanted) || call.env.iter().any(|(name, _)| name == wanted)
+    };
+    let ours = env.iter().filter(|(name, _)| !is_theirs(name));
     launch.env.extend(ours.map(|&(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::whole(&["--model", "x"], &["x"])]
+    #[case::with_a_value(&["--model=x"], &["x"])]
+    #[case::short(&["-m", "x"], &["x"])]
+    #[case::short_with_a_value(&["-mx"], &["x"])]
+    #[case::short_with_an_equals_sign(&["-m=x"], &["x"])]
+    #[case::twice(&["-m", "x", "--model=y"], &["x", "y"])]
+    #[case::another_that_begins_the_same(&["--model-file", "x"], &[])]
+    #[case::a_word(&["model"], &[])]
+    #[case::past_the_flags(&["--", "--model"], &[])]
+    #[case::none(&[], &[])]
+    fn what_a_person_gave_is_seen(#[case] args: &[&str], #[case] values: &[&str]) {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let given = Given::new(&args);
+        assert_eq!(given.has(&["--model", "-m"]), !values.is_empty());
+        assert_eq!(given.values(&["--model", "-m"]).collect::<Vec<_>>(), values);
+    }
 }

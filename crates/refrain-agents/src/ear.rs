@@ -5,7 +5,7 @@ use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport, Scope, Usage};
 use refrain_core::event::Exit;
 use refrain_core::promise::{Finding, Scanner};
-use refrain_core::spec::OutputFormat;
+use refrain_core::spec::{AgentKind, OutputFormat};
 
 use crate::acp::Acp;
 use crate::adapter::{Adapter, Call, Dialect};
@@ -20,8 +20,7 @@ const LONGEST_LINE: usize = 16 << 20;
 
 /// The adapter of a kind; a generic command has none.
 #[must_use]
-pub fn adapter(kind: refrain_core::spec::AgentKind) -> Option<&'static dyn Adapter> {
-    use refrain_core::spec::AgentKind;
+pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
     match kind {
         AgentKind::Generic => None,
         AgentKind::Claude => Some(&Claude),
@@ -30,6 +29,13 @@ pub fn adapter(kind: refrain_core::spec::AgentKind) -> Option<&'static dyn Adapt
         AgentKind::Gemini => Some(&Gemini),
         AgentKind::Acp => Some(&Acp),
     }
+}
+
+/// Why an agent of this kind cannot work with these arguments of the person: its stream would be another than the one that
+/// is read. Names the value and what is accepted.
+#[must_use]
+pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
+    adapter(kind)?.objection(args)
 }
 
 /// The reader for a stream of this kind of agent; none where standard output is a message.
@@ -75,7 +81,7 @@ impl Stream {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
-            if self.begun.is_empty() && !self.skips {
+            if self.begun.is_empty() && !self.skips && line.len() <= LONGEST_LINE {
                 self.dialect.line(line, say);
             } else {
                 self.hold(line);

@@ -1,14 +1,53 @@
-//! What providers' own codes mean, whichever program passes them on: HTTP status, error codes in bodies, when to try
-//! again. Only what came on an error channel is ever asked here; a model's prose is not.
+//! What went wrong, as far as it is the same whichever program says it: providers' own codes (HTTP status, error codes in
+//! bodies, when to try again) and ways to end. Only what came on an error channel is ever asked here; a model's prose is
+//! not.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use refrain_core::agent::{FaultKind, Until};
+use refrain_core::agent::{Fault, FaultKind, Until};
+use refrain_core::event::Exit;
 use serde_json::Value;
 
-use crate::brief::has;
+use crate::brief::{has, line};
+
+/// A fault of no known end.
+pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {
+    Fault { kind, message: line(message), until: None }
+}
+
+/// What an exit says, where the stream says nothing of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nobody saw it: nothing.
+    Unseen,
+    /// By a signal, or as a program ends that heeds one: somebody stopped it. So does an end with 0, which claims a success
+    /// that the stream does not know of.
+    Stopped,
+    /// Before the program itself began: it cannot be run.
+    NotRun,
+    /// With this code.
+    Failed(i32),
+}
+
+impl End {
+    /// Of this exit.
+    pub(crate) fn of(exit: Exit) -> Self {
+        match exit {
+            Exit::Lost | Exit::Unseen => Self::Unseen,
+            Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => Self::Stopped,
+            Exit::Code(126 | 127) => Self::NotRun,
+            Exit::Code(code) => Self::Failed(code),
+        }
+    }
+}
+
+/// The fault of a success that its own exit denies. Ended by a signal the program was after its last word.
+pub(crate) fn of_denial(exit: Exit) -> Option<Fault> {
+    let Exit::Code(code @ (1..=128 | 144..)) = exit else { return None };
+    Some(fault(FaultKind::Other, &format!("it exited with {code} after a success")))
+}
 
 /// What an HTTP status says, where nothing more exact is known.
 pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
@@ -97,25 +136,31 @@ pub(crate) fn resets(error: &Value) -> Option<Until> {
     at.map(Until::At).or_else(|| error.get("resets_in_seconds").and_then(Value::as_f64).and_then(after))
 }
 
-/// A duration as Google writes it: `18h31m10s`, `34.07s`, `500ms`.
+/// A duration, as providers write it, in seconds: `18h31m10s`, `34.07s`, `500ms`, `1 day 2 hours 5 minutes`.
 pub(crate) fn span(text: &str) -> Option<f64> {
     let mut rest = text;
-    let mut seconds = 0.0;
-    while let Some(digits) = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0) {
-        let Ok(number) = rest[..digits].parse::<f64>() else { break };
-        let unit = &rest[digits..];
-        let (scale, length) = match unit {
-            _ if unit.starts_with("ms") => (0.001, 2),
-            _ if unit.starts_with('d') => (86_400.0, 1),
-            _ if unit.starts_with('h') => (3_600.0, 1),
-            _ if unit.starts_with('m') => (60.0, 1),
-            _ if unit.starts_with('s') => (1.0, 1),
-            _ => break,
-        };
-        seconds += number * scale;
-        rest = &unit[length..];
+    let mut total = None;
+    loop {
+        rest = rest.trim_start();
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].parse::<f64>() else { return total };
+        rest = rest[digits..].trim_start();
+        let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let Some(unit) = seconds(&rest[..letters]) else { return total };
+        total = Some(total.unwrap_or_default() + number * unit);
+        rest = &rest[letters..];
     }
-    (rest.len() < text.len()).then_some(seconds)
+}
+
+fn seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ms" | "milliseconds" => 0.001,
+        "s" | "second" | "seconds" => 1.0,
+        "m" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -132,9 +177,12 @@ mod tests {
     #[case("1.5s", Some(1.5))]
     #[case("500ms", Some(0.5))]
     #[case("1d", Some(86_400.0))]
+    #[case("1 day 2 hours 5 minutes.", Some(93_900.0))]
+    #[case("28ms. Visit", Some(0.028))]
     #[case("soon", None)]
     #[case("", None)]
     #[case("5", None)]
+    #[case("5 stones", None)]
     #[case("1.2.3s", None)]
     fn durations_are_read(#[case] text: &str, #[case] seconds: Option<f64>) {
         assert_eq!(span(text), seconds);

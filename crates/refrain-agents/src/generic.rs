@@ -11,7 +11,7 @@ use refrain_core::event::Exit;
 use refrain_core::spec::PromptMode;
 
 use crate::adapter::{Call, Dialect, Launch};
-use crate::args;
+use crate::args::{self, Last};
 
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
 /// final NUL; agent-clis.md, trap 1).
@@ -27,11 +27,10 @@ pub fn launch(call: &Call<'_>) -> Launch {
     let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
     launch.argv.extend(agent.args.iter().cloned());
     match agent.prompt_mode {
-        PromptMode::Auto if !fits_argument(call.prompt) => launch.stdin = Some(call.prompt_file.to_owned()),
-        PromptMode::Auto | PromptMode::Arg => launch.argv.push(call.prompt.to_owned()),
-        PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
-        PromptMode::Env => launch.env.push(("PROMPT".to_owned(), call.prompt.to_owned())),
-        PromptMode::File => launch.argv.push(call.prompt_file.to_string()),
+        PromptMode::Auto if fits_argument(call.prompt) => launch.argv.push(call.prompt.to_owned()),
+        PromptMode::Auto | PromptMode::Arg | PromptMode::Stdin | PromptMode::Env | PromptMode::File => {
+            args::hand_over(call, &mut launch, Last::Bare, Last::Bare);
+        }
     }
     launch
 }

@@ -1,11 +1,11 @@
 //! One module an agent: how to start it, how to read what it prints, how to stop it.
 //!
 //! Whatever is known of no agent is a [`generic`] command. What all agents share is here: what an [`adapter`] is, the
-//! environment that they get, how arguments are put together, how a stream's lines become events.
+//! environment that they get, how arguments are put together, how a stream's lines become events, what providers' errors
+//! mean, what is shown of what was said.
 
 pub mod acp;
 pub mod adapter;
-pub mod args;
 pub mod claude;
 pub mod codex;
 pub mod ear;
@@ -15,10 +15,8 @@ pub mod generic;
 pub mod opencode;
 pub mod version;
 
+mod args;
 mod brief;
 mod faults;
-mod flags;
 mod message;
-#[cfg(test)]
-mod testing;
 mod wire;

@@ -71,7 +71,7 @@ impl Plan {
         let spec = &state.spec;
         let prompt = prompt::assemble(state, output);
         let prompt_file = dir.prompt();
-        let call = call(state, &prompt, &prompt_file);
+        let call = call(state, &prompt, &prompt_file, env);
         let launch = match ear::adapter(spec.agent.kind) {
             Some(adapter) => adapter.launch(&call),
             None => generic::launch(&call),
@@ -95,11 +95,17 @@ impl Plan {
 }
 
 /// What an adapter is told of an attempt of this loop.
-pub(crate) fn call<'a>(state: &'a LoopState, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
+fn call<'a>(
+    state: &'a LoopState,
+    prompt: &'a str,
+    prompt_file: &'a Utf8Path,
+    env: &'a [(OsString, OsString)],
+) -> Call<'a> {
     Call {
         spec: &state.spec,
         prompt,
         prompt_file,
+        env,
         budget: state.budget(),
         capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some(),
         root: identity::is_root(),
@@ -109,7 +115,9 @@ pub(crate) fn call<'a>(state: &'a LoopState, prompt: &'a str, prompt_file: &'a U
 /// A reader for the stream of an attempt that was told what is in this file.
 pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dialect>> {
     let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
-    ear::dialect(&Call { spec, prompt: &prompt, prompt_file, budget: None, capped: false, root: false })
+    let call =
+        Call { spec, prompt: &prompt, prompt_file, env: &[], budget: None, capped: false, root: false };
+    ear::dialect(&call)
 }
 
 /// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md): nobody's, if none of that home runs.
@@ -127,7 +135,7 @@ pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished>
     let dir = dir.attempt(flight.id);
     let (prompt_file, stdout) = (dir.prompt(), dir.stdout(state.spec.agent.streams()));
     let prompt = fs::read_to_string(&prompt_file).ok()?;
-    let mut ear = Ear::new(&call(state, &prompt, &prompt_file));
+    let mut ear = Ear::new(&call(state, &prompt, &prompt_file, &[]));
     let mut kept = output::read(&stdout).ok()?;
     let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
     loop {

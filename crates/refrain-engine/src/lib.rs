@@ -23,6 +23,7 @@ pub use clock::now;
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use refrain_agents::acp::Bridge as AcpBridge;
+pub use refrain_agents::ear::objection;
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;

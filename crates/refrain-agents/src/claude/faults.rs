@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::agent::{Fault, FaultKind, Until};
 
 use super::wire::{ApiError, Outcome, RateLimit};
-use crate::wire::{of_status, one_line};
+use crate::faults::{by_status, fault};
 
 /// How the program begins when it finds fault with how it was started, and what that means; first match wins.
 const REFUSALS: [(&str, FaultKind); 15] = [
@@ -36,7 +36,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
 
 /// What a retry is for. A retry without a status had no answer at all.
 pub(super) fn of_retry(status: Option<u16>, error: Option<&str>, delay: Option<u64>) -> Fault {
-    let kind = status.and_then(of_status).or(error.and_then(of_code)).unwrap_or(FaultKind::Connection);
+    let kind = status.and_then(by_status).or(error.and_then(of_code)).unwrap_or(FaultKind::Connection);
     let message = match (status, error) {
         (Some(status), Some(error)) => format!("{status} {error}"),
         (Some(status), None) => status.to_string(),
@@ -71,7 +71,7 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     let kind = of_end(outcome)
         .or(code.and_then(of_code))
         .or(error.and_then(of_exact_code))
-        .or(status.and_then(of_status))
+        .or(status.and_then(by_status))
         .or(error.and_then(of_code))
         .or(errors.starts_with("No conversation found").then_some(FaultKind::Session))
         // The API was asked, and there is no status: it did not answer.
@@ -85,7 +85,7 @@ pub(super) fn of_message(error: &ApiError) -> Fault {
     let code = error.api_error.as_deref().or(error.error.as_deref());
     let kind = code
         .and_then(of_exact_code)
-        .or(error.api_error_status.and_then(of_status))
+        .or(error.api_error_status.and_then(by_status))
         .or(code.and_then(of_code))
         .unwrap_or(FaultKind::Other);
     fault(kind, code.unwrap_or("the API failed"))
@@ -95,11 +95,6 @@ pub(super) fn of_message(error: &ApiError) -> Fault {
 pub(super) fn of_limit(limit: &RateLimit) -> Fault {
     let which = limit.kind.as_deref().unwrap_or("plan");
     Fault { until: until(limit), ..fault(FaultKind::Limit, &format!("the {which} limit is used up")) }
-}
-
-/// A fault of no known end.
-pub(super) fn fault(kind: FaultKind, message: &str) -> Fault {
-    Fault { kind, message: one_line(message), until: None }
 }
 
 fn until(limit: &RateLimit) -> Option<Until> {

@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
-use crate::args::{self, Given};
+use crate::args::{self, Given, Last};
 
 /// What it may do without a question in `auto`: edit files and run commands. Reading needs no leave.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
@@ -51,7 +51,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
         args::add(&mut launch, given, &["--model"], Some(model));
     }
     launch.argv.extend(agent.args.iter().cloned());
-    args::hand_over_prompt(call, &mut launch);
+    args::hand_over(call, &mut launch, Last::Word, Last::Word);
     // By default it tries ten times, for minutes, before it says that its provider is gone; waiting is the loop's business.
     args::set_env(call, &mut launch, &[("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]);
     launch

@@ -3,18 +3,18 @@
 use refrain_core::agent::{AgentEvent, FaultKind, Session, Speaker};
 use refrain_core::event::Exit;
 
-use super::faults::{self, fault};
+use super::faults;
 use super::launch::Format;
 use super::usage::Meter;
 use super::wire::{ApiError, Assistant, Block, Event, Outcome, RateLimit, Raw, StreamEvent, System, User};
 use crate::adapter::Dialect;
-use crate::wire::{about, event, excerpt, last_line, one_line, text_of};
+use crate::brief::{self, about, last_words, text_of};
+use crate::faults::{End, fault, of_denial};
+use crate::wire::{Say, event};
 
 /// How much of a final message is kept where it is all of standard output: as much as is ever scanned for a claim, and
 /// its end, where a claim stands.
 const LONGEST_TEXT: usize = 1 << 20;
-
-type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// A reader of one attempt.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Reader {
                 self.has_session |= session_id.is_some();
                 say(AgentEvent::Session(Session { id: session_id, model, version: claude_code_version }));
                 for error in plugin_errors.into_iter().flatten() {
-                    say(AgentEvent::Notice(one_line(&format!("plugin error: {}", about(&error)))));
+                    say(AgentEvent::Notice(brief::line(&format!("plugin error: {}", about(&error)))));
                 }
             }
             System::ApiRetry { retry_delay_ms, error_status, error } => {
@@ -198,19 +198,18 @@ impl Reader {
 
     /// No result came: what is known besides.
     fn unfinished(&self, exit: Exit, stderr: &str) -> Option<AgentEvent> {
-        if matches!(exit, Exit::Lost | Exit::Unseen) {
+        let end = End::of(exit);
+        if end == End::Unseen {
             return None;
         }
         let known = faults::of_stderr(stderr)
             .or_else(|| self.limit.as_ref().map(faults::of_limit))
             .or_else(|| self.error.as_ref().map(faults::of_message));
-        let fault = known.unwrap_or_else(|| match exit {
+        let fault = known.unwrap_or_else(|| match end {
             // Interrupted before the first byte of an answer it exits with 0, and says nothing.
-            Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost | Exit::Unseen => {
-                fault(FaultKind::Aborted, "it ended without a result")
-            }
-            Exit::Code(126 | 127) => fault(FaultKind::Setup, last_line(stderr, "it could not be started")),
-            Exit::Code(_) => fault(FaultKind::Other, last_line(stderr, "it ended without a result")),
+            End::Stopped | End::Unseen => fault(FaultKind::Aborted, "it ended without a result"),
+            End::NotRun => fault(FaultKind::Setup, &last_words(stderr, "it could not be started")),
+            End::Failed(_) => fault(FaultKind::Other, &last_words(stderr, "it ended without a result")),
         });
         Some(AgentEvent::Fault(fault))
     }
@@ -243,11 +242,7 @@ impl Dialect for Reader {
             }
             (Format::Json, Some(false), _) => {}
             (Format::Json, Some(true), exit) => {
-                // A success that its own exit denies. Ended by a signal it was after its last word.
-                if let Exit::Code(code @ (1..=128 | 144..)) = exit {
-                    let message = format!("it exited with {code} after a success");
-                    say(AgentEvent::Fault(fault(FaultKind::Other, &message)));
-                }
+                of_denial(exit).map(AgentEvent::Fault).into_iter().for_each(say);
             }
             (Format::Text, _, _) | (Format::Json, None, _) => {
                 self.unfinished(exit, stderr).into_iter().for_each(say);
@@ -262,7 +257,7 @@ fn hear_user(user: User, say: Say<'_>) {
             Block::ToolResult { content, is_error } => {
                 // Left out means that it is none.
                 let ok = Some(is_error != Some(true));
-                say(AgentEvent::ToolResult { ok, output: excerpt(&text_of(&content)) });
+                say(AgentEvent::ToolResult { ok, output: brief::output(&text_of(&content)) });
             }
             // The program speaks to the model: a hook's feedback, a reminder.
             Block::Text { text } if user.is_synthetic == Some(true) => notice(Some(text), say),
@@ -277,7 +272,7 @@ fn blocks(content: &serde_json::Value) -> impl Iterator<Item = Block> {
 }
 
 fn notice(text: Option<String>, say: Say<'_>) {
-    let line = one_line(&text.unwrap_or_default());
+    let line = brief::line(&text.unwrap_or_default());
     if !line.is_empty() {
         say(AgentEvent::Notice(line));
     }

@@ -1,11 +1,9 @@
 //! What went wrong with Codex. It has no codes: the words of the program on its error channel are matched, from their
 //! beginning where that is known.
 
-use std::time::Duration;
-
 use refrain_core::agent::{Fault, FaultKind, Until};
 
-use crate::wire::{of_status, one_line};
+use crate::faults::{after, by_status, fault, span};
 
 /// How the program's own messages begin; first match wins.
 const BEGINNINGS: [(&str, FaultKind); 16] = [
@@ -66,7 +64,7 @@ pub(super) fn of_message(message: &str) -> Fault {
         .any(|text| plain.contains(text))
         .then_some(FaultKind::Model)
         .or(beginning)
-        .or_else(|| status(&plain).and_then(of_status))
+        .or_else(|| status(&plain).and_then(by_status))
         .unwrap_or(FaultKind::Other);
     Fault { until: until(kind, &plain), ..fault(kind, message) }
 }
@@ -80,11 +78,6 @@ pub(super) fn of_retry(message: &str) -> Option<Fault> {
         // `n/m` and nothing else: it was the connection, as it says.
         None => fault(FaultKind::Connection, message),
     })
-}
-
-/// A fault of no known end.
-pub(super) fn fault(kind: FaultKind, message: &str) -> Fault {
-    Fault { kind, message: one_line(message), until: None }
 }
 
 /// The HTTP status that a message is about.
@@ -102,26 +95,5 @@ fn until(kind: FaultKind, message: &str) -> Option<Until> {
     }
     let lower = message.to_ascii_lowercase();
     let (_, said) = lower.split_once("try again in ")?;
-    let mut words = said.split_whitespace();
-    let mut total: Option<f64> = None;
-    while let Some(word) = words.next() {
-        let word = word.trim_end_matches(['.', ',']);
-        let digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
-        let Ok(number) = word[..digits].parse::<f64>() else { break };
-        let unit = if digits < word.len() { &word[digits..] } else { words.next().unwrap_or_default() };
-        let Some(seconds) = seconds(unit.trim_end_matches(['.', ','])) else { break };
-        total = Some(total.unwrap_or_default() + number * seconds);
-    }
-    Duration::try_from_secs_f64(total?).ok().map(|wait| Until::After(wait.into()))
-}
-
-fn seconds(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "ms" | "milliseconds" => 0.001,
-        "s" | "second" | "seconds" => 1.0,
-        "m" | "minute" | "minutes" => 60.0,
-        "h" | "hour" | "hours" => 3_600.0,
-        "d" | "day" | "days" => 86_400.0,
-        _ => return None,
-    })
+    span(said).and_then(after)
 }

@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
-use crate::args::{self, Given};
+use crate::args::{self, Given, Last};
 
 /// Flags of the program itself and of `exec` that take a value: it is no subcommand.
 const VALUED: [&str; 24] = [
@@ -71,11 +71,11 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     if args::is_prompt_on_stdin(call) {
         // A list of images would take the dash for one more.
         match given.has(&["-i", "--image"]) {
-            true => args::push_word(call, &mut launch, "-"),
+            true => args::push_last(call, &mut launch, Last::Word, "-"),
             false => launch.argv.push("-".to_owned()),
         }
     }
-    args::hand_over_prompt(call, &mut launch);
+    args::hand_over(call, &mut launch, Last::Word, Last::Word);
     launch
 }
 

@@ -3,12 +3,12 @@
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 
-use super::faults::{self, fault};
+use super::faults;
 use super::wire::{Change, Event, Item, Usage};
 use crate::adapter::Dialect;
-use crate::wire::{about, event, excerpt, last_line, one_line, text_of};
-
-type Say<'a> = &'a mut dyn FnMut(AgentEvent);
+use crate::brief::{self, about, last_words, text_of};
+use crate::faults::{End, fault, of_denial};
+use crate::wire::{Say, event};
 
 /// A reader of one attempt.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Reader {
             }
             Item::Reasoning { text } => say(AgentEvent::Thought(text)),
             Item::CommandExecution { aggregated_output, exit_code, .. } => {
-                let output = excerpt(&aggregated_output.unwrap_or_default());
+                let output = brief::output(&aggregated_output.unwrap_or_default());
                 say(AgentEvent::ToolResult { ok: exit_code.map(|code| code == 0), output });
             }
             Item::FileChange { status, .. } => {
@@ -86,11 +86,11 @@ impl Reader {
             Item::McpToolCall { result, error, status, .. } => {
                 let text = text_of(&result["content"]);
                 let output = error.and_then(|error| error.message).unwrap_or(text);
-                say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: excerpt(&output) });
+                say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: brief::output(&output) });
             }
             // The one tool that is said only when it is done.
             Item::WebSearch { query } => call("web_search", &query.unwrap_or_default(), say),
-            Item::Error(error) => say(AgentEvent::Notice(one_line(&error.message.unwrap_or_default()))),
+            Item::Error(error) => say(AgentEvent::Notice(brief::line(&error.message.unwrap_or_default()))),
             Item::TodoList => {}
             Item::Unknown => say(AgentEvent::Unknown),
         }
@@ -106,20 +106,22 @@ impl Reader {
 
     /// No turn came to its end: what is known besides.
     fn unfinished(&mut self, exit: Exit, stderr: &str) -> Option<Fault> {
-        if matches!(exit, Exit::Lost | Exit::Unseen) {
+        let end = End::of(exit);
+        if end == End::Unseen {
             return None;
         }
         let known = self.error.take().or_else(|| faults::of_stderr(stderr));
-        Some(known.unwrap_or_else(|| match (exit, self.turn) {
-            (Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) | Exit::Lost | Exit::Unseen, _) => {
+        Some(known.unwrap_or_else(|| match (end, self.turn) {
+            // With 1 it ends when it is interrupted.
+            (End::Stopped | End::Unseen, _) | (End::Failed(1), Turn::Open) => {
                 fault(FaultKind::Aborted, "it ended without a result")
             }
-            // So it ends when it is interrupted.
-            (Exit::Code(1), Turn::Open) => fault(FaultKind::Aborted, "it ended without a result"),
-            (Exit::Code(126 | 127), Turn::None) => {
-                fault(FaultKind::Setup, last_line(stderr, "it could not be started"))
+            (End::NotRun, Turn::None) => {
+                fault(FaultKind::Setup, &last_words(stderr, "it could not be started"))
             }
-            (Exit::Code(_), _) => fault(FaultKind::Other, last_line(stderr, "it ended without a result")),
+            (End::NotRun | End::Failed(_), _) => {
+                fault(FaultKind::Other, &last_words(stderr, "it ended without a result"))
+            }
         }))
     }
 }
@@ -134,12 +136,9 @@ impl Dialect for Reader {
     fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
         match (self.turn, exit) {
             (Turn::Failed, _) => {}
-            // A success that its own exit denies. Ended by a signal it was after its last word.
-            (Turn::Completed, Exit::Code(code @ (1..=128 | 144..))) => {
-                let message = format!("it exited with {code} after a success");
-                say(AgentEvent::Fault(fault(FaultKind::Other, &message)));
+            (Turn::Completed, exit) => {
+                of_denial(exit).map(AgentEvent::Fault).into_iter().for_each(say);
             }
-            (Turn::Completed, _) => {}
             (Turn::None | Turn::Open, exit) => {
                 self.unfinished(exit, stderr).map(AgentEvent::Fault).into_iter().for_each(say);
             }
@@ -165,7 +164,7 @@ fn start(item: Item, say: Say<'_>) {
 }
 
 fn call(name: &str, about: &str, say: Say<'_>) {
-    say(AgentEvent::ToolCall { name: name.to_owned(), about: one_line(about), by: Speaker::Agent });
+    say(AgentEvent::ToolCall { name: name.to_owned(), about: brief::line(about), by: Speaker::Agent });
 }
 
 fn paths(changes: Vec<Change>) -> String {

@@ -6,8 +6,8 @@ use refrain_core::event::Exit;
 use serde_json::Value;
 
 use super::wire::Failure;
-use crate::brief::{has, last_words, line};
-use crate::faults::{after, by_code, by_message, by_status, span};
+use crate::brief::{has, last_words};
+use crate::faults::{End, after, by_code, by_message, by_status, fault, span};
 
 /// Below this a used-up quota is a matter of too many requests at once.
 const SHORT_WAIT: f64 = 300.0;
@@ -25,27 +25,25 @@ pub(super) fn of_failure(failure: &Failure, exit: Exit) -> Fault {
         .or_else(|| of_code(exit))
         .unwrap_or(FaultKind::Other);
     let message = answer.as_ref().and_then(|answer| answer.get("message")?.as_str()).unwrap_or(message);
-    Fault { kind, message: line(message), until: until(kind, wait) }
+    Fault { until: until(kind, wait), ..fault(kind, message) }
 }
 
 /// What an end without a result means.
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
-    let words = last_words(stderr);
     let wait = reset(stderr);
-    let (kind, message) = match exit {
-        Exit::Lost | Exit::Unseen => return None,
-        Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => {
-            (FaultKind::Aborted, "gemini ended without a result".to_owned())
-        }
-        Exit::Code(42) if has(stderr, "session") => (FaultKind::Session, words),
-        Exit::Code(_) => {
+    let kind = match End::of(exit) {
+        End::Unseen => return None,
+        End::Stopped => return Some(fault(FaultKind::Aborted, "gemini ended without a result")),
+        End::Failed(42) if has(stderr, "session") => FaultKind::Session,
+        End::NotRun | End::Failed(_) => {
             // Before its first event it was the command line or the configuration that it did not like.
-            let else_kind = if has_begun { FaultKind::Other } else { FaultKind::Setup };
-            let kind = of_quota(stderr, None, wait).or_else(|| of_code(exit)).or_else(|| by_message(stderr));
-            (kind.unwrap_or(else_kind), words)
+            let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
+            let known = of_quota(stderr, None, wait).or_else(|| of_code(exit)).or_else(|| by_message(stderr));
+            known.unwrap_or(otherwise)
         }
     };
-    Some(Fault { kind, message, until: until(kind, wait) })
+    let message = last_words(stderr, "gemini ended without a result");
+    Some(Fault { until: until(kind, wait), ..fault(kind, &message) })
 }
 
 /// What it was retrying when it was ended: `Attempt 3 failed with status 429`. Of that only standard error tells.
@@ -57,7 +55,7 @@ pub(super) fn of_retries(stderr: &str) -> Option<Fault> {
     };
     let (kind, words) = stderr.lines().rev().find_map(|line| Some((status(line)?, line)))?;
     let wait = reset(stderr);
-    Some(Fault { kind, message: line(words), until: until(kind, wait) })
+    Some(Fault { until: until(kind, wait), ..fault(kind, words) })
 }
 
 /// The types that end a run before or beside the provider.

@@ -7,7 +7,11 @@ use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
-use crate::flags::{self, Flags};
+use crate::args::{self, Given, Last};
+
+/// The flag that says what it prints, and the value that is read.
+const FORMAT: [&str; 2] = ["--output-format", "-o"];
+const STREAM: &str = "stream-json";
 
 /// The adapter.
 #[derive(Clone, Copy, Debug)]
@@ -24,50 +28,43 @@ impl Adapter for Gemini {
 
     fn launch(&self, call: &Call<'_>) -> Launch {
         let agent = &call.spec.agent;
-        let mut launch = Launch { argv: vec![flags::program(call)], ..Launch::default() };
-        launch.argv.extend(additions(call));
-        launch.argv.extend(agent.args.iter().cloned());
-        // In one piece: a prompt that begins with a dash would be taken for a flag.
-        flags::hand_over(&mut launch, call, |argv, prompt| argv.push(format!("--prompt={prompt}")));
-        flags::set(&mut launch, agent, "GEMINI_CLI_NO_RELAUNCH", "true");
-        // Without trust in the folder it does not start at all; that question is the person's with `agent`.
-        match agent.permissions {
-            Permissions::Auto | Permissions::Full => {
-                flags::set(&mut launch, agent, "GEMINI_CLI_TRUST_WORKSPACE", "true");
-            }
-            Permissions::Agent => {}
+        let given = Given::new(&agent.args);
+        let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
+        args::add(&mut launch, given, &FORMAT, Some(STREAM));
+        if let Some(model) = &agent.model {
+            args::add(&mut launch, given, &["--model", "-m"], Some(model));
         }
+        args::set_env(call, &mut launch, &[("GEMINI_CLI_NO_RELAUNCH", "true")]);
+        allow(call, given, &mut launch);
+        launch.argv.extend(agent.args.iter().cloned());
+        args::hand_over(call, &mut launch, Last::Of("--prompt"), Last::Bare);
         launch
     }
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
         Box::new(Reader::new(call.prompt.len()))
     }
+
+    fn objection(&self, args: &[String]) -> Option<String> {
+        Given::new(args).objection(self.program(), &FORMAT, STREAM)
+    }
 }
 
-/// What we add to what the person gave.
+/// What it may do.
 ///
 /// `auto` and `full` are the same here: in any mode but `--yolo` the shell tool is not even offered to the model, so
 /// nothing less can run a test. Its own confinement (`--sandbox`) needs a container engine; who has one gives that flag.
-fn additions(call: &Call<'_>) -> Vec<String> {
-    let agent = &call.spec.agent;
-    let given = Flags(&agent.args);
-    let mut ours = Vec::new();
-    if !given.give(&["--output-format", "-o"]) {
-        ours.extend(["--output-format", "stream-json"].map(str::to_owned));
-    }
-    if let Some(model) = agent.model.as_ref().filter(|_| !given.give(&["--model", "-m"])) {
-        ours.extend(["--model".to_owned(), model.clone()]);
-    }
-    match agent.permissions {
-        Permissions::Auto | Permissions::Full
-            if !given.give(&["--yolo", "-y", "--approval-mode", "--allowed-tools"]) =>
-        {
-            ours.push("--yolo".to_owned());
+fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
+    match call.spec.agent.permissions {
+        Permissions::Auto | Permissions::Full => {
+            if !given.has(&["--yolo", "-y", "--approval-mode", "--allowed-tools"]) {
+                launch.argv.push("--yolo".to_owned());
+            }
+            // Without trust in the folder it does not start at all; that question is the person's with `agent`.
+            args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
         }
-        Permissions::Auto | Permissions::Full | Permissions::Agent => {}
+        Permissions::Agent => {}
     }
-    ours
 }
 
 /// The lock (a folder) that a run leaves behind, by the environment that it is given.

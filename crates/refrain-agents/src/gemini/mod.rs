@@ -15,8 +15,6 @@
 mod faults;
 mod launch;
 mod reader;
-#[cfg(test)]
-mod tests;
 mod wire;
 
 pub use launch::{Gemini, lock};

@@ -2,18 +2,17 @@
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
-use serde::de::IgnoredAny;
 
 use super::faults;
 use super::wire::{Event, EventKind, Failure, Role, Severity, Stats, Status};
 use crate::adapter::Dialect;
 use crate::brief;
+use crate::faults::fault;
 use crate::message::Message;
+use crate::wire::{self, Say};
 
 /// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
 const LONGEST_PROMPT: usize = 190_000;
-
-type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// Reads one attempt's stream.
 #[derive(Debug)]
@@ -40,14 +39,8 @@ enum Outcome {
 
 impl Dialect for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
-        let line = line.trim_ascii();
-        match serde_json::from_slice::<Event>(line) {
-            Ok(event) => self.hear(event, say),
-            Err(_) if line.is_empty() => {}
-            Err(_) if line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
-                say(AgentEvent::Unknown);
-            }
-            Err(_) => say(AgentEvent::Notice(brief::raw(line))),
+        if let Some(event) = wire::event(line, say) {
+            self.hear(event, say);
         }
     }
 
@@ -153,8 +146,7 @@ impl Reader {
     /// It calls it a success. A run that it broke off is none: the work's own fault, and nothing is claimed by it.
     fn succeed(&mut self, say: Say<'_>) {
         if self.is_looping {
-            let message = "gemini took itself to be in a loop and stopped".to_owned();
-            say(AgentEvent::Fault(Fault { kind: FaultKind::Other, message, until: None }));
+            say(AgentEvent::Fault(fault(FaultKind::Other, "gemini took itself to be in a loop and stopped")));
             return say(AgentEvent::Final { ok: false, message: None });
         }
         say(AgentEvent::Final { ok: true, message: self.message.take() });
@@ -167,14 +159,14 @@ impl Reader {
                 "gemini cuts its output with a prompt of {} bytes: keep it under {LONGEST_PROMPT}, or have it read a file",
                 self.prompt_length
             );
-            return Some(Fault { kind: FaultKind::Setup, message, until: None });
+            return Some(fault(FaultKind::Setup, &message));
         }
-        let fault = faults::of_exit(exit, stderr, self.has_begun)?;
+        let known = faults::of_exit(exit, stderr, self.has_begun)?;
         // Ended while it had nothing but refusals from its provider: that is what went wrong. Once there was an answer,
         // nobody knows whether the refusals came before it or after.
         let retries =
-            faults::of_retries(stderr).filter(|_| fault.kind == FaultKind::Aborted && !self.has_answered);
-        Some(retries.unwrap_or(fault))
+            faults::of_retries(stderr).filter(|_| known.kind == FaultKind::Aborted && !self.has_answered);
+        Some(retries.unwrap_or(known))
     }
 }
 

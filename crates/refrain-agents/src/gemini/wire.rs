@@ -1,30 +1,44 @@
-//! What Gemini CLI prints, as it prints it: one object a line. Nothing here is interpreted.
+//! What Gemini CLI prints, as it prints it: one object a line, every field that may be missing or odd. Nothing here is
+//! interpreted.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::wire::lax;
 
 /// A line; which fields it has follows from its type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: EventKind,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) session_id: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) model: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) role: Option<Role>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) content: Option<String>,
     #[serde(default)]
     pub(super) delta: bool,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) tool_name: Option<String>,
     #[serde(default)]
-    pub(super) parameters: Map<String, Value>,
+    pub(super) parameters: Value,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) status: Option<Status>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<Failure>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) severity: Option<Severity>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) message: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) stats: Option<Stats>,
 }
 
@@ -85,9 +99,13 @@ pub(super) struct Failure {
 /// What the run used. `input_tokens` holds the cached ones, `output_tokens` not the reasoning: only the total does.
 #[derive(Debug, Deserialize)]
 pub(super) struct Stats {
+    #[serde(default, deserialize_with = "lax")]
     pub(super) total_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) cached: Option<u64>,
     #[serde(default)]
     pub(super) models: BTreeMap<String, IgnoredAny>,

@@ -5,8 +5,8 @@ use refrain_core::event::Exit;
 use serde_json::Value;
 
 use super::wire::{Failure, FailureData};
-use crate::brief::{has, last_words, line};
-use crate::faults::{by_code, by_message, by_status, resets, retry_after};
+use crate::brief::{has, last_words};
+use crate::faults::{End, by_code, by_message, by_status, fault, resets, retry_after};
 
 /// What an `error` event means.
 pub(super) fn of_error(failure: &Failure) -> Fault {
@@ -25,7 +25,7 @@ pub(super) fn of_error(failure: &Failure) -> Fault {
         }
         _ => None,
     };
-    Fault { kind, message: line(message), until }
+    Fault { until, ..fault(kind, message) }
 }
 
 fn by_name(name: &str) -> Option<FaultKind> {
@@ -52,21 +52,15 @@ fn by_headers(data: &FailureData) -> Option<Until> {
 
 /// What an end without an event about it means.
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
-    let words = last_words(stderr);
-    let (kind, message) = match exit {
-        Exit::Lost | Exit::Unseen => return None,
-        Exit::Signal(_) | Exit::Code(0 | 129 | 130 | 137 | 143) => {
-            (FaultKind::Aborted, "opencode ended before its answer did".to_owned())
-        }
-        Exit::Code(_) if has(stderr, "session not found") => (FaultKind::Session, words),
-        Exit::Code(code) => {
-            // Before its first event it was the command line or the configuration that it did not like.
-            let kind =
-                by_message(stderr).unwrap_or(if has_begun { FaultKind::Other } else { FaultKind::Setup });
-            let message =
-                if words.is_empty() { format!("opencode ended with exit code {code}") } else { words };
-            (kind, message)
-        }
+    let code = match End::of(exit) {
+        End::Unseen => return None,
+        End::Stopped => return Some(fault(FaultKind::Aborted, "opencode ended before its answer did")),
+        End::NotRun => "opencode could not be started".to_owned(),
+        End::Failed(code) => format!("opencode ended with exit code {code}"),
     };
-    Some(Fault { kind, message, until: None })
+    // Before its first event it was the command line or the configuration that it did not like.
+    let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
+    let session = has(stderr, "session not found").then_some(FaultKind::Session);
+    let kind = session.or_else(|| by_message(stderr)).unwrap_or(otherwise);
+    Some(fault(kind, &last_words(stderr, &code)))
 }

@@ -12,8 +12,6 @@
 mod faults;
 mod launch;
 mod reader;
-#[cfg(test)]
-mod tests;
 mod wire;
 
 pub use launch::OpenCode;

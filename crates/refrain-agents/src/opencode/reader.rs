@@ -2,18 +2,17 @@
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
 use refrain_core::event::Exit;
-use serde::de::IgnoredAny;
 
 use super::faults;
 use super::wire::{Event, EventKind, Part, Reason, ToolState, ToolStatus, Usage};
 use crate::adapter::Dialect;
 use crate::brief;
+use crate::faults::fault;
 use crate::message::Message;
+use crate::wire::{self, Say};
 
 /// How OpenCode's own refusal of a tool call begins, where nobody is there to be asked.
 const REJECTED: &str = "The user rejected permission";
-
-type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// Reads one attempt's stream.
 #[derive(Debug, Default)]
@@ -33,14 +32,8 @@ pub(super) struct Reader {
 
 impl Dialect for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
-        let line = line.trim_ascii();
-        match serde_json::from_slice::<Event>(line) {
-            Ok(event) => self.hear(event, say),
-            Err(_) if line.is_empty() => {}
-            Err(_) if line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok() => {
-                say(AgentEvent::Unknown);
-            }
-            Err(_) => say(AgentEvent::Notice(brief::raw(line))),
+        if let Some(event) = wire::event(line, say) {
+            self.hear(event, say);
         }
     }
 
@@ -171,7 +164,7 @@ impl Reader {
                 (FaultKind::Other, "the answer ended for a reason of the provider's own")
             }
         };
-        Fault { kind, message: message.to_owned(), until: None }
+        fault(kind, message)
     }
 }
 

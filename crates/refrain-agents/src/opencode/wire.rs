@@ -1,7 +1,10 @@
-//! What OpenCode prints, as it prints it: one object a line. Nothing here is interpreted.
+//! What OpenCode prints, as it prints it: one object a line, every field that may be missing or odd. Nothing here is
+//! interpreted.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::wire::lax;
 
 /// A line.
 #[derive(Debug, Deserialize)]
@@ -9,9 +12,11 @@ pub(super) struct Event {
     #[serde(rename = "type")]
     pub(super) kind: EventKind,
     #[serde(rename = "sessionID")]
+    #[serde(default, deserialize_with = "lax")]
     pub(super) session: Option<String>,
     #[serde(default)]
     pub(super) part: Part,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<Failure>,
 }
 
@@ -32,14 +37,20 @@ pub(super) enum EventKind {
 /// A part of a message; which fields it has follows from the event.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Part {
+    #[serde(default, deserialize_with = "lax")]
     pub(super) text: Option<String>,
     /// Put there by the program, not said by the model.
     #[serde(default)]
     pub(super) synthetic: bool,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) tool: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) state: Option<ToolState>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) reason: Option<Reason>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) tokens: Option<Usage>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) cost: Option<f64>,
 }
 
@@ -48,8 +59,10 @@ pub(super) struct Part {
 pub(super) struct ToolState {
     pub(super) status: ToolStatus,
     #[serde(default)]
-    pub(super) input: Map<String, Value>,
+    pub(super) input: Value,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) error: Option<String>,
     #[serde(default)]
     pub(super) metadata: Map<String, Value>,
@@ -82,8 +95,11 @@ pub(super) enum Reason {
 /// What a model call used. `input` is without the cached, `output` without the reasoning.
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
+    #[serde(default, deserialize_with = "lax")]
     pub(super) input: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) output: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) reasoning: Option<u64>,
     #[serde(default)]
     pub(super) cache: Cache,
@@ -92,7 +108,9 @@ pub(super) struct Usage {
 /// What of the input was cached.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Cache {
+    #[serde(default, deserialize_with = "lax")]
     pub(super) read: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) write: Option<u64>,
 }
 
@@ -111,11 +129,13 @@ pub(super) struct Failure {
 pub(super) struct FailureData {
     #[serde(default)]
     pub(super) message: String,
+    #[serde(default, deserialize_with = "lax")]
     pub(super) status_code: Option<u16>,
     #[serde(default)]
     pub(super) is_retryable: bool,
     #[serde(default)]
     pub(super) response_headers: Map<String, Value>,
     /// What the provider answered, as text.
+    #[serde(default, deserialize_with = "lax")]
     pub(super) response_body: Option<String>,
 }
