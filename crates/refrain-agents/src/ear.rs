@@ -273,3 +273,47 @@ fn resumes(spec: &Spec) -> bool {
     let is = |argument: &String| RESUMING.iter().any(|word| argument.split('=').next() == Some(word));
     spec.agent.args.iter().any(is)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    const DONE: Exit = Exit::Code(0);
+
+    /// Notes how long the lines are that it is given.
+    #[derive(Clone, Default)]
+    struct Lengths(Arc<Mutex<Vec<usize>>>);
+
+    impl Dialect for Lengths {
+        fn line(&mut self, line: &[u8], _: &mut dyn FnMut(AgentEvent)) {
+            self.0.lock().expect("nobody panics with it").push(line.len());
+        }
+
+        fn conclude(&mut self, _: Exit, _: &str, _: &mut dyn FnMut(AgentEvent)) {}
+    }
+
+    #[test]
+    fn a_line_without_measure_is_passed_over_in_bounded_memory() {
+        let too_long = vec![b'x'; 20 << 20];
+        let bytes =
+            [b"one\n", &too_long[..], b"\n\nthree\n", &too_long[..LONGEST_LINE], b"\nno end"].concat();
+        for size in [4_099, 65_536, 1 << 20, bytes.len()] {
+            let lengths = Lengths::default();
+            let mut stream = Stream::new(Box::new(lengths.clone()));
+            let mut unknown = 0;
+            for chunk in bytes.chunks(size) {
+                stream.push(chunk, &mut |event| unknown += u32::from(event == AgentEvent::Unknown));
+                assert!(
+                    stream.begun.capacity() <= 2 * LONGEST_LINE,
+                    "it holds {} bytes",
+                    stream.begun.capacity()
+                );
+            }
+            stream.conclude(DONE, "", &mut |_| {});
+            let lengths = lengths.0.lock().expect("nobody panics with it").clone();
+            assert_eq!((lengths, unknown), (vec![3, 0, 5, LONGEST_LINE, 6], 1), "in chunks of {size}");
+        }
+    }
+}

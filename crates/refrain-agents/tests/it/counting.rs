@@ -99,3 +99,11 @@ fn turns_of_one_codex_run_go_on_counting() {
         assert_eq!(played.last_word(), last_word, "{lines:?}");
     }
 }
+
+#[test]
+fn a_model_without_a_price_is_not_free() {
+    let line = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{"input":7,"output":1},"cost":0}}"#;
+    let report = play("opencode", line.as_bytes(), Exit::Code(0), "").report;
+    let tokens = Tokens { input: Some(7), cached_input: None, output: Some(1) };
+    assert_eq!((report.tokens, report.cost), (Some((Scope::Attempt, tokens)), None));
+}

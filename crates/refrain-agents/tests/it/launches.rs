@@ -1,22 +1,29 @@
 //! How the programs are started.
 
+use std::ffi::OsString;
+use std::path::Path;
+
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Launch};
+use refrain_agents::gemini;
 use refrain_core::Spec;
 use refrain_core::agent::Usd;
 use refrain_core::spec::{Permissions, PromptMode, Secret};
+use refrain_proc::StopLadder;
 
-use crate::play::{adapter, call, spec};
+use crate::play::{AGENTS, adapter, call, spec};
 
 use Permissions::{Agent, Auto, Full};
 
 const CLAUDE: &str = "claude -p --output-format stream-json --verbose";
 const MAY: &str = "--allowedTools Bash,Edit,Write,NotebookEdit --permission-mode acceptEdits";
+const OPENCODE: &str = "opencode run --format json";
+const GEMINI: &str = "gemini --output-format stream-json";
 const CODEX: &str = "codex exec --json --skip-git-repo-check";
 const BOX: &str = "--sandbox workspace-write -c approval_policy=\"never\"";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
-fn launch(agent: &str, spec: &Spec, change: impl FnOnce(&mut Call<'_>)) -> Launch {
+fn launch<'a>(agent: &str, spec: &'a Spec, change: impl FnOnce(&mut Call<'a>)) -> Launch {
     let mut call = call(spec);
     change(&mut call);
     adapter(agent).launch(&call)
@@ -68,6 +75,27 @@ fn no_argument_stands_there_twice() {
         ("codex", Full, &["-s", "read-only"], format!("{CODEX} -s read-only -")),
         // a list of images must not swallow the dash
         ("codex", Agent, &["-i", "a.png"], format!("{CODEX} -i a.png -- -")),
+
+        ("opencode", Auto, &[], OPENCODE.into()),
+        ("opencode", Full, &[], format!("{OPENCODE} --auto")),
+        ("opencode", Agent, &[], OPENCODE.into()),
+        ("opencode", Full, &["--auto"], format!("{OPENCODE} --auto")),
+        ("opencode", Auto, &["--auto"], format!("{OPENCODE} --auto")),
+        ("opencode", Full, &["--dangerously-skip-permissions"], format!("{OPENCODE} --dangerously-skip-permissions")),
+        ("opencode", Full, &["--format", "json"], "opencode run --auto --format json".into()),
+        ("opencode", Full, &["run", "--agent", "build"], format!("{OPENCODE} --auto --agent build")),
+        // options of the program stand before the subcommand
+        ("opencode", Auto, &["--print-logs", "run", "--title=x"], "opencode --print-logs run --format json --title=x".into()),
+
+        ("gemini", Auto, &[], format!("{GEMINI} --yolo")),
+        ("gemini", Full, &[], format!("{GEMINI} --yolo")),
+        ("gemini", Agent, &[], GEMINI.into()),
+        ("gemini", Full, &["-y"], format!("{GEMINI} -y")),
+        ("gemini", Auto, &["--yolo"], format!("{GEMINI} --yolo")),
+        ("gemini", Full, &["--approval-mode=plan"], format!("{GEMINI} --approval-mode=plan")),
+        ("gemini", Auto, &["--allowed-tools", "run_shell_command(cargo)"], format!("{GEMINI} --allowed-tools run_shell_command(cargo)")),
+        ("gemini", Auto, &["-o", "stream-json"], "gemini --yolo -o stream-json".into()),
+        ("gemini", Auto, &["--sandbox"], format!("{GEMINI} --yolo --sandbox")),
     ];
     for (agent, permissions, args, expected) in cases {
         for root in [false, true] {
@@ -95,6 +123,12 @@ fn the_model_is_asked_for_once() {
         ("codex", &["--model=small"], format!("{CODEX} --model=small -")),
         ("codex", &["-c", "model=small"], format!("{CODEX} -c model=small -")),
         ("codex", &["-c", "model_provider=p"], format!("{CODEX} -m big -c model_provider=p -")),
+        ("opencode", &[], format!("{OPENCODE} --model big")),
+        ("opencode", &["--model=c/d"], format!("{OPENCODE} --model=c/d")),
+        ("opencode", &["-m", "c/d"], format!("{OPENCODE} -m c/d")),
+        ("gemini", &[], format!("{GEMINI} --model big")),
+        ("gemini", &["-m", "pro"], format!("{GEMINI} -m pro")),
+        ("gemini", &["--model=pro"], format!("{GEMINI} --model=pro")),
     ];
     for (agent, args, expected) in cases {
         let mut spec = spec(agent, args);
@@ -123,12 +157,44 @@ fn claude_is_told_of_caps() {
 
 #[test]
 fn variables_that_the_person_set_are_left_alone() {
+    #[rustfmt::skip]
+    let cases: &[(&str, Permissions, &[(&str, &str)])] = &[
+        ("claude", Auto, &[("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]),
+        ("claude", Full, &[("IS_SANDBOX", "1"), ("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]),
+        ("codex", Full, &[]),
+        ("opencode", Full, &[("OPENCODE_DISABLE_AUTOUPDATE", "1")]),
+        ("gemini", Auto, &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]),
+        ("gemini", Full, &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]),
+        // whether the folder is trusted is the person's question
+        ("gemini", Agent, &[("GEMINI_CLI_NO_RELAUNCH", "true")]),
+    ];
+    for (agent, permissions, ours) in cases {
+        let mut spec = spec(agent, &[]);
+        spec.agent.permissions = *permissions;
+        let ours: Vec<_> = ours.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let env = |spec: &Spec, env: &[(OsString, OsString)]| {
+            launch(agent, spec, |call| (call.root, call.env) = (true, env)).env
+        };
+        // What is set in the person's environment otherwise is no matter.
+        assert_eq!(env(&spec, &[("PATH".into(), "/bin".into())]), ours, "{agent} {permissions:?}");
+        for theirs in &ours {
+            let others: Vec<_> = ours.iter().filter(|other| *other != theirs).cloned().collect();
+            let exported = [(OsString::from(&theirs.0), "5".into())];
+            assert_eq!(env(&spec, &exported), others, "{agent}: exported in the shell");
+            spec.agent.env = [(theirs.0.clone(), Secret::new("7".to_owned()))].into();
+            assert_eq!(env(&spec, &[]), others, "{agent}: set for this loop");
+            spec.agent.env.clear();
+        }
+    }
+}
+
+#[test]
+fn a_prompt_in_a_variable_is_this_loops() {
     let mut spec = spec("claude", &[]);
-    let env = |spec: &Spec| launch("claude", spec, |_| {}).env;
-    let ours = [("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")];
-    assert_eq!(env(&spec), ours.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    spec.agent.env.insert("CLAUDE_CODE_MAX_RETRIES".to_owned(), Secret::new("7".to_owned()));
-    assert_eq!(env(&spec), [("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned())]);
+    spec.agent.prompt_mode = PromptMode::Env;
+    let exported = [("PROMPT".into(), "$ ".into())];
+    let env = launch("claude", &spec, |call| call.env = &exported).env;
+    assert!(env.contains(&("PROMPT".to_owned(), "-do it".to_owned())));
 }
 
 #[test]
@@ -145,13 +211,28 @@ fn the_prompt_travels_as_it_is_asked_to() {
         ("codex", PromptMode::Arg, &[], " -- -do it", false),
         ("codex", PromptMode::File, &[], " -- /prompt", false),
         ("codex", PromptMode::Env, &[], "", false),
+        ("opencode", PromptMode::Stdin, &[], "", true),
+        ("opencode", PromptMode::Arg, &[], " -- -do it", false),
+        ("opencode", PromptMode::Arg, &["--", "First:"], " -- First: -do it", false),
+        ("opencode", PromptMode::File, &["-f"], " -f /prompt", false),
+        ("opencode", PromptMode::Env, &[], "", false),
+        ("gemini", PromptMode::Stdin, &["--debug"], " --debug", true),
+        // in one piece: a prompt that begins with a dash would be taken for a flag
+        ("gemini", PromptMode::Arg, &["--debug"], " --debug --prompt=-do it", false),
+        ("gemini", PromptMode::File, &["--debug"], " --debug /prompt", false),
+        ("gemini", PromptMode::Env, &["--debug"], " --debug", false),
     ];
     for (agent, mode, args, end, is_stdin) in cases {
         let mut spec = spec(agent, args);
         spec.agent.permissions = Agent;
         spec.agent.prompt_mode = *mode;
         let launch = launch(agent, &spec, |_| {});
-        let start = if *agent == "claude" { CLAUDE } else { CODEX };
+        let start = match *agent {
+            "claude" => CLAUDE,
+            "codex" => CODEX,
+            "opencode" => OPENCODE,
+            _ => GEMINI,
+        };
         assert_eq!(launch.argv.join(" "), format!("{start}{end}"), "{mode:?}");
         assert_eq!(launch.stdin, is_stdin.then(|| Utf8PathBuf::from("/prompt")), "{mode:?}");
         let is_env = launch.env.contains(&("PROMPT".to_owned(), "-do it".to_owned()));
@@ -161,11 +242,64 @@ fn the_prompt_travels_as_it_is_asked_to() {
 
 #[test]
 fn a_relative_program_is_found_from_the_loops_folder() {
-    for (program, expected) in
-        [("./claude", "/repo/./claude"), ("/opt/claude", "/opt/claude"), ("claude", "claude")]
-    {
-        let mut spec = spec("claude", &[]);
+    let cases =
+        [("./it", "/repo/sub/./it"), ("bin/it", "/repo/sub/bin/it"), ("/opt/it", "/opt/it"), ("it", "it")];
+    for (agent, (program, expected)) in AGENTS.into_iter().flat_map(|agent| cases.map(|case| (agent, case))) {
+        let mut spec = spec(agent, &[]);
         spec.agent.program = program.to_owned();
-        assert_eq!(launch("claude", &spec, |_| {}).argv[0], expected);
+        assert_eq!(launch(agent, &spec, |_| {}).argv[0], expected);
+    }
+}
+
+#[test]
+fn arguments_that_would_change_the_stream_are_objected_to() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &[&str], Option<&str>)] = &[
+        ("opencode", &[], None),
+        ("opencode", &["--format", "json"], None),
+        ("opencode", &["run", "--format=json"], None),
+        ("opencode", &["--format", "default"], Some("--format default: of opencode its stream is read; accepted is --format json")),
+        ("opencode", &["run", "--format=default"], Some("--format default: of opencode its stream is read; accepted is --format json")),
+        ("opencode", &["--", "--format", "default"], None),
+        ("opencode", &["--format"], None),
+        ("gemini", &[], None),
+        ("gemini", &["-o", "stream-json"], None),
+        ("gemini", &["--output-format=stream-json"], None),
+        ("gemini", &["-o", "json"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
+        ("gemini", &["-ojson"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
+        ("gemini", &["--output-format", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
+        // of a flag given twice it is not known which one counts
+        ("gemini", &["-o", "stream-json", "-o", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
+        // all of these are read
+        ("claude", &["--output-format", "text"], None),
+        ("claude", &["--output-format=json"], None),
+        ("codex", &["--json"], None),
+    ];
+    for (agent, args, expected) in cases {
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        assert_eq!(adapter(agent).objection(&args).as_deref(), *expected, "{agent} {args:?}");
+    }
+}
+
+#[test]
+fn any_signal_to_its_group_ends_each_so_the_default_ladder_does() {
+    for agent in AGENTS {
+        assert_eq!(adapter(agent).ladder(), StopLadder::default(), "{agent}");
+    }
+}
+
+#[test]
+fn the_lock_of_gemini_is_in_its_home() {
+    #[rustfmt::skip]
+    let cases: [(&[(&str, &str)], Option<&str>); 5] = [
+        (&[("HOME", "/home/a")], Some("/home/a/.gemini/projects.json.lock")),
+        (&[("HOME", "/home/a"), ("HOME", "/b")], Some("/b/.gemini/projects.json.lock")),
+        (&[("GEMINI_CLI_HOME", "/g"), ("HOME", "/home/a")], Some("/g/.gemini/projects.json.lock")),
+        (&[("GEMINI_CLI_HOME", ""), ("HOME", "/home/a")], Some("/home/a/.gemini/projects.json.lock")),
+        (&[("PATH", "/bin")], None),
+    ];
+    for (env, path) in cases {
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        assert_eq!(gemini::lock(&env).as_deref(), path.map(Path::new), "{env:?}");
     }
 }

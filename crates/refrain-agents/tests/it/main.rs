@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod counting;
 #[cfg(test)]
+mod ears;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod launches;
@@ -11,5 +13,7 @@ mod launches;
 mod play;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod shown;
 #[cfg(test)]
 mod streams;

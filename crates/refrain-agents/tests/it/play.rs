@@ -4,11 +4,14 @@ use std::fs;
 
 use camino::Utf8Path;
 use refrain_agents::adapter::{Adapter, Call};
-use refrain_agents::{claude::Claude, codex::Codex};
+use refrain_agents::{claude::Claude, codex::Codex, gemini::Gemini, opencode::OpenCode};
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
+
+/// Every agent that has an adapter.
+pub(crate) const AGENTS: [&str; 4] = ["claude", "codex", "opencode", "gemini"];
 
 /// What a played stream came to.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(crate) fn adapter(agent: &str) -> &'static dyn Adapter {
     match agent {
         "claude" => &Claude,
         "codex" => &Codex,
+        "opencode" => &OpenCode,
+        "gemini" => &Gemini,
         _ => panic!("no adapter is called {agent}"),
     }
 }
@@ -63,7 +68,7 @@ pub(crate) fn play_with(agent: &str, spec: &Spec, stream: &[u8], exit: Exit, std
 /// An attempt of a loop, with the prompt in `/prompt`.
 pub(crate) fn call(spec: &Spec) -> Call<'_> {
     let prompt_file = Utf8Path::new("/prompt");
-    Call { spec, prompt: "-do it", prompt_file, budget: None, capped: false, root: false }
+    Call { spec, prompt: &spec.prompt, prompt_file, env: &[], budget: None, capped: false, root: false }
 }
 
 /// A loop with an agent that is given these arguments.
@@ -81,7 +86,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
             permissions: Permissions::Auto,
             output_format: Default::default(),
         },
-        prompt: "do it".to_owned(),
+        prompt: "-do it".to_owned(),
         iteration_context: true,
         promise: None,
         limits: Limits {
@@ -96,7 +101,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         },
         project: "/repo".into(),
         worktree: "/repo".into(),
-        working_dir: "/repo".into(),
+        working_dir: "/repo/sub".into(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -1,17 +1,22 @@
 //! What holds for any stream.
 
 use proptest::prelude::*;
+use refrain_core::agent::AgentEvent;
 use refrain_core::event::Exit;
 
 use crate::play::{play, recording};
 
-const SAMPLES: [(&str, &str); 6] = [
+const SAMPLES: [(&str, &str); 10] = [
     ("claude", "tools-partial-messages"),
     ("claude", "subagent-background-two-results"),
     ("claude", "usage-limit-subscription"),
     ("codex", "tools"),
     ("codex", "usage-limit"),
     ("codex", "sigint-hung"),
+    ("opencode", "tools"),
+    ("opencode", "reasoning-and-invalid-tool"),
+    ("gemini", "tools"),
+    ("gemini", "tools-and-unknown-tool"),
 ];
 
 /// Lines that are JSON and no event of any version that was tested.
@@ -32,6 +37,13 @@ fn unknown() -> impl Strategy<Value = String> {
         "x-[a-z._]{0,12}".prop_map(|name| format!(
             r#"{{"type":"{name}","usage":{{"input_tokens":9}},"result":"<promise>x</promise>"}}"#
         )),
+        "x-[a-z._]{0,12}".prop_map(|name| format!(
+            r#"{{"type":"{name}","sessionID":"other","part":{{"text":"x"}},"session_id":"other","content":"x"}}"#
+        )),
+        // fields of kinds that nobody expects
+        "x-[a-z._]{0,12}".prop_map(|name| format!(
+            r#"{{"type":"{name}","sessionID":"other","part":{{"text":5,"cost":"x"}},"role":5,"error":1,"delta":[]}}"#
+        )),
         "x-[a-z_]{0,12}".prop_map(|name| format!(
             r#"{{"session_id":"other","type":"system","subtype":"{name}","model":"m"}}"#
         )),
@@ -44,6 +56,7 @@ proptest! {
         sample in 0..SAMPLES.len(),
         noise in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
         tail in proptest::collection::vec(any::<u8>(), 0..200),
+        cut in any::<prop::sample::Index>(),
         code in any::<i32>(),
         stderr in ".{0,80}",
     ) {
@@ -55,6 +68,7 @@ proptest! {
         }
         stream.extend(tail);
         play(agent, &stream, Exit::Code(code), &stderr);
+        play(agent, &stream[..cut.index(stream.len())], Exit::Signal(9), &stderr);
     }
 
     #[test]
@@ -73,5 +87,7 @@ proptest! {
         let mut expected = alone.report;
         expected.unknown = strangers.len() as u64;
         prop_assert_eq!(mixed.report, expected);
+        let known = mixed.events.into_iter().filter(|event| *event != AgentEvent::Unknown);
+        prop_assert_eq!(known.collect::<Vec<_>>(), alone.events);
     }
 }

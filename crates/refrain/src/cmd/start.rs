@@ -12,7 +12,7 @@ use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret,
 };
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Listed, Project, Service, prompt_limit};
+use refrain_engine::{Listed, Project, Service, objection, prompt_limit};
 
 use crate::cli::Context;
 use crate::error::CliError;
@@ -273,6 +273,10 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         let error = "--max-tokens: a generic command does not say what it uses; accepted are known agents";
         return Err(CliError::usage(error));
     }
+    let words: Vec<String> = words.into_iter().chain(args.agent_arg.iter().cloned()).collect();
+    if let Some(why) = objection(kind, &words) {
+        return Err(CliError::usage(why).hint("--agent generic reads what any command prints"));
+    }
     let prompt = read_prompt(context, args)?;
     let prompt_mode = match args.prompt_mode {
         Mode::Auto => PromptMode::Auto,
@@ -302,7 +306,7 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         agent: AgentSpec {
             kind,
             program,
-            args: words.into_iter().chain(args.agent_arg.iter().cloned()).collect(),
+            args: words,
             prompt_mode,
             env,
             clean_env: args.clean_env,

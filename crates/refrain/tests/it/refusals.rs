@@ -64,6 +64,36 @@ const STARTS: &[Case] = &[
         &["telepathy", "auto", "arg", "stdin", "env", "file"],
     ),
     (&["start", "--command", "AGENT", "p", "--output-format", "yaml"], 2, &["yaml", "text"]),
+    // A stream that is not the one that is read: every attempt would end as if it had been cut off.
+    (
+        &["start", "--command", "opencode run --format default", "p"],
+        2,
+        &["--format default", "opencode", "--format json"],
+    ),
+    (
+        &["start", "--agent", "opencode", "--agent-arg=--format=text", "p"],
+        2,
+        &["--format text", "opencode", "--format json"],
+    ),
+    (
+        &["start", "--command", "gemini -o json", "p"],
+        2,
+        &["--output-format json", "gemini", "--output-format stream-json"],
+    ),
+    (
+        &[
+            "start",
+            "--command",
+            "AGENT",
+            "--agent",
+            "gemini",
+            "--agent-arg=--output-format",
+            "--agent-arg=text",
+            "p",
+        ],
+        2,
+        &["--output-format text", "gemini", "--output-format stream-json"],
+    ),
     (
         &["start", "--command", "AGENT", "p", "--promise-match", "loose"],
         2,

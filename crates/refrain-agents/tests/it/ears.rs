@@ -1,0 +1,251 @@
+//! Streams that come in pieces, and what an ear makes of them: of a stream, of a document, of a message.
+
+use proptest::prelude::*;
+use refrain_agents::ear::{Ear, Heard, Stream};
+use refrain_core::agent::{AgentEvent, FaultKind, Usage};
+use refrain_core::event::Exit;
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::spec::{AgentKind, OutputFormat};
+use refrain_core::{Spec, promise};
+
+use crate::play::{AGENTS, adapter, call, recording, spec};
+
+const DONE: Exit = Exit::Code(0);
+
+/// Streams with many kinds of events; the last one is cut off in its last line.
+const SAMPLES: [(&str, &str); 5] = [
+    ("claude", "tools-partial-messages"),
+    ("codex", "tools"),
+    ("opencode", "reasoning-and-invalid-tool"),
+    ("gemini", "tools-and-unknown-tool"),
+    ("gemini", "tools-cut-in-line"),
+];
+
+fn kind(agent: &str) -> AgentKind {
+    AgentKind::of_program(agent)
+}
+
+/// All that a stream says that comes in these pieces.
+fn pieces<'a>(mut stream: Stream, chunks: impl Iterator<Item = &'a [u8]>, exit: Exit) -> Vec<AgentEvent> {
+    let mut events = Vec::new();
+    chunks.for_each(|chunk| stream.push(chunk, &mut |event| events.push(event)));
+    stream.conclude(exit, "", &mut |event| events.push(event));
+    events
+}
+
+fn stream(agent: &str) -> Stream {
+    Stream::new(adapter(agent).dialect(&call(&spec(agent, &[]))))
+}
+
+#[test]
+fn where_a_stream_is_cut_makes_no_difference() {
+    for (agent, name) in SAMPLES {
+        let bytes = recording(agent, name);
+        let whole = pieces(stream(agent), std::iter::once(&bytes[..]), DONE);
+        assert!(whole.len() > 3 && !whole.contains(&AgentEvent::Unknown), "{agent} {name}: {whole:?}");
+        for size in [1, 2, 3, 7, 64, 1_000, 65_536] {
+            assert_eq!(pieces(stream(agent), bytes.chunks(size), DONE), whole, "{agent} {name}, {size}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn where_a_stream_is_cut_at_random_makes_no_difference(
+        sample in 0..SAMPLES.len(),
+        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
+        noise in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        joins in any::<bool>(),
+    ) {
+        let (agent, name) = SAMPLES[sample];
+        let mut bytes = recording(agent, name);
+        noise.into_iter().for_each(|(at, byte)| { let at = at.index(bytes.len()); bytes[at] = byte; });
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let begin = || {
+            let dialect = adapter(agent).dialect(&call(&spec(agent, &[])));
+            if joins { Stream::joined(dialect) } else { Stream::new(dialect) }
+        };
+        let chunks = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
+        let whole = pieces(begin(), std::iter::once(&bytes[..]), DONE);
+        prop_assert_eq!(pieces(begin(), chunks, DONE), whole);
+    }
+}
+
+#[test]
+fn what_is_joined_in_the_middle_begins_with_the_next_line() {
+    for agent in AGENTS {
+        let bytes = recording(agent, "tools");
+        let second = bytes.iter().position(|byte| *byte == b'\n').expect("several lines") + 1;
+        let dialect = || adapter(agent).dialect(&call(&spec(agent, &[])));
+        let from_second = pieces(Stream::new(dialect()), bytes[second..].chunks(100), DONE);
+        for at in [1, second / 2, second - 1] {
+            let joined = pieces(Stream::joined(dialect()), bytes[at..].chunks(100), DONE);
+            assert_eq!(joined[0], AgentEvent::Unknown, "{agent}: what was not heard is not known");
+            assert_eq!(joined[1..], from_second, "{agent}, from byte {at} on");
+        }
+    }
+}
+
+/// A loop with an agent of this kind, which prints this, and is to say `DONE`.
+fn promising(kind: AgentKind, output_format: OutputFormat) -> Spec {
+    let mut spec = spec(kind.program().unwrap_or("cat"), &[]);
+    spec.agent.kind = kind;
+    spec.agent.output_format = output_format;
+    spec.promise =
+        Some(Promise { text: PromiseText::try_new("DONE").expect("a promise"), mode: MatchMode::Tag });
+    spec
+}
+
+fn hear(spec: &Spec, bytes: &[u8], exit: Exit) -> Heard {
+    let mut ear = Ear::new(&call(spec));
+    for chunk in bytes.chunks(9) {
+        ear.hear(chunk);
+    }
+    ear.conclude(exit, "")
+}
+
+/// What Claude Code prints that says this.
+fn result(text: &str) -> String {
+    let text = serde_json::to_string(text).expect("text");
+    format!(
+        "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":{text}}}\n"
+    )
+}
+
+#[test]
+fn a_claim_counts_in_what_is_the_message() {
+    const CLAIM: &str = "It works.\n<promise>DONE</promise>";
+    use OutputFormat::{Auto, Json, StreamJson, Text};
+    #[rustfmt::skip]
+    let cases: Vec<(OutputFormat, String, Exit, bool, Option<&str>)> = vec![
+        // a message is all of it, whatever the exit
+        (Auto, CLAIM.to_owned(), DONE, true, None),
+        (Text, CLAIM.to_owned(), Exit::Code(1), true, None),
+        (Text, result(CLAIM), DONE, false, None),
+        // a document, by its usual names
+        (Json, serde_json::json!({"result": CLAIM}).to_string(), DONE, true, Some(CLAIM)),
+        (Json, serde_json::json!({"response": CLAIM, "stats": {}}).to_string(), DONE, true, Some(CLAIM)),
+        (Json, format!("{{\n\"text\":\n{}}}\n", serde_json::json!(CLAIM)), DONE, true, Some(CLAIM)),
+        (Json, serde_json::json!({"message": CLAIM}).to_string(), DONE, true, Some(CLAIM)),
+        (Json, serde_json::json!({"result": "no", "message": CLAIM}).to_string(), DONE, false, Some("no")),
+        (Json, serde_json::json!({"result": CLAIM}).to_string(), Exit::Code(1), false, None),
+        (Json, serde_json::json!({"other": CLAIM}).to_string(), DONE, false, None),
+        (Json, CLAIM.to_owned(), DONE, false, None),
+        // a stream, as Claude Code prints it
+        (StreamJson, result(CLAIM), DONE, true, Some(CLAIM)),
+        (StreamJson, result(CLAIM).trim_end().to_owned(), DONE, true, Some(CLAIM)),
+        (StreamJson, result(CLAIM).replace("false", "true"), DONE, false, None),
+        (StreamJson, format!("{CLAIM}\n{}", result("no")), DONE, false, Some("no")),
+        (StreamJson, format!("{}{}", result(CLAIM), result("no")), DONE, false, Some("no")),
+    ];
+    for (format, bytes, exit, claimed, message) in cases {
+        let heard = hear(&promising(AgentKind::Generic, format), bytes.as_bytes(), exit);
+        assert_eq!(heard.finding.claimed, claimed, "{format:?} {bytes} {exit:?}: {heard:?}");
+        assert_eq!(heard.message.as_deref(), message, "{format:?} {bytes} {exit:?}");
+        let is_stream = matches!(format, Json | StreamJson);
+        assert_eq!(heard.report.is_some(), is_stream, "{format:?} {bytes}");
+    }
+}
+
+#[test]
+fn what_is_no_document_is_a_fault() {
+    let spec = promising(AgentKind::Generic, OutputFormat::Json);
+    for bytes in [&b""[..], b"no", b"{", b"null", &[0xff; 9]] {
+        let report = hear(&spec, bytes, DONE).report.expect("a document reports");
+        assert_eq!(report.fault.map(|fault| fault.kind), Some(FaultKind::Other), "{bytes:?}");
+        assert!(!report.is_final);
+    }
+}
+
+#[test]
+fn known_agents_are_heard_by_their_kind() {
+    for agent in AGENTS {
+        let spec = promising(kind(agent), OutputFormat::Auto);
+        let heard = hear(&spec, &recording(agent, "tools"), DONE);
+        assert_eq!(heard.message.as_deref(), Some("All done."), "{agent}");
+        assert_eq!(heard.finding.last_line, "All done.", "{agent}");
+        let report = heard.report.unwrap_or_default();
+        assert!(report.is_final && report.fault.is_none() && !report.resumed, "{agent}: {report:?}");
+    }
+}
+
+#[test]
+fn without_a_final_message_the_last_thing_said_is_shown_and_claims_nothing() {
+    let said = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"One.\n<promise>DONE</promise>\n\n"}]}}"#;
+    let heard = hear(&promising(AgentKind::Claude, OutputFormat::Auto), said.as_bytes(), Exit::Signal(9));
+    assert!(!heard.finding.claimed && heard.message.is_none());
+    assert_eq!(heard.finding.last_line, "<promise>DONE</promise>");
+    assert!(heard.finding.last_line.len() <= promise::PREVIEW);
+}
+
+#[test]
+fn usage_is_news_once_and_only_of_this_attempt() {
+    let news = |agent: &str| {
+        let spec = promising(kind(agent), OutputFormat::Auto);
+        let mut ear = Ear::new(&call(&spec));
+        let bytes = recording(agent, "tools");
+        let lines: Vec<Usage> =
+            bytes.split_inclusive(|b| *b == b'\n').filter_map(|line| ear.hear(line)).collect();
+        lines.iter().map(|usage| usage.tokens.counted()).collect::<Vec<_>>()
+    };
+    assert_eq!(news("opencode"), [1_040, 2_170, 3_677], "after each model call");
+    assert_eq!(news("gemini"), [3_677], "at its end");
+    assert_eq!(news("codex"), [0_u64; 0], "its tokens are the session's");
+    assert_eq!(news("claude").last(), Some(&3_677));
+}
+
+#[test]
+fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
+    for (agent, name, message) in [
+        ("claude", "tools", Some("All done.")),
+        ("codex", "tools", Some("All done.")),
+        ("gemini", "tools", Some("All done.")),
+        // a failed run is over too
+        ("claude", "auth", None),
+    ] {
+        let bytes = recording(agent, name);
+        let spec = promising(kind(agent), OutputFormat::Auto);
+        let adopt = |bytes: &[u8]| {
+            let mut ear = Ear::new(&call(&spec));
+            ear.hear(bytes);
+            ear.adopt()
+        };
+        let heard = adopt(&bytes).unwrap_or_else(|| panic!("{agent} {name} is over"));
+        assert_eq!(heard.message.as_deref(), message, "{agent} {name}");
+        // The line is whole, though its end is missing; half of it is none.
+        assert!(adopt(bytes.trim_ascii_end()).is_some(), "{agent} {name}");
+        assert!(adopt(&bytes[..bytes.len() - 30]).is_none(), "{agent} {name}");
+    }
+    for (agent, format) in [
+        // Its stream has no last word.
+        ("opencode", OutputFormat::Auto),
+        // Neither has a message, nor a document: only the exit says that it is whole.
+        ("generic", OutputFormat::Text),
+        ("generic", OutputFormat::Json),
+    ] {
+        let name = if agent == "generic" { "claude" } else { agent };
+        let spec = promising(kind(agent), format);
+        let mut ear = Ear::new(&call(&spec));
+        ear.hear(&recording(name, "tools"));
+        assert!(ear.adopt().is_none(), "{agent} {format:?}");
+    }
+}
+
+#[test]
+fn who_goes_on_with_a_session_is_known_to_do_so() {
+    for (args, resumed) in [
+        (&[][..], false),
+        (&["--resume", "id"], true),
+        (&["-r"], true),
+        (&["--session=id"], true),
+        (&["resume", "--last"], true),
+        (&["--restart"], false),
+    ] {
+        let mut spec = promising(AgentKind::Claude, OutputFormat::Auto);
+        spec.agent.args = args.iter().map(|&arg| arg.to_owned()).collect();
+        let report = hear(&spec, b"", DONE).report.expect("a stream reports");
+        assert_eq!(report.resumed, resumed, "{args:?}");
+    }
+}
