@@ -6,14 +6,15 @@
 
 pub mod acp;
 pub mod adapter;
-pub mod claude;
-pub mod codex;
 pub mod ear;
 pub mod environment;
 pub mod gemini;
 pub mod generic;
-pub mod opencode;
 pub mod version;
+
+mod claude;
+mod codex;
+mod opencode;
 
 mod args;
 mod brief;

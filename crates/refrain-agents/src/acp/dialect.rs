@@ -36,7 +36,7 @@ impl Dialect for Reader {
         if self.is_final || matches!(exit, Exit::Lost | Exit::Unseen) {
             return;
         }
-        let words = brief::last_words(stderr);
+        let words = brief::last_words(stderr, "");
         let fault = match self.fault.take() {
             Some(fault) if fault.kind == FaultKind::Aborted || words.is_empty() => return,
             Some(fault) => Fault {

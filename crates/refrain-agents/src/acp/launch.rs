@@ -7,7 +7,7 @@ use refrain_proc::{Rung, StopLadder};
 
 use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
-use crate::flags;
+use crate::args;
 
 /// The verb under which our binary is the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
@@ -43,7 +43,7 @@ impl Adapter for Acp {
         };
         let mut argv = [OURSELVES, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
-        argv.extend(["--".to_owned(), flags::program(call)]);
+        argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());
         Launch { argv, env: Vec::new(), stdin: Some(call.prompt_file.to_owned()) }
     }

@@ -220,7 +220,7 @@ impl Call {
     }
 
     fn learn(&mut self, tool: ToolCall) {
-        let of_input = tool.raw_input.as_ref().map(brief::about);
+        let of_input = tool.raw_input.as_ref().map(|input| brief::about(&Value::Object(input.clone())));
         let of_title = || tool.title.as_deref().map(brief::line);
         let of_location = || Some(brief::line(&tool.locations.as_ref()?.first()?.path));
         if let Some(about) = of_input.filter(|about| !about.is_empty()).or_else(of_title).or_else(of_location)

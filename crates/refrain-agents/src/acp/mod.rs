@@ -23,6 +23,8 @@ mod map;
 mod pipes;
 mod talk;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod wire;
 

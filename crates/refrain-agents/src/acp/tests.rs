@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::faults::{self, At};
 use super::launch::Acp;
 use super::map::Map;
+use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
-use crate::testing::{self, recording, spec};
 
 /// What a conversation came to.
 #[derive(Debug, Default)]
@@ -91,14 +91,14 @@ const COMMAND: &str = "echo scripted > out.txt && echo done-42";
     [(true, "done-42"), (true, "File created successfully at: /repo/made.txt (file state is current in your context \u{2014} no need to Read it back)")],
     Some((3400, Some(0), 77)), Some(0.018_925))]
 #[case::codex(recording!("acp/codex.acp"), None,
-    [("exec_command", COMMAND), ("edit", "Editing files")], [(true, "done-42\n"), (true, "")],
+    [("exec_command", COMMAND), ("edit", "Editing files")], [(true, "done-42"), (true, "")],
     Some((3400, Some(0), 77)), None)]
 #[case::gemini(recording!("acp/gemini.acp"), Some(["0.61.0", "16c32978-7dec-496e-965b-093f3ddb8502", "gemini-2.5-pro"]),
     [("execute", COMMAND), ("edit", "Writing to made.txt")],
     [(true, ""), (false, "Error checking existing file: Resource not found")],
     Some((3400, None, 77)), None)]
 #[case::opencode(recording!("acp/opencode.acp"), Some(["1.18.33", "ses_e04b37bcfffeMtF3BtBD8TrHrd", "fake/fake-model"]),
-    [("execute", COMMAND), ("edit", "/repo/made.txt")], [(true, "done-42\n"), (true, "Wrote file successfully.")],
+    [("execute", COMMAND), ("edit", "/repo/made.txt")], [(true, "done-42"), (true, "Wrote file successfully.")],
     None, Some(0.011_355))]
 fn a_recorded_conversation_comes_to(
     #[case] recorded: &[u8],

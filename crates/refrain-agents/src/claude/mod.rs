@@ -15,7 +15,7 @@ use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Claude Code.
 #[derive(Clone, Copy, Debug)]
-pub struct Claude;
+pub(crate) struct Claude;
 
 impl Adapter for Claude {
     fn program(&self) -> &'static str {

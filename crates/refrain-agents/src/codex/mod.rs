@@ -17,7 +17,7 @@ use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Codex.
 #[derive(Clone, Copy, Debug)]
-pub struct Codex;
+pub(crate) struct Codex;
 
 impl Adapter for Codex {
     fn program(&self) -> &'static str {

@@ -15,7 +15,7 @@ const STREAM: &str = "stream-json";
 
 /// The adapter.
 #[derive(Clone, Copy, Debug)]
-pub struct Gemini;
+pub(crate) struct Gemini;
 
 impl Adapter for Gemini {
     fn program(&self) -> &'static str {

@@ -17,4 +17,5 @@ mod launch;
 mod reader;
 mod wire;
 
-pub use launch::{Gemini, lock};
+pub(crate) use launch::Gemini;
+pub use launch::lock;

@@ -12,7 +12,7 @@ const STREAM: &str = "json";
 
 /// The adapter.
 #[derive(Clone, Copy, Debug)]
-pub struct OpenCode;
+pub(crate) struct OpenCode;
 
 impl Adapter for OpenCode {
     fn program(&self) -> &'static str {

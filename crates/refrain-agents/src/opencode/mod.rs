@@ -14,4 +14,4 @@ mod launch;
 mod reader;
 mod wire;
 
-pub use launch::OpenCode;
+pub(crate) use launch::OpenCode;

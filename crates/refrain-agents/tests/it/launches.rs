@@ -23,6 +23,9 @@ const CODEX: &str = "codex exec --json --skip-git-repo-check";
 const BOX: &str = "--sandbox workspace-write -c approval_policy=\"never\"";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
+/// Names and values.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
 fn launch<'a>(agent: &str, spec: &'a Spec, change: impl FnOnce(&mut Call<'a>)) -> Launch {
     let mut call = call(spec);
     change(&mut call);
@@ -158,7 +161,7 @@ fn claude_is_told_of_caps() {
 #[test]
 fn variables_that_the_person_set_are_left_alone() {
     #[rustfmt::skip]
-    let cases: &[(&str, Permissions, &[(&str, &str)])] = &[
+    let cases: &[(&str, Permissions, Variables<'_>)] = &[
         ("claude", Auto, &[("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]),
         ("claude", Full, &[("IS_SANDBOX", "1"), ("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]),
         ("codex", Full, &[]),
@@ -291,7 +294,7 @@ fn any_signal_to_its_group_ends_each_so_the_default_ladder_does() {
 #[test]
 fn the_lock_of_gemini_is_in_its_home() {
     #[rustfmt::skip]
-    let cases: [(&[(&str, &str)], Option<&str>); 5] = [
+    let cases: [(Variables<'_>, Option<&str>); 5] = [
         (&[("HOME", "/home/a")], Some("/home/a/.gemini/projects.json.lock")),
         (&[("HOME", "/home/a"), ("HOME", "/b")], Some("/b/.gemini/projects.json.lock")),
         (&[("GEMINI_CLI_HOME", "/g"), ("HOME", "/home/a")], Some("/g/.gemini/projects.json.lock")),

@@ -4,7 +4,7 @@ use std::fs;
 
 use camino::Utf8Path;
 use refrain_agents::adapter::{Adapter, Call};
-use refrain_agents::{claude::Claude, codex::Codex, gemini::Gemini, opencode::OpenCode};
+use refrain_agents::ear;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
@@ -31,13 +31,7 @@ impl Played {
 }
 
 pub(crate) fn adapter(agent: &str) -> &'static dyn Adapter {
-    match agent {
-        "claude" => &Claude,
-        "codex" => &Codex,
-        "opencode" => &OpenCode,
-        "gemini" => &Gemini,
-        _ => panic!("no adapter is called {agent}"),
-    }
+    ear::adapter(AgentKind::of_program(agent)).unwrap_or_else(|| panic!("no adapter is called {agent}"))
 }
 
 /// A recorded stream, byte by byte as it was printed.

@@ -231,3 +231,21 @@ fn an_echo_of_the_prompt_is_no_claim() {
             .with_code(10);
     }
 }
+
+/// What an adapter sets is a default: a variable that the person exported reaches the agent as it is.
+#[test]
+fn a_variable_that_is_exported_is_not_overridden() {
+    let sandbox = sandbox();
+    let told = r#"cat > /dev/null
+echo "$CLAUDE_CODE_MAX_RETRIES $DISABLE_AUTOUPDATER" >> $NOTES/told
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"<promise>COMPLETE</promise>"}'"#;
+    let claude = sandbox.agent("claude", told);
+    let start = |name| sandbox.command(&["start", "--command", &claude, "--name", name, "p"]);
+    start("as-it-is").run().with_code(0);
+    start("exported").env("CLAUDE_CODE_MAX_RETRIES", "5").run().with_code(0);
+    // What is exported and cleaned away is not there to be respected.
+    let notes = format!("NOTES={}", sandbox.root().join("notes").display());
+    let clean = ["start", "--command", &claude, "--name", "clean", "--clean-env", "--env", &notes, "p"];
+    sandbox.command(&clean).env("CLAUDE_CODE_MAX_RETRIES", "5").run().with_code(0);
+    assert_eq!(sandbox.note("told"), "1 1\n5 1\n1 1\n");
+}

@@ -1,0 +1,94 @@
+//! What the bridge's tests share: a recording, a specification, an attempt's stream heard to its end.
+
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, AgentReport};
+use refrain_core::event::Exit;
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
+
+use crate::adapter::{Adapter, Call, Launch};
+
+/// A recorded stream.
+macro_rules! recording {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/", $name, ".jsonl")).as_slice()
+    };
+}
+pub(crate) use recording;
+
+/// A loop that runs this program with these arguments.
+pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
+    Spec {
+        id: "mend".parse().unwrap(),
+        agent: AgentSpec {
+            kind: AgentKind::Generic,
+            program: program.to_owned(),
+            args: args.iter().map(ToString::to_string).collect(),
+            prompt_mode: PromptMode::Auto,
+            env: [].into(),
+            clean_env: false,
+            model: None,
+            permissions: Permissions::Auto,
+            output_format: Default::default(),
+        },
+        prompt: "Mend it.".to_owned(),
+        iteration_context: true,
+        promise: None,
+        limits: Limits {
+            max_iterations: None,
+            max_duration: None,
+            timeout: None,
+            idle_timeout: None,
+            pause: None,
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
+        },
+        project: "/repo".into(),
+        worktree: "/repo".into(),
+        working_dir: "/repo/sub".into(),
+        depth: 0,
+        output_cap: Spec::OUTPUT_CAP,
+    }
+}
+
+fn call(spec: &Spec) -> Call<'_> {
+    Call {
+        spec,
+        prompt: &spec.prompt,
+        prompt_file: "/data/prompt.md".into(),
+        env: &[],
+        budget: None,
+        capped: false,
+        root: false,
+    }
+}
+
+/// How it is started.
+pub(crate) fn launch(adapter: &dyn Adapter, spec: &Spec) -> Launch {
+    adapter.launch(&call(spec))
+}
+
+/// What an attempt came to.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Heard {
+    pub(crate) events: Vec<AgentEvent>,
+    pub(crate) report: AgentReport,
+    /// The last `Final`.
+    pub(crate) last_word: Option<(bool, Option<String>)>,
+}
+
+/// Everything that an attempt's stream and its end say.
+pub(crate) fn hear(adapter: &dyn Adapter, spec: &Spec, stdout: &[u8], exit: Exit, stderr: &str) -> Heard {
+    let mut heard = Heard::default();
+    let mut say = |event: AgentEvent| {
+        heard.report.hear(&event);
+        if let AgentEvent::Final { ok, message } = &event {
+            heard.last_word = Some((*ok, message.clone()));
+        }
+        heard.events.push(event);
+    };
+    let mut dialect = adapter.dialect(&call(spec));
+    stdout.split(|byte| *byte == b'\n').for_each(|line| dialect.line(line, &mut say));
+    dialect.conclude(exit, stderr, &mut say);
+    heard
+}
