@@ -275,7 +275,7 @@ pub enum FaultKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentReport {
     /// What the agent said of itself.
-    #[serde(flatten)]
+    #[serde(default)]
     pub session: Session,
     /// Its tokens, and what they are counted over.
     #[serde(default, skip_serializing_if = "Option::is_none")]

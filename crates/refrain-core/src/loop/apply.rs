@@ -6,12 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
-use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
+use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
-use crate::agent::{Scope, Usage, Usd};
-use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record, StopReason,
-};
+use crate::agent::{Scope, Tokens, Usage, Usd};
+use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -260,11 +258,13 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
+                let mut next = self.trouble.next;
                 if let Phase::Begun { hindered, .. } = &mut self.phase
                     && hindered.take().is_some()
                 {
-                    self.trouble = Trouble::default();
+                    next = None;
                 }
+                self.trouble = Trouble::only(next);
             }
         }
         Ok(())
@@ -288,13 +288,21 @@ impl LoopState {
 
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
     fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
-        let claim = finished.as_ref().and_then(|finished| self.claim(finished, flight.stopping));
-        let outcome = Outcome::of(finished.as_deref(), flight.stopping, claim);
+        let cause = Cause::of(finished.as_deref(), flight.stopping);
+        let claim = finished.as_ref().and_then(|finished| self.claim(finished, cause));
+        let outcome = Outcome::of(finished.as_deref(), cause, claim);
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
         let charged = outcome.is_charged();
         let usage = self.account(finished.as_deref());
         self.spent = self.spent + usage;
+        if usage.tokens.counted() > 0 {
+            // The provider worked for a while: what comes now is another trouble.
+            self.trouble = Trouble::default();
+        }
         if charged {
+            let is_told =
+                finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
+            self.cost_unknown = self.limits.max_cost.is_some() && usage.cost.is_none() && !is_told;
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;
@@ -343,56 +351,66 @@ impl LoopState {
             }
             // What a person stopped says nothing about the next try.
             (Outcome::Interrupted, _) => None,
-            (_, _) => {
+            (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted, _) => {
                 self.refunds_in_a_row += 1;
                 None
             }
+            // Nothing else is refunded.
+            (
+                Outcome::Limit
+                | Outcome::Outage
+                | Outcome::Unable
+                | Outcome::Claimed
+                | Outcome::Ended
+                | Outcome::Failed
+                | Outcome::TimeLimit
+                | Outcome::Silence
+                | Outcome::LoopDuration
+                | Outcome::Budget,
+                _,
+            ) => None,
         }
     }
 
     /// What an attempt used, from totals that may be those of its whole session.
     fn account(&mut self, finished: Option<&AttemptFinished>) -> Usage {
-        let streams = self.spec.agent.kind.streams();
+        let streams = self.spec.agent.streams();
         let Some(report) = finished.and_then(|finished| finished.report.as_deref()) else {
             return Usage { at_least: streams, ..Usage::default() };
         };
-        let before = match &report.session.id {
-            Some(id) if self.sessions.contains_key(id) => self.sessions.get(id).copied(),
-            // A session that began with this attempt.
-            Some(_) | None => (!report.resumed).then(Usage::default),
-        };
+        // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
+        let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
+        let fresh = !report.resumed && known.is_none();
+        let tokens_before = known.and_then(|(tokens, _)| tokens).or(fresh.then(Tokens::default));
+        let cost_before = known.and_then(|(_, cost)| cost).or(fresh.then(Usd::default));
         let tokens = match report.tokens {
             Some((Scope::Attempt, tokens)) => Some(tokens),
-            Some((Scope::Session, all)) => before.map(|before| all.since(before.tokens)),
+            Some((Scope::Session, all)) => tokens_before.map(|before| all.since(before)),
             None => None,
         };
         let cost = match report.cost {
             Some((Scope::Attempt, cost)) => Some(cost),
             Some((Scope::Session, Usd(all))) => {
-                before.map(|before| Usd(all.saturating_sub(before.cost.unwrap_or_default().0)))
+                cost_before.map(|Usd(before)| Usd(all.saturating_sub(before)))
             }
             None => None,
         };
         if let Some(id) = &report.session.id {
+            let of_session = |scope: Scope| scope == Scope::Session;
+            let all_tokens = report.tokens.filter(|(of, _)| of_session(*of)).map(|(_, tokens)| tokens);
+            let all_cost = report.cost.filter(|(of, _)| of_session(*of)).map(|(_, cost)| cost);
             let known = self.sessions.entry(id.clone()).or_default();
-            if let Some((Scope::Session, tokens)) = report.tokens {
-                known.tokens = tokens;
-            }
-            if let Some((Scope::Session, cost)) = report.cost {
-                known.cost = Some(cost);
-            }
-        }
-        if self.limits.max_cost.is_some() && report.is_final && cost.is_none() {
-            self.cost_unknown = true;
+            *known = (all_tokens.or(known.0), all_cost.or(known.1));
         }
         let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
         Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown }
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
-    fn claim(&self, finished: &AttemptFinished, stopping: Option<StopReason>) -> Option<ClaimSource> {
-        match finished.exit {
-            _ if stopping.is_some() || finished.output_error.is_some() => None,
+    fn claim(&self, finished: &AttemptFinished, cause: Cause) -> Option<ClaimSource> {
+        let Cause::Itself(exit) = cause else { return None };
+        match exit {
+            _ if finished.output_error.is_some() => None,
             Exit::Lost => None,
             _ if finished
                 .report

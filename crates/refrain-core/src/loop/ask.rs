@@ -3,7 +3,7 @@
 use super::state::{LoopState, is_over};
 use crate::agent::Usd;
 use crate::event::{Ask, End, Event, Identity};
-use crate::spec::{Limits, Millis};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
 
 /// Why a request is not taken. The loop is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,16 @@ pub enum Refusal {
         asked: u32,
         /// The most that is accepted.
         most: u32,
+    },
+    /// A cap on what the agent does not tell.
+    #[error("{agent} does not say {what}, so {flag} could not be kept")]
+    Untold {
+        /// Which adapter.
+        agent: AgentKind,
+        /// What it does not say.
+        what: &'static str,
+        /// The option.
+        flag: &'static str,
     },
     /// More words than the next prompt has room for.
     #[error(
@@ -57,6 +67,23 @@ pub struct Grant {
 
 /// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one.
 pub const MAX_STEERING: usize = 8 << 10;
+
+impl AgentSpec {
+    /// Whether caps on money and on tokens can be kept with this agent.
+    ///
+    /// # Errors
+    /// [`Refusal::Untold`].
+    pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
+        let untold = |what, flag| Err(Refusal::Untold { agent: self.kind, what, flag });
+        match (cost && !self.kind.tells_cost(), tokens && !self.streams()) {
+            (true, _) if self.output_format != OutputFormat::StreamJson => {
+                untold("what it costs", "--max-cost")
+            }
+            (_, true) => untold("what it uses", "--max-tokens"),
+            (_, false) => Ok(()),
+        }
+    }
+}
 
 impl End {
     /// The status that it leaves a loop in, as `status` spells it.
@@ -121,6 +148,7 @@ impl LoopState {
         if end.is_none() && self.pause.is_none() && *grant == Grant::default() {
             return Ok(None);
         }
+        self.spec.agent.admits(grant.max_cost.is_some(), grant.max_tokens.is_some())?;
         let Grant { max_iterations: iterations, max_duration: duration, .. } = *grant;
         let most = self.charged.saturating_add(Limits::MAX_GRANT);
         if let Some(asked) = iterations.filter(|asked| *asked > most) {
@@ -147,13 +175,14 @@ impl LoopState {
         let likely = self.likely_use();
         let (spent, more) = (self.spent.cost.unwrap_or_default(), likely.cost.unwrap_or_default());
         if is_over(&Limits { max_tokens: None, ..limits.clone() }, self.spent, likely) {
-            let enough = f64::from(Usd((spent.0 + more.0).saturating_mul(2)));
+            let enough = f64::from(Usd(spent.0.saturating_add(more.0).saturating_mul(2)));
             let flag = format!("--max-cost {:.2}", enough.max(0.01));
             return Err(Refusal::NothingGranted { used: spent.to_string(), flag });
         }
         if is_over(&limits, self.spent, likely) {
             let counted = self.spent.tokens.counted();
-            let flag = format!("--max-tokens {}", (counted + likely.tokens.counted()).saturating_mul(2));
+            let flag =
+                format!("--max-tokens {}", counted.saturating_add(likely.tokens.counted()).saturating_mul(2));
             return Err(Refusal::NothingGranted { used: format!("{counted} tokens"), flag });
         }
         Ok(Some(Event::LoopResumed { limits }))

@@ -125,8 +125,8 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
         Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
         Phase::Begun { next, .. } => {
-            let gate = live.gate.filter(|_| !state.hurried);
-            let due = [state.trouble.next, gate].into_iter().flatten().max_by_key(|wait| wait.until);
+            let account = live.account.filter(|_| !state.hurried);
+            let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
             after(state, due, now, Step::StartAttempt(*next))
         }
         Phase::Idle { .. } | Phase::InFlight(_) => begin(state, now),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::trouble::{Answer, Trouble, answer};
-use crate::agent::{AgentReport, Usage, Usd};
+use crate::agent::{AgentReport, Tokens, Usage, Usd};
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
@@ -54,8 +54,8 @@ pub struct LoopState {
     pub sweeping: bool,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
-    /// What sessions had used when they were last heard of.
-    pub(super) sessions: BTreeMap<String, Usage>,
+    /// What sessions had used when they were last heard of, as far as they said.
+    pub(super) sessions: BTreeMap<String, (Option<Tokens>, Option<Usd>)>,
     pub(super) trouble: Trouble,
     /// Somebody asked to wait no longer: the next attempt is started whatever there is to wait for.
     pub(super) hurried: bool,
@@ -184,26 +184,23 @@ impl Outcome {
         }
     }
 
-    pub(super) fn of(
-        finished: Option<&AttemptFinished>,
-        stopping: Option<StopReason>,
-        claim: Option<ClaimSource>,
-    ) -> Self {
-        let exit = finished.map_or(Exit::Lost, |finished| finished.exit);
+    pub(super) fn of(finished: Option<&AttemptFinished>, end: Cause, claim: Option<ClaimSource>) -> Self {
         if finished.is_some_and(|finished| finished.output_error.is_some()) {
             return Self::OutputLost;
         }
-        match (exit, stopping) {
-            (Exit::Lost, _) => Self::Lost,
-            (_, Some(StopReason::OutputLost)) => Self::OutputLost,
-            (_, Some(StopReason::Budget)) => Self::Budget,
-            (_, Some(StopReason::Cancel)) => Self::Cancelled,
-            (_, Some(StopReason::Interrupt)) => Self::Interrupted,
-            (_, Some(StopReason::TimeLimit)) => Self::TimeLimit,
-            (_, Some(StopReason::Silence)) => Self::Silence,
-            (_, Some(StopReason::LoopDuration)) => Self::LoopDuration,
-            (_, None) if claim.is_some() => Self::Claimed,
-            (exit, None) => match finished.and_then(|finished| finished.report.as_deref()) {
+        match end {
+            Cause::Itself(Exit::Lost) | Cause::Stopped(_, Exit::Lost) => Self::Lost,
+            Cause::Stopped(why, _) => match why {
+                StopReason::OutputLost => Self::OutputLost,
+                StopReason::Budget => Self::Budget,
+                StopReason::Cancel => Self::Cancelled,
+                StopReason::Interrupt => Self::Interrupted,
+                StopReason::TimeLimit => Self::TimeLimit,
+                StopReason::Silence => Self::Silence,
+                StopReason::LoopDuration => Self::LoopDuration,
+            },
+            Cause::Itself(_) if claim.is_some() => Self::Claimed,
+            Cause::Itself(exit) => match finished.and_then(|finished| finished.report.as_deref()) {
                 Some(report) => Self::of_stream(report, exit),
                 None if matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,
                 None => Self::Failed,
@@ -220,6 +217,38 @@ impl Outcome {
             Some(Answer::Budget) => Self::Budget,
             None if report.is_final && matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,
             Some(Answer::Charge) | None => Self::Failed,
+        }
+    }
+}
+
+/// What an attempt's end is put down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its own end.
+    Itself(Exit),
+    /// The stop that it was told to make.
+    Stopped(StopReason, Exit),
+}
+
+impl Cause {
+    /// An agent that had said its last word when it was stopped had ended, for all that matters; and one that the provider
+    /// had failed did not run into a limit of ours. What a person cancels stays cancelled.
+    pub(super) fn of(finished: Option<&AttemptFinished>, stopping: Option<StopReason>) -> Self {
+        let exit = finished.map_or(Exit::Lost, |finished| finished.exit);
+        let Some(why) = stopping else { return Self::Itself(exit) };
+        let report = finished.and_then(|finished| finished.report.as_deref());
+        let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
+        let was_failed = report
+            .and_then(|report| report.fault.as_ref())
+            .is_some_and(|fault| matches!(answer(fault.kind), Answer::Wait(_) | Answer::Person(_)));
+        let is_own = match why {
+            StopReason::Cancel | StopReason::OutputLost => false,
+            StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration => had_ended,
+            StopReason::TimeLimit | StopReason::Silence => had_ended || was_failed,
+        };
+        match (exit, is_own) {
+            (Exit::Lost, _) | (_, false) => Self::Stopped(why, exit),
+            (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen, true) => Self::Itself(Exit::Unseen),
         }
     }
 }
@@ -243,7 +272,7 @@ pub struct Live {
     /// What the attempt in flight has used so far.
     pub used: Usage,
     /// What all loops of the same account wait for.
-    pub gate: Option<Wait>,
+    pub account: Option<Wait>,
 }
 
 /// Whether a cap is used up, or would be by what is likely to come.

@@ -54,16 +54,22 @@ pub(super) fn answer(fault: FaultKind) -> Answer {
     }
 }
 
-/// Waits for a provider, one after another without an attempt between them that worked.
+/// Waits for a provider, one after another without an attempt between them that used a token or was charged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trouble {
     /// What is waited for next.
     pub(super) next: Option<Wait>,
-    since: Option<Timestamp>,
+    /// How long these waits are together.
+    waited: Duration,
     times: u32,
 }
 
 impl Trouble {
+    /// A wait that is still to be waited, and nothing counted.
+    pub(super) fn only(next: Option<Wait>) -> Self {
+        Self { next, ..Self::default() }
+    }
+
     /// One more fault: there is a wait now, or the loop is blocked because it would be too long.
     pub(super) fn meet(
         &mut self,
@@ -72,7 +78,6 @@ impl Trouble {
         (id, attempt): (&LoopId, AttemptId),
         bound: Option<Millis>,
     ) -> Option<Blocked> {
-        let since = *self.since.get_or_insert(at);
         let backoff = FIRST.saturating_mul(1 << self.times.min(10)).min(LONGEST);
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
@@ -87,7 +92,9 @@ impl Trouble {
             WaitKind::Limit => (bound.unwrap_or(LIMIT_BOUND), Blocked::Limit),
             WaitKind::Outage | WaitKind::Pace => (bound.unwrap_or(OUTAGE_BOUND), Blocked::Outage),
         };
-        let fits = until <= plus(since, Duration::from(bound));
+        let wait = Duration::try_from(until.duration_since(at)).unwrap_or_default();
+        self.waited = self.waited.saturating_add(wait);
+        let fits = self.waited <= Duration::from(bound);
         self.next = fits.then_some(Wait { kind, until });
         (!fits).then_some(blocked)
     }

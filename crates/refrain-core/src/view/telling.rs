@@ -1,7 +1,6 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
 use super::StatusWord;
-use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::r#loop::{Grant, LoopState, Refusal};
 
@@ -59,6 +58,10 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
         (None, _) => match (state.wait, flight) {
             (Some(wait), _) => match wait.kind {
                 WaitKind::Pace => "rests before the next iteration".to_owned(),
+                // For the account's sake it waits too, without a fault of its own.
+                WaitKind::Limit if state.provider_wait().is_none() => {
+                    "waits for the limit of its account to be reset".to_owned()
+                }
                 WaitKind::Limit => told("waits for the provider's limit to be reset", state),
                 WaitKind::Outage => told("waits for the provider to work again", state),
             },
@@ -88,18 +91,17 @@ fn told(words: &str, state: &LoopState) -> String {
 
 /// Which cap is used up, or would be.
 fn budget(state: &LoopState) -> String {
-    let (spent, likely) = (state.spent, state.likely_use());
-    let mut words = match (state.limits.max_cost, state.limits.max_tokens) {
-        (Some(cap), _) if spent.cost.is_some() => {
-            format!("{} of {cap} spent", spent.cost.unwrap_or_default())
+    let (used, cost) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let more = "; another iteration like the last could pass the cap";
+    match (state.limits.max_cost, state.limits.max_tokens) {
+        (Some(cap), _) if cost >= cap => format!("{cost} of {cap} spent"),
+        (_, Some(cap)) if used >= cap => format!("{used} of {cap} tokens used"),
+        (Some(cap), _) if cost.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
+            format!("{cost} of {cap} spent{more}")
         }
-        (_, Some(cap)) => format!("{} of {cap} tokens used", spent.tokens.counted()),
+        (_, Some(cap)) => format!("{used} of {cap} tokens used{more}"),
         (_, None) => "nothing is left".to_owned(),
-    };
-    if likely != Usage::default() {
-        words.push_str("; another iteration like the last could pass the cap");
     }
-    words
 }
 
 /// What a person has to do for it to go on.
@@ -108,7 +110,13 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let resume = match state.resume(&Grant::default()) {
         Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
         Ok(_)
-        | Err(Refusal::Final(_) | Refusal::Stopped(_) | Refusal::TooMany { .. } | Refusal::TooLong { .. }) => {
+        | Err(
+            Refusal::Final(_)
+            | Refusal::Stopped(_)
+            | Refusal::TooMany { .. }
+            | Refusal::TooLong { .. }
+            | Refusal::Untold { .. },
+        ) => {
             format!("refrain resume {id}")
         }
     };
@@ -133,7 +141,20 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::CostUnknown }) => {
                 "start it anew with --max-tokens in place of --max-cost".to_owned()
             }
-            _ => format!("see why with refrain logs {id}, mend it, then {resume}"),
+            Some(End::Blocked { why: Blocked::Credit }) => format!("pay the provider, then {resume}"),
+            Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
+                format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
+            }
+            Some(
+                End::Blocked { why: Blocked::Refunds | Blocked::Churn }
+                | End::Completed { .. }
+                | End::Cancelled
+                | End::IterationCap
+                | End::TimedOut
+                | End::BudgetExceeded
+                | End::Paused,
+            )
+            | None => format!("see why with refrain logs {id}, mend it, then {resume}"),
         }),
         StatusWord::Running
         | StatusWord::Waiting

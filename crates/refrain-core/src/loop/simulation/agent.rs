@@ -93,6 +93,7 @@ pub(super) struct Agent {
     /// How many tokens it uses for all that it prints, and says so.
     uses: Option<u64>,
     used: u64,
+    is_cut_off: bool,
     /// How long it takes to end whom it leaves behind, where it does.
     leaves: Option<u64>,
     spawned: bool,
@@ -183,6 +184,7 @@ impl Agent {
             leaves: random.maybe(4, 20, 12_000).filter(|_| !matches!(role, Role::CannotStart)),
             spawned: false,
             used: 0,
+            is_cut_off: false,
             prints: (1..=prints).rev().map(|i| spawns_at + i * rhythm).collect(),
             ends_at: lasts.map(|ms| spawns_at + ms),
             exit,
@@ -217,10 +219,10 @@ impl Agent {
                 None => Sign::Printed,
             };
         }
-        let Self { exit, promises, writes_done, leaves, fills, .. } = *self;
+        let Self { exit, promises, writes_done, leaves, fills, is_cut_off, .. } = *self;
         let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1)));
         let report = AgentReport {
-            is_final: true,
+            is_final: !is_cut_off,
             tokens: self.uses.map(|_| (Scope::Attempt, tokens(self.used, 0))),
             fault: fault.map(|(kind, after)| Fault {
                 kind,
@@ -246,6 +248,8 @@ impl Agent {
         if self.ends_at.is_none_or(|own| own > forced) {
             self.ends_at = Some(forced);
             self.exit = Exit::Signal(if self.stubborn > 8_000 { SIGKILL } else { SIGINT });
+            // Some had said their last word before.
+            self.is_cut_off = !self.stubborn.is_multiple_of(4);
         }
     }
 }

@@ -270,15 +270,23 @@ impl Ledger {
         if finished.output_error.is_some() {
             return self.refund(Last::DiskFull);
         }
-        match flight.stopped {
+        if lost {
+            return self.refund(Last::Refunded);
+        }
+        let fault = report.and_then(|report| report.fault.as_ref()).map(|fault| fault.kind);
+        let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
+        let stopped = match flight.stopped {
+            Some(StopReason::TimeLimit | StopReason::Silence) if had_ended || fault.is_some() => None,
+            Some(StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration) if had_ended => None,
+            stopped => stopped,
+        };
+        match stopped {
             // A person's doing says nothing about the next attempt.
-            Some(StopReason::Interrupt) if !lost => return self.last = Some(Last::Refunded),
+            Some(StopReason::Interrupt) => return self.last = Some(Last::Refunded),
             Some(StopReason::Cancel) => return self.refund(Last::Refunded),
-            _ if lost => return self.refund(Last::Refunded),
             _ => {}
         }
-        let fault = report.and_then(|report| report.fault.as_ref()).filter(|_| flight.stopped.is_none());
-        match fault.map(|fault| fault.kind) {
+        match fault.filter(|_| stopped.is_none()) {
             Some(FaultKind::Limit | FaultKind::Overloaded) => {
                 self.not_before =
                     Some(at.saturating_add(std::time::Duration::from_secs(5)).expect("in time"));
@@ -290,13 +298,15 @@ impl Ledger {
         }
         self.not_before = None;
         let ran = at.duration_since(flight.spawned.expect("what ended by itself was there"));
-        let claim = if flight.stopped.is_some() {
+        let cut_off = report.is_some_and(|report| !report.is_final);
+        let by_itself = stopped.is_none() && flight.stopped.is_some();
+        let claim = if stopped.is_some() || cut_off {
             None
         } else if finished.promised {
             Some(ClaimSource::Promise)
         } else if finished.state_done {
             Some(ClaimSource::StateFile)
-        } else if self.spec.promise.is_none() && finished.exit == Exit::Code(0) {
+        } else if self.spec.promise.is_none() && (finished.exit == Exit::Code(0) || by_itself) {
             Some(ClaimSource::ExitCode)
         } else {
             None

@@ -65,7 +65,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     limits.idle_timeout = random.maybe(3, 500, 60_000).map(Millis);
     limits.pause = random.maybe(4, 1_000, 60_000).map(Millis);
     limits.retry_for = random.maybe(3, 5_000, 100_000).map(Millis);
-    limits.max_tokens = random.maybe(6, 100, 3_000);
+    limits.max_tokens = random.maybe(4, 100, 3_000);
     spec
 }
 

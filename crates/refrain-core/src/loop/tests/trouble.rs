@@ -93,7 +93,7 @@ fn whoever_asks_to_proceed_waits_no_more() {
     let mut journal = journal.asks(Ask::Proceed);
     assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
     // Not for the others of the account either, this once.
-    journal.live.gate = Some(Wait { kind: WaitKind::Limit, until: time(900_000) });
+    journal.live.account = Some(Wait { kind: WaitKind::Limit, until: time(900_000) });
     assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
     let journal = journal.spawns().ends(fault(FaultKind::Limit, None));
     assert!(matches!(journal.next(), Step::Wait(_)), "only this once");
@@ -155,14 +155,14 @@ fn what_holds_for_the_whole_account_is_waited_for_before_an_attempt() {
     let mut journal = of(AgentKind::Claude).obey();
     assert!(matches!(journal.state.phase, Phase::Begun { .. }));
     let gate = Wait { kind: WaitKind::Limit, until: time(60_000) };
-    journal.live.gate = Some(gate);
+    journal.live.account = Some(gate);
     assert_eq!(journal.next(), Step::Wait(gate));
     let mut journal = journal.obey();
     journal.now = 60_000;
     // Longer than was thought: recorded again.
-    journal.live.gate = Some(Wait { until: time(90_000), ..gate });
+    journal.live.account = Some(Wait { until: time(90_000), ..gate });
     assert!(matches!(journal.next(), Step::Wait(_)));
-    journal.live.gate = None;
+    journal.live.account = None;
     assert_eq!(journal.next(), Step::StartAttempt(id(1, 1)));
 }
 
@@ -306,4 +306,114 @@ fn money_that_a_refunded_attempt_cost_stays_spent() {
     assert_eq!(journal.state.charged, 0);
     assert_eq!(journal.state.spent.cost, Some(Usd(30)));
     assert_eq!(finished(Exit::Lost).report, None);
+}
+
+#[test]
+fn a_pause_is_no_wait() {
+    let journal = of(AgentKind::Claude).spawns().ends(failing(FaultKind::Overloaded)).obey();
+    let journal = journal.asks(Ask::Pause(Urgency::Now)).obey();
+    assert_eq!(journal.state.ended.map(|e| e.end), Some(End::Paused));
+    let journal = journal.after_ms(3 * 3_600_000).resumes();
+    let journal = journal.spawns().ends(failing(FaultKind::Overloaded));
+    assert!(matches!(journal.next(), Step::Wait(_)), "{:?}", journal.next());
+}
+
+#[test]
+fn work_between_two_faults_is_no_wait() {
+    let mut journal = of(AgentKind::Claude);
+    for k in 0..3 {
+        let mut done = failing(FaultKind::Overloaded);
+        done.report.as_mut().unwrap().tokens = Some((Scope::Attempt, tokens(100_000, 5_000)));
+        journal = journal.spawns().after_ms(3_600_000).ends(done);
+        assert!(matches!(journal.next(), Step::Wait(_)), "{k} {:?}", journal.next());
+        let wait = wait(journal.next());
+        journal = journal.obey();
+        journal.now += wait.until.duration_since(time(journal.now)).as_millis() as i64;
+    }
+}
+
+#[test]
+fn a_session_that_said_nothing_yet_has_no_known_total() {
+    let silent = reporting(|report| {
+        report.session.id = Some("theirs".into());
+        report.resumed = true;
+        report.is_final = false;
+    });
+    let journal = of(AgentKind::Codex).spawns().ends(silent);
+    let journal = journal.obey().spawns().ends(said("theirs", Scope::Session, 9_400, 720, true));
+    assert_eq!(used(&journal.state), (None, None, true));
+}
+
+#[test]
+fn a_limit_is_waited_for_also_under_a_cap_on_money() {
+    let journal = capped(AgentKind::Opencode, |limits| limits.max_cost = Some(Usd(1_000)));
+    let journal = journal.spawns().ends(fault(FaultKind::Limit, Some(Until::After(Millis(60_000)))));
+    assert!(matches!(journal.next(), Step::Wait(_)), "{:?}", journal.next());
+}
+
+#[test]
+fn an_outage_is_waited_for_also_under_a_cap_on_money() {
+    let journal = capped(AgentKind::Opencode, |limits| limits.max_cost = Some(Usd(1_000)));
+    let journal = journal.spawns().ends(failing(FaultKind::Connection));
+    assert!(matches!(journal.next(), Step::Wait(_)), "{:?}", journal.next());
+}
+
+#[test]
+fn a_resume_grants_no_cap_that_cannot_be_kept() {
+    let journal = of(AgentKind::Codex).spawns().ends(reporting(|_| ())).asks(Ask::Pause(Urgency::Now)).obey();
+    let more = Grant { max_cost: Some(Usd(5_000)), ..Grant::default() };
+    assert!(journal.state.resume(&more).is_err(), "accepted");
+}
+
+#[test]
+fn numbers_from_outside_never_overflow() {
+    let journal = capped(AgentKind::Codex, |limits| limits.max_tokens = Some(1_000)).spawns();
+    let journal = journal.ends(reporting(|r| r.tokens = Some((Scope::Attempt, tokens(u64::MAX, 0))))).obey();
+    let _ = crate::view::status(&journal.state, crate::view::Alive::NOBODY);
+}
+
+#[test]
+fn the_reason_names_the_cap() {
+    let journal = capped(AgentKind::Claude, |limits| {
+        limits.max_cost = Some(Usd(10_000_000_000));
+        limits.max_tokens = Some(1_000);
+    });
+    let journal = journal.spawns().ends(said("a", Scope::Attempt, 2_000, 500_000_000, false)).obey();
+    let status = crate::view::status(&journal.state, crate::view::Alive::NOBODY);
+    assert!(status.reason.contains("tokens"), "{}", status.reason);
+}
+
+#[test]
+fn a_wait_for_the_account_quotes_no_fault_of_old() {
+    let mut journal = of(AgentKind::Claude).spawns().after_ms(3_000).ends(failing(FaultKind::Turns)).obey();
+    journal.live.account = Some(Wait { kind: WaitKind::Limit, until: time(journal.now + 60_000) });
+    let journal = journal.obey();
+    let status = crate::view::status(&journal.state, crate::view::Alive::DRIVEN);
+    assert!(!status.reason.contains("so it was"), "{}", status.reason);
+}
+
+#[rstest]
+#[case::budget(StopReason::Budget)]
+#[case::silence(StopReason::Silence)]
+#[case::time(StopReason::TimeLimit)]
+#[case::a_pause(StopReason::Interrupt)]
+fn what_was_said_before_a_stop_counts(#[case] because: StopReason) {
+    let last_word = AttemptFinished { promised: true, exit: Exit::Signal(2), ..reporting(|_| ()) };
+    let journal =
+        of(AgentKind::Claude).spawns().then(Event::AttemptStopRequested { because }).ends(last_word);
+    assert_eq!(journal.state.attempts[0].outcome, Outcome::Claimed);
+    let cut = AttemptFinished {
+        promised: true,
+        exit: Exit::Signal(2),
+        ..reporting(|report| report.is_final = false)
+    };
+    let journal = of(AgentKind::Claude).spawns().then(Event::AttemptStopRequested { because }).ends(cut);
+    assert_ne!(journal.state.attempts[0].outcome, Outcome::Claimed);
+}
+
+#[test]
+fn a_limit_comes_before_the_silence_that_follows_it() {
+    let silence = Event::AttemptStopRequested { because: StopReason::Silence };
+    let journal = of(AgentKind::Claude).spawns().then(silence).ends(failing(FaultKind::Limit));
+    assert_eq!((journal.state.attempts[0].outcome, journal.state.charged), (Outcome::Limit, 0));
 }
