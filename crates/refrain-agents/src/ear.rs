@@ -4,8 +4,10 @@
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport, Scope, Usage};
 use refrain_core::event::Exit;
-use refrain_core::promise::{Finding, Scanner};
+use refrain_core::promise::{Finding, PREVIEW, Scanner};
 use refrain_core::spec::{AgentKind, OutputFormat};
+use refrain_core::text::clip;
+use refrain_proc::StopLadder;
 
 use crate::acp::Acp;
 use crate::adapter::{Adapter, Call, Dialect};
@@ -36,6 +38,12 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
 #[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
+}
+
+/// How this kind of agent is ended.
+#[must_use]
+pub fn ladder(kind: AgentKind) -> StopLadder {
+    adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
 }
 
 /// The reader for a stream of this kind of agent; none where standard output is a message.
@@ -147,10 +155,18 @@ enum Mind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
+    told: Told,
+}
+
+/// What a stream said so far.
+#[derive(Debug, Default)]
+struct Told {
     report: AgentReport,
     message: Option<String>,
     /// The last line that the agent said, for lists, where there is no final message.
     said: String,
+    /// Something came from the model.
+    is_answered: bool,
 }
 
 impl Ear {
@@ -158,19 +174,18 @@ impl Ear {
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
+        let report = AgentReport { resumed: resumes(call.spec), ..AgentReport::default() };
         Self(match dialect(call) {
             None => Mind::Message(Box::new(scanner)),
             Some(dialect) => Mind::Stream(Box::new(Listening {
                 stream: Stream::new(dialect),
                 scanner,
-                report: AgentReport { resumed: resumes(call.spec), ..AgentReport::default() },
-                message: None,
-                said: String::new(),
+                told: Told { report, ..Told::default() },
             })),
         })
     }
 
-    /// The next bytes; returns what the attempt has used so far, where that is news.
+    /// The next bytes; returns what the attempt has used so far, where that is news and it goes on.
     pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
         match &mut self.0 {
             Mind::Message(scanner) => {
@@ -178,12 +193,21 @@ impl Ear {
                 None
             }
             Mind::Stream(listening) => {
-                let before = listening.used();
-                let Listening { stream, report, message, said, .. } = &mut **listening;
-                stream.push(chunk, &mut |event| note(report, message, said, event));
-                let now = listening.used();
-                (now != before).then_some(now)
+                let before = listening.told.used();
+                let Listening { stream, told, .. } = &mut **listening;
+                stream.push(chunk, &mut |event| told.hear(event));
+                let now = told.used();
+                (now != before && !told.report.is_final).then_some(now)
             }
+        }
+    }
+
+    /// Whether something came from the model: its provider works.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        match &self.0 {
+            Mind::Message(_) => false,
+            Mind::Stream(listening) => listening.told.is_answered,
         }
     }
 
@@ -193,127 +217,72 @@ impl Ear {
         match self.0 {
             Mind::Message(scanner) => Heard { finding: scanner.finish(), message: None, report: None },
             Mind::Stream(mut listening) => {
-                let Listening { stream, report, message, said, .. } = &mut *listening;
-                stream.conclude(exit, stderr, &mut |event| note(report, message, said, event));
+                let Listening { stream, told, .. } = &mut *listening;
+                stream.conclude(exit, stderr, &mut |event| told.hear(event));
                 listening.heard()
             }
         }
     }
 
-    /// Nobody saw the program end: what its stream alone came to, if it holds the agent's last word.
+    /// Nobody saw the program end: what its stream alone came to; none of a command.
     #[must_use]
     pub fn adopt(self) -> Option<Heard> {
         match self.0 {
             Mind::Message(_) => None,
             Mind::Stream(mut listening) => {
-                let Listening { stream, report, message, said, .. } = &mut *listening;
-                stream.end(&mut |event| note(report, message, said, event));
-                listening.report.is_final.then(|| listening.heard())
+                let Listening { stream, told, .. } = &mut *listening;
+                stream.end(&mut |event| told.hear(event));
+                Some(listening.heard())
             }
         }
     }
 }
 
 impl Listening {
-    /// What this attempt has used so far, as far as it says so while it runs.
-    fn used(&self) -> Usage {
-        let own = |scope: Scope| scope == Scope::Attempt;
-        Usage {
-            tokens: self
-                .report
-                .tokens
-                .filter(|(of, _)| own(*of))
-                .map(|(_, tokens)| tokens)
-                .unwrap_or_default(),
-            cost: self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost),
-            at_least: false,
-        }
-    }
-
     fn heard(mut self) -> Heard {
-        if let Some(message) = &self.message {
+        let Told { report, message, said, .. } = self.told;
+        if let Some(message) = &message {
             self.scanner.push(message.as_bytes());
         }
         let mut finding = self.scanner.finish();
         if finding.last_line.is_empty() {
-            finding.last_line =
-                refrain_core::text::clip(self.said.trim(), refrain_core::promise::PREVIEW).into_owned();
+            finding.last_line = clip(said.trim(), PREVIEW).into_owned();
         }
-        Heard { finding, message: self.message, report: Some(self.report) }
+        Heard { finding, message, report: Some(report) }
     }
 }
 
-fn note(report: &mut AgentReport, message: &mut Option<String>, said: &mut String, event: AgentEvent) {
-    report.hear(&event);
-    match event {
-        AgentEvent::Final { ok, message: last } => *message = last.filter(|_| ok),
-        AgentEvent::Text { text, part: false, .. } => {
-            if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
-                line.clone_into(said);
-            }
+impl Told {
+    /// What this attempt has used so far, as far as it says so while it runs.
+    fn used(&self) -> Usage {
+        let own = |scope: Scope| scope == Scope::Attempt;
+        let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
+        let cost = self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost);
+        Usage { tokens: tokens.unwrap_or_default(), cost, at_least: false }
+    }
+
+    fn hear(&mut self, event: AgentEvent) {
+        self.report.hear(&event);
+        self.is_answered |=
+            matches!(event, AgentEvent::Text { .. } | AgentEvent::Thought(_) | AgentEvent::ToolCall { .. });
+        if let AgentEvent::Text { text, part: false, .. } = &event
+            && let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty())
+        {
+            line.clone_into(&mut self.said);
         }
-        AgentEvent::Text { .. }
-        | AgentEvent::Session(_)
-        | AgentEvent::Thought(_)
-        | AgentEvent::ToolCall { .. }
-        | AgentEvent::ToolResult { .. }
-        | AgentEvent::Tokens { .. }
-        | AgentEvent::Cost { .. }
-        | AgentEvent::Retry(_)
-        | AgentEvent::Fault(_)
-        | AgentEvent::Notice(_)
-        | AgentEvent::Unknown => {}
+        if let AgentEvent::Final { ok, message } = event {
+            self.message = message.filter(|_| ok);
+        }
     }
 }
 
-/// Flags and words by which a person lets an agent go on with a session of before.
-const RESUMING: [&str; 8] = ["--resume", "-r", "--continue", "-c", "--session", "-s", "resume", "fork"];
-
+/// Whether the person lets the agent go on with a session of before; only that matters whose totals are a session's.
 fn resumes(spec: &Spec) -> bool {
-    let is = |argument: &String| RESUMING.iter().any(|word| argument.split('=').next() == Some(word));
+    let words: &[&str] = match spec.agent.kind {
+        AgentKind::Claude | AgentKind::Generic => &["--resume", "-r", "--continue", "-c"],
+        AgentKind::Codex => &["resume", "fork"],
+        AgentKind::Opencode | AgentKind::Gemini | AgentKind::Acp => &[],
+    };
+    let is = |argument: &String| words.iter().any(|word| argument.split('=').next() == Some(word));
     spec.agent.args.iter().any(is)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use super::*;
-
-    const DONE: Exit = Exit::Code(0);
-
-    /// Notes how long the lines are that it is given.
-    #[derive(Clone, Default)]
-    struct Lengths(Arc<Mutex<Vec<usize>>>);
-
-    impl Dialect for Lengths {
-        fn line(&mut self, line: &[u8], _: &mut dyn FnMut(AgentEvent)) {
-            self.0.lock().expect("nobody panics with it").push(line.len());
-        }
-
-        fn conclude(&mut self, _: Exit, _: &str, _: &mut dyn FnMut(AgentEvent)) {}
-    }
-
-    #[test]
-    fn a_line_without_measure_is_passed_over_in_bounded_memory() {
-        let too_long = vec![b'x'; 20 << 20];
-        let bytes =
-            [b"one\n", &too_long[..], b"\n\nthree\n", &too_long[..LONGEST_LINE], b"\nno end"].concat();
-        for size in [4_099, 65_536, 1 << 20, bytes.len()] {
-            let lengths = Lengths::default();
-            let mut stream = Stream::new(Box::new(lengths.clone()));
-            let mut unknown = 0;
-            for chunk in bytes.chunks(size) {
-                stream.push(chunk, &mut |event| unknown += u32::from(event == AgentEvent::Unknown));
-                assert!(
-                    stream.begun.capacity() <= 2 * LONGEST_LINE,
-                    "it holds {} bytes",
-                    stream.begun.capacity()
-                );
-            }
-            stream.conclude(DONE, "", &mut |_| {});
-            let lengths = lengths.0.lock().expect("nobody panics with it").clone();
-            assert_eq!((lengths, unknown), (vec![3, 0, 5, LONGEST_LINE, 6], 1), "in chunks of {size}");
-        }
-    }
 }

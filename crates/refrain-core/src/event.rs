@@ -41,7 +41,8 @@ pub enum Event {
         /// The attempt that its predecessor left behind, ended and refunded by this event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interrupted: Option<AttemptId>,
-        /// What that attempt's stream holds, where it holds the agent's own last word: then it is not run again.
+        /// What that attempt's stream holds: the agent's own last word ([`Exit::Unseen`]), and then it is not run again, or
+        /// only what it used until it was lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         adopted: Option<Box<AttemptFinished>>,
     },

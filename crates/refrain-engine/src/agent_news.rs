@@ -20,8 +20,13 @@ pub(crate) enum AgentNews {
     Started(Process),
     NotStarted(String),
     Used(Usage),
+    /// Its provider answered: something came from the model.
+    Answered,
     Finished(Box<AttemptFinished>),
-    Swept { killed: u32, survivors: Vec<i32> },
+    Swept {
+        killed: u32,
+        survivors: Vec<i32>,
+    },
     OutputLost,
 }
 

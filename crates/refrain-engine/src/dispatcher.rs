@@ -10,7 +10,7 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
-use refrain_proc::{Meter, StopLadder, Supervisor, identity};
+use refrain_proc::{Meter, Supervisor, identity};
 use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, inbox};
 use tokio::net::unix::pipe;
@@ -43,12 +43,13 @@ enum Input {
 
 /// A runner at work.
 pub(crate) struct Drive {
-    /// Dropped first: nobody is left before the lock is free.
+    /// Dropped first: whoever still has news to give must not wait for somebody to take it.
+    news: mpsc::Receiver<AgentNews>,
+    /// Dropped next: nobody is left before the lock is free.
     supervisor: Supervisor<Hearing>,
     journal: Journal,
     lock: RunnerLock,
     pulse: Arc<Pulse>,
-    news: mpsc::Receiver<AgentNews>,
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
     gate: Option<Gate>,
@@ -117,8 +118,7 @@ impl Drive {
                 self.handle(Input::Bell).await?;
             }
             let now = now();
-            let live = self.live(now);
-            match next_step(self.journal.state(), &live, now) {
+            match self.decide(now).await {
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;
@@ -127,9 +127,7 @@ impl Drive {
                 Step::StopAttempt(because) => {
                     self.journal.push(Event::AttemptStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    let adapter = ear::adapter(self.journal.state().spec.agent.kind);
-                    self.supervisor
-                        .stop(adapter.map_or_else(StopLadder::default, |adapter| adapter.ladder()));
+                    self.supervisor.stop(ear::ladder(self.journal.state().spec.agent.kind));
                 }
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
@@ -155,12 +153,27 @@ impl Drive {
         })
     }
 
+    /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
+    /// one that tries first.
+    async fn decide(&mut self, now: Timestamp) -> Step {
+        let live = self.live(now);
+        let step = next_step(self.journal.state(), &live, now);
+        let gate = if let Step::StartAttempt(_) = step { self.gate.take() } else { None };
+        let Some(mut gate) = gate else { return step };
+        let (gate, account) = blocking(move || {
+            let account = gate.wait(now);
+            (gate, account)
+        })
+        .await;
+        self.gate = Some(gate);
+        next_step(self.journal.state(), &Live { account, ..live }, now)
+    }
+
     /// What is known of the attempt in flight.
-    fn live(&mut self, now: Timestamp) -> Live {
+    fn live(&self, now: Timestamp) -> Live {
         let ago = self.meter.as_ref().and_then(|meter| meter.last_output());
         let last_output = ago.and_then(|ago| now.checked_sub(ago).ok());
-        let gate = self.gate.as_mut().and_then(|gate| gate.wait(self.journal.state(), now));
-        Live { last_output, output_lost: self.output_lost, used: self.used, gate }
+        Live { last_output, output_lost: self.output_lost, used: self.used, account: None }
     }
 
     /// The record first, synced; then the agent.
@@ -198,8 +211,10 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        // A wait longer than a timer can be is asked about again in between.
-        let longest = Duration::from_secs(24 * 3600);
+        // A timer stands still while the machine sleeps and does not know that its clock was set: a wait of the loop's is
+        // looked at again now and then. All else is measured on the timer's own clock.
+        let waits = self.journal.state().wait.is_some();
+        let longest = Duration::from_secs(if waits { 60 } else { 24 * 3600 });
         let timer = until.map(|until| {
             let left = Duration::try_from(until.duration_since(now())).unwrap_or_default();
             Instant::now() + left.min(longest)
@@ -247,6 +262,12 @@ impl Drive {
                 self.used = used;
                 Ok(())
             }
+            AgentNews::Answered => {
+                if let Some(gate) = &mut self.gate {
+                    gate.answered();
+                }
+                Ok(())
+            }
             AgentNews::Finished(finished) => {
                 (self.meter, self.used) = (None, Usage::default());
                 self.journal.push(Event::AttemptFinished(finished), now())?;
@@ -288,10 +309,11 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { journal, lock, supervisor, .. } = self;
+        let Self { news, journal, lock, supervisor, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
+            drop(news);
             drop(supervisor);
             drop((journal, lock));
             answer_without_runner(&dir)

@@ -129,7 +129,8 @@ fn stale_lock(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     is_stale.then_some(lock)
 }
 
-/// What an attempt in flight came to, of which nobody saw the end: adopted where its stream holds the agent's last word.
+/// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
+/// word, else what is known of what it used.
 pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     let flight = state.in_flight().filter(|flight| flight.spawned.is_some())?;
     let dir = dir.attempt(flight.id);
@@ -148,12 +149,15 @@ pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished>
             }
         }
     }
-    let heard = ear.adopt()?;
+    let (exit, heard) = match ear.adopt()? {
+        heard if heard.report.as_ref().is_some_and(|report| report.is_final) => (Exit::Unseen, heard),
+        heard => (Exit::Lost, heard),
+    };
     Some(AttemptFinished {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
-        state_done: WorktreeFiles::default().says_done(&state.spec),
-        ..finished(Exit::Unseen, heard)
+        state_done: exit == Exit::Unseen && WorktreeFiles::default().says_done(&state.spec),
+        ..finished(exit, heard)
     })
 }
 

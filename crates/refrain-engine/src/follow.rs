@@ -57,6 +57,8 @@ pub struct Follower {
     spec: Option<Box<Spec>>,
     /// Streams are shown as they are.
     raw: bool,
+    /// Standard error is shown beside a stream, too.
+    all: bool,
     /// The stream of the attempt that is followed, and what it said and was not seen yet.
     stream: Option<Stream>,
     said: VecDeque<AgentEvent>,
@@ -109,7 +111,7 @@ impl Follower {
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
-        Ok(Self { caught_up: all_output, ..Self::new(dir, Wake::Files(notice), 0) })
+        Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, Wake::Files(notice), 0) })
     }
 
     fn new(dir: LoopDir, wake: Wake, past: u64) -> Self {
@@ -126,6 +128,7 @@ impl Follower {
             runner: None,
             spec: None,
             raw: false,
+            all: false,
             stream: None,
             said: VecDeque::new(),
             past,
@@ -144,7 +147,7 @@ impl Follower {
             if let Some(record) = self.queue.front() {
                 // What the agent printed comes before the event that says it is gone.
                 if ends_attempt(record)
-                    && let Some(output) = self.read_logs()
+                    && let Some(output) = self.read_logs().or_else(|| self.end_stream())
                 {
                     return Ok(Some(output));
                 }
@@ -248,11 +251,17 @@ impl Follower {
                 (Sight::Output { stderr: false, bytes }, Some(stream)) => {
                     stream.push(&bytes, &mut |event| self.said.push_back(event));
                 }
-                // Beside a stream it is noise; what matters of it, the attempt's end tells, and `logs` shows it.
-                (Sight::Output { stderr: true, .. }, Some(_)) => {}
+                // Beside a stream it is noise on a screen; what matters of it, the attempt's end tells.
+                (Sight::Output { stderr: true, .. }, Some(_)) if !self.all => {}
                 (sight, _) => return Some(sight),
             }
         }
+    }
+
+    /// What the stream's last line says, where it has no end.
+    fn end_stream(&mut self) -> Option<Sight> {
+        self.stream.take()?.end(&mut |event| self.said.push_back(event));
+        self.said.pop_front().map(Sight::Said)
     }
 
     fn read_bytes(&mut self) -> Option<Sight> {

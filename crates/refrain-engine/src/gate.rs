@@ -8,32 +8,35 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use refrain_agents::environment;
 use refrain_core::event::Wait;
-use refrain_core::r#loop::{Outcome, Phase};
+use refrain_core::r#loop::Outcome;
 use refrain_core::{LoopState, Spec};
 use refrain_store::{AccountGate, Probe};
 
-/// How long the others wait while one tries.
-const WHILE_ONE_TRIES: Duration = Duration::from_secs(15);
+/// How long the others wait while one tries: it knows when its provider answers, which takes seconds.
+const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
 
 /// A runner's view of the gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
     account: AccountGate,
+    /// Held from the start of the attempt that tries first until its provider has answered, or failed it.
     probe: Option<Probe>,
+    /// What the gate said when the last attempt was started.
+    seen: Option<Wait>,
 }
 
 impl Gate {
     /// The gate of the account that the loop's agents use; a command without an account has none.
     pub(crate) fn new(spec: &Spec, env: &[(OsString, OsString)], state_home: &Utf8Path) -> Option<Self> {
         let account = environment::account(spec, env)?;
-        Some(Self { account: AccountGate::new(state_home, &account), probe: None })
+        Some(Self { account: AccountGate::new(state_home, &account), probe: None, seen: None })
     }
 
-    /// What there is to wait for before an attempt that is about to start. One of all loops may start when the time has
-    /// come; that one keeps the right until it knows.
-    pub(crate) fn wait(&mut self, state: &LoopState, now: Timestamp) -> Option<Wait> {
-        let starts = matches!(state.phase, Phase::Begun { .. }) && state.ended.is_none();
-        let closed = if starts && self.probe.is_none() { self.account.closed()? } else { return None };
+    /// What there is to wait for before the attempt that would start now. One of all loops may start when the time has
+    /// come.
+    pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Wait> {
+        self.seen = self.account.closed();
+        let closed = self.seen?;
         if closed.until > now {
             return Some(closed);
         }
@@ -50,18 +53,21 @@ impl Gate {
         }
     }
 
-    /// An attempt is over: what it met holds for all loops of the account, and that it met nothing does too. Only advice,
-    /// so what cannot be written is left.
-    pub(crate) fn learn(&mut self, state: &LoopState) {
-        match (state.attempts.last().map(|last| last.outcome), state.provider_wait()) {
-            (Some(Outcome::Limit), Some(wait)) => {
-                let _ = self.account.close(wait);
-            }
-            (Some(Outcome::Claimed | Outcome::Ended), _) if self.account.closed().is_some() => {
-                let _ = self.account.open();
-            }
-            (_, _) => {}
+    /// The provider answered the attempt in flight: the limit is over for all, unless somebody met a new one since.
+    pub(crate) fn answered(&mut self) {
+        if self.seen.is_some() && self.account.closed() == self.seen {
+            // Only advice, so what cannot be removed is left.
+            let _ = self.account.open();
         }
-        self.probe = None;
+        (self.probe, self.seen) = (None, None);
+    }
+
+    /// An attempt is over: a limit that it met holds for all loops of the account.
+    pub(crate) fn learn(&mut self, state: &LoopState) {
+        let is_limited = state.attempts.last().is_some_and(|last| last.outcome == Outcome::Limit);
+        if let Some(wait) = state.provider_wait().filter(|_| is_limited) {
+            let _ = self.account.close(wait);
+        }
+        (self.probe, self.seen) = (None, None);
     }
 }

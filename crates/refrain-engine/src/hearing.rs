@@ -22,12 +22,14 @@ pub(crate) struct Hearing {
     stderr: Utf8PathBuf,
     last_message: Utf8PathBuf,
     news: mpsc::Sender<AgentNews>,
+    /// It was told that the provider answered.
+    is_answered: bool,
 }
 
 impl Hearing {
     pub(crate) fn new(call: &Call<'_>, dir: &AttemptDir, news: mpsc::Sender<AgentNews>) -> Self {
         let (stderr, last_message) = (dir.stderr(), dir.last_message());
-        Self { ear: Ear::new(call), stderr, last_message, news }
+        Self { ear: Ear::new(call), stderr, last_message, news, is_answered: false }
     }
 
     /// The attempt is over: what it left behind.
@@ -66,9 +68,12 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
 
 impl Listener for Hearing {
     fn hear(&mut self, chunk: &[u8]) {
+        // Where the runner is busy it hears the next total, or the end.
         if let Some(used) = self.ear.hear(chunk) {
-            // Where the runner is busy it hears the next total, or the end.
             let _: Result<(), _> = self.news.try_send(AgentNews::Used(used));
+        }
+        if !self.is_answered && self.ear.is_answered() {
+            self.is_answered = self.news.try_send(AgentNews::Answered).is_ok();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
-use refrain_core::{AttemptId, LoopId, LoopState, Spec};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
+use refrain_store::layout::AttemptDir;
 use refrain_store::{Journal, LoopDir, Project, RunnerLock, archive, projects};
 
 use crate::asking::take_over;
@@ -207,28 +208,35 @@ impl Service {
     /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop.
+    /// [`EngineError`] where it cannot be read.
     pub fn said(
         &self,
-        id: &LoopId,
-        attempt: AttemptId,
+        spec: &Spec,
+        dir: &AttemptDir,
         say: &mut dyn FnMut(AgentEvent),
     ) -> Result<bool, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let spec = journal::read(&dir)?.state.spec;
-        let dir = dir.attempt(attempt);
-        let Some(dialect) = executor::dialect(&spec, &dir.prompt()) else { return Ok(false) };
+        let Some(dialect) = executor::dialect(spec, &dir.prompt()) else { return Ok(false) };
         let (mut stream, mut chunk) = (Stream::new(dialect), vec![0; 64 << 10]);
         let kept = dir.stdout(true);
         let Ok(mut kept) = output::read(&kept) else { return Ok(true) };
-        while let Ok(length) = kept.read(&mut chunk) {
-            if length == 0 {
-                break;
+        loop {
+            match kept.read(&mut chunk) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(EngineError::Process("a stream cannot be read", error)),
+                Ok(0) => break,
+                Ok(length) => stream.push(&chunk[..length], say),
             }
-            stream.push(&chunk[..length], say);
         }
         stream.end(say);
         Ok(true)
+    }
+
+    /// What a loop was asked to do.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn spec(&self, id: &LoopId) -> Result<Spec, EngineError> {
+        Ok(journal::read(&self.locate(id)?.dir)?.state.spec)
     }
 
     /// Where a loop lies, in the archive too.

@@ -108,6 +108,9 @@ impl From<EngineError> for CliError {
                 why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },
                 ..
             } => (Code::Usage, None),
+            EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
+                (Code::Usage, Some("--max-tokens can be kept with known agents".to_owned()))
+            }
             EngineError::Refused { .. } => (Code::Refused, None),
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))

@@ -14,8 +14,7 @@ use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Millis, Permissions, Spec};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
-use refrain_engine::keeper::StopLadder;
-use refrain_engine::{Follower, Sight, chain};
+use refrain_engine::{Follower, Sight, chain, ladder};
 
 use crate::lines::Lines;
 use crate::said::Said;
@@ -144,7 +143,7 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
                 StopReason::Budget => "the budget is used up: ending the agent",
                 StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
             };
-            note(&format!("{why}, which takes {} at most", grace()))
+            note(&format!("{why}, which takes {} at most", grace(state)))
         }
         Event::AttemptSwept { killed, survivors } => swept(*killed, survivors),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
@@ -157,7 +156,7 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             Ask::Pause(Urgency::Now) if is_ending => {
                 format!(
                     "still ending the agent: it has {} from when it was asked to end, then it is killed",
-                    grace()
+                    grace(state)
                 )
             }
             Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
@@ -176,7 +175,9 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
             note(&format!("{what} until {} ({})", clock(wait.until), Millis::from(left)))
         }
         Event::LoopResumed { .. } => note("resumed"),
-        Event::RunnerStarted { interrupted: Some(attempt), adopted: Some(_), .. } => {
+        Event::RunnerStarted { interrupted: Some(attempt), adopted: Some(finished), .. }
+            if finished.exit == Exit::Unseen =>
+        {
             note(&format!("attempt {attempt} had finished when its runner was gone; its result is used"))
         }
         Event::RunnerStarted { interrupted: Some(attempt), .. } => {
@@ -203,8 +204,8 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
 }
 
 /// How long an agent has to end in its own way.
-fn grace() -> Millis {
-    StopLadder::default().longest().into()
+fn grace(state: &LoopState) -> Millis {
+    ladder(state.spec.agent.kind).longest().into()
 }
 
 fn note(text: &str) -> String {
@@ -247,10 +248,10 @@ fn header(spec: &Spec) -> String {
         }
     }
     if let Some(cap) = spec.limits.max_cost {
-        until.push_str(&format!(", {cap}"));
+        until.push_str(&format!(", {cap} in all"));
     }
     if let Some(cap) = spec.limits.max_tokens {
-        until.push_str(&format!(", {cap} tokens"));
+        until.push_str(&format!(", {cap} tokens in all"));
     }
     let capped = spec.limits.max_cost.is_some() || spec.limits.max_tokens.is_some();
     if capped && spec.agent.kind.tells_usage_at_end() {

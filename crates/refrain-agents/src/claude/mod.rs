@@ -9,8 +9,6 @@ mod reader;
 mod usage;
 mod wire;
 
-use refrain_proc::StopLadder;
-
 use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Claude Code.
@@ -32,11 +30,5 @@ impl Adapter for Claude {
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
         Box::new(reader::Reader::new(launch::format(call)))
-    }
-
-    /// An interrupt makes it end its tools and, in the middle of an answer, print its result; TERM ends the tools only.
-    /// That is the order of every agent unless it says otherwise.
-    fn ladder(&self) -> StopLadder {
-        StopLadder::default()
     }
 }

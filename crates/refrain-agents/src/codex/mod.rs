@@ -11,8 +11,6 @@ mod launch;
 mod reader;
 mod wire;
 
-use refrain_proc::StopLadder;
-
 use crate::adapter::{Adapter, Call, Dialect, Launch};
 
 /// Codex.
@@ -34,11 +32,5 @@ impl Adapter for Codex {
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
         Box::<reader::Reader>::default()
-    }
-
-    /// An interrupt makes it end its tools; TERM would leave them alive, so it comes second. Both go to the group: the npm
-    /// package's wrapper and the program that works.
-    fn ladder(&self) -> StopLadder {
-        StopLadder::default()
     }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use refrain_core::event::Event;
 use refrain_core::view::Status;
-use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Service, Sight, read_log};
+use refrain_core::{AttemptId, LoopId, Spec};
+use refrain_engine::{AttemptDir, Service, Sight, read_log};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -51,8 +51,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.follow {
         return follow(&service, &id, args.raw);
     }
+    let (spec, dir) = (service.spec(&id)?, service.locate(&id)?.dir);
     for attempt in attempts {
-        if !show(&service, &id, attempt, args.raw)? {
+        if !show(&service, &spec, &dir.attempt(attempt), attempt, args.raw)? {
             break;
         }
     }
@@ -67,14 +68,19 @@ fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
 }
 
 /// Prints one attempt; false once nobody reads any more.
-fn show(service: &Service, id: &LoopId, attempt: AttemptId, raw: bool) -> Result<bool, CliError> {
-    let dir = service.locate(id)?.dir.attempt(attempt);
+fn show(
+    service: &Service,
+    spec: &Spec,
+    dir: &AttemptDir,
+    attempt: AttemptId,
+    raw: bool,
+) -> Result<bool, CliError> {
     if !out::print_raw(heading(attempt).as_bytes()) {
         return Ok(false);
     }
     let (mut said, mut open) = (Said::default(), true);
     // What is no stream of events is shown as it is, and so is one where that is asked for.
-    let streams = service.said(id, attempt, &mut |event| {
+    let streams = service.said(spec, dir, &mut |event| {
         open = open && !raw && out::print_part(&said.show(&event));
     })?;
     let printed = match (streams, raw) {

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::agent::Usd;
+use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Listed, Service};
+use refrain_engine::{EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -74,11 +75,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.show.detach {
         run::may_detach(context)?;
     }
-    let runner = service.resume(&id, &grant, args.now)?;
+    let runner = match service.resume(&id, &grant, args.now) {
+        // Somebody drives it, and is told to wait no longer.
+        Err(EngineError::Driven { .. }) if args.now && !grants => return hurry(&service, &id),
+        resumed => resumed?,
+    };
     match args.show.detach {
         true => run::detached(&service, runner, context.dir.as_str(), &args.show),
         false => run::in_foreground(&context.host, runner, &args.show),
     }
+}
+
+fn hurry(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
+    service.ask(id, "be hurried", Ask::Proceed, out::tell_slow(id))?;
+    out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
+    Ok(Code::Done.into())
 }
 
 fn from_inside(own: &str) -> CliError {

@@ -265,14 +265,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
 fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf) -> Result<Spec, CliError> {
     let (kind, program, words) = agent(args)?;
     let output_format = output_format(args, kind)?;
-    if args.max_cost.is_some() && !kind.tells_cost() {
-        let error = format!("--max-cost: {kind} does not say what it costs; accepted then is --max-tokens");
-        return Err(CliError::usage(error));
-    }
-    if args.max_tokens.is_some() && kind == AgentKind::Generic && output_format != OutputFormat::StreamJson {
-        let error = "--max-tokens: a generic command does not say what it uses; accepted are known agents";
-        return Err(CliError::usage(error));
-    }
     let words: Vec<String> = words.into_iter().chain(args.agent_arg.iter().cloned()).collect();
     if let Some(why) = objection(kind, &words) {
         return Err(CliError::usage(why).hint("--agent generic reads what any command prints"));
@@ -300,20 +292,29 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
+    let id = args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0));
+    let agent = AgentSpec {
+        kind,
+        program,
+        args: words,
+        prompt_mode,
+        env,
+        clean_env: args.clean_env,
+        model: args.model.clone(),
+        permissions: args.permissions.into(),
+        output_format,
+    };
+    agent.admits(args.max_cost.is_some(), args.max_tokens.is_some()).map_err(|refusal| {
+        CliError::usage(refusal.to_string()).hint(if agent.streams() {
+            "--max-tokens can be kept"
+        } else {
+            "caps can be kept with known agents, --max-tokens with all of them"
+        })
+    })?;
     Ok(Spec {
         // Replaced where no name is given: the service makes one up that is free.
-        id: args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0)),
-        agent: AgentSpec {
-            kind,
-            program,
-            args: words,
-            prompt_mode,
-            env,
-            clean_env: args.clean_env,
-            model: args.model.clone(),
-            permissions: args.permissions.into(),
-            output_format,
-        },
+        id,
+        agent,
         prompt,
         iteration_context: !args.no_iteration_context,
         promise,
