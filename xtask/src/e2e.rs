@@ -14,10 +14,15 @@ use serde_json::Value;
 
 use crate::failure::{Result, fail};
 use crate::process::{capture, cargo, command, succeed};
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// Where the tests are: package and test binary.
 const SUITES: [(&str, &str); 2] = [("testkit", "real_agents"), ("refrain", "agents")];
+
+/// Whether a test binary is one of a tier, which is linked only when the tier is run.
+pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
+    SUITES.contains(&(package, suite))
+}
 
 /// What the name of a test holds that belongs to the smoke test.
 const SMOKE: &str = "main_job";
@@ -78,10 +83,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("{}", place.described());
     let (mut ran, mut failed) = (Vec::new(), Vec::new());
     for (package, suite) in SUITES {
-        let Some(folder) = folder(&workspace, package, suite) else {
-            println!("{package} has no test binary `{suite}`: nothing of it was run");
-            continue;
-        };
+        let folder = folder(&workspace, package, suite)?;
         let binary = build(&workspace, package, suite)?;
         let wanted = if is_all { &[] } else { programs.as_slice() };
         let tests = chosen(&ignored(&binary, &folder)?, wanted, options.smoke);
@@ -108,14 +110,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The folder of the package, if it has that test binary.
-fn folder(workspace: &Workspace, package: &str, suite: &str) -> Option<PathBuf> {
-    let package = workspace.package(package)?;
-    let has_suite = package.targets.iter().any(|target| target.kind == "test" && target.name == suite);
-    has_suite.then(|| package.folder().to_owned())
+/// The folder of the package, which must have that test binary: a tier that lost one would be run in half unnoticed.
+fn folder(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> {
+    let has_suite = |package: &&Package| {
+        package.targets.iter().any(|target| target.kind == "test" && target.name == suite)
+    };
+    match workspace.package(package).filter(has_suite) {
+        Some(package) => Ok(package.folder().to_owned()),
+        None => fail(format!("{package} has no test binary `{suite}`")),
+    }
 }
 
-/// Builds a test binary, and the program that it tests, and says where it is.
+/// Builds a test binary, and with it the programs of its package, and says where it is.
 fn build(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> {
     let mut building = cargo();
     building.current_dir(&workspace.root).args(["test", "--quiet", "--no-run", "-p", package]);

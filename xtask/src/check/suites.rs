@@ -1,12 +1,14 @@
 //! Forgotten tests: a test file that no module declares is never compiled, and nobody notices.
 //!
 //! A crate has one integration binary (each costs a link), `tests/it/main.rs` or a single `tests/NAME.rs`, and every
-//! file below the folder of its `main.rs` is declared as a module.
+//! file below the folder of its `main.rs` is declared as a module. A tier of tests that need more than Rust and git, and
+//! are ignored by `cargo test`, has a binary of its own beside it.
 
 use std::path::Path;
 
 use super::finding::Finding;
 use super::source::without_comments;
+use crate::e2e;
 use crate::failure::Result;
 use crate::files::{below, entries, read, shown};
 use crate::workspace::{Package, Workspace};
@@ -25,29 +27,28 @@ fn check_package(package: &Package, root: &Path) -> Result<Vec<Finding>> {
     let has_code = below(&folder)?.iter().any(|path| is_rust(path));
     let binaries: Vec<_> = package.targets.iter().filter(|target| target.kind == "test").collect();
     let place = shown(&folder, root);
-    match binaries.as_slice() {
-        [] if !has_code => Ok(Vec::new()),
-        [] => Ok(vec![Finding::error(
+    if binaries.is_empty() && has_code {
+        return Ok(vec![Finding::error(
             place,
             "holds Rust files, but no test binary",
             "make tests/it/main.rs and declare them there",
-        )]),
-        [only] if only.source.ends_with("main.rs") => {
-            let mut findings = Vec::new();
-            undeclared(&only.source, only.source.parent().unwrap_or(&folder), root, &mut findings)?;
-            Ok(findings)
-        }
-        [_] => Ok(Vec::new()),
-        several => {
-            let names: Vec<&str> = several.iter().map(|target| target.name.as_str()).collect();
-            let wrong = format!(
-                "{} test binaries ({}), each of which is linked on its own",
-                names.len(),
-                names.join(", ")
-            );
-            Ok(vec![Finding::error(place, wrong, "make them modules of one tests/it/main.rs")])
-        }
+        )]);
     }
+    let mut findings = Vec::new();
+    for binary in binaries.iter().filter(|binary| binary.source.ends_with("main.rs")) {
+        undeclared(&binary.source, binary.source.parent().unwrap_or(&folder), root, &mut findings)?;
+    }
+    let names = binaries.iter().map(|target| target.name.as_str());
+    let usual: Vec<&str> = names.filter(|name| !e2e::is_tier(&package.name, name)).collect();
+    if usual.len() > 1 {
+        let wrong = format!(
+            "{} test binaries ({}), each of which is linked on its own",
+            usual.len(),
+            usual.join(", ")
+        );
+        findings.push(Finding::error(place, wrong, "make them modules of one tests/it/main.rs"));
+    }
+    Ok(findings)
 }
 
 /// Adds a finding for every file of `folder` that `parent`, the module above them, does not declare.
@@ -91,6 +92,7 @@ fn declares(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Target;
 
     #[test]
     fn declarations_are_found_in_every_form() {
@@ -104,6 +106,28 @@ mod tests {
         }
         for text in ["mod loops_too;", "use loops;", "mod loop;", "mod loops { }"] {
             assert!(!declares(text, "loops"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tier_has_a_binary_of_its_own_and_nothing_else_does() {
+        let package = |names: &[&str]| {
+            let folder = Path::new("no such folder");
+            let target = |name: &&str| Target {
+                name: (*name).to_owned(),
+                kind: "test".to_owned(),
+                source: folder.join(format!("tests/{name}.rs")),
+            };
+            Package {
+                name: "refrain".to_owned(),
+                manifest: folder.join("Cargo.toml"),
+                dependencies: Vec::new(),
+                targets: names.iter().map(target).collect(),
+            }
+        };
+        for (names, findings) in [(&["it"][..], 0), (&["it", "agents"], 0), (&["it", "more", "agents"], 1)] {
+            let found = check_package(&package(names), Path::new("")).unwrap();
+            assert_eq!(found.len(), findings, "{names:?}");
         }
     }
 }
