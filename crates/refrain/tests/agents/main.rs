@@ -1,0 +1,18 @@
+//! Loops over the real agent programs: the binary from outside, each program as it is installed, and a scripted model that
+//! sees what they ask. What each case comes to differs from program to program; the table is in `docs/agents.md`.
+//!
+//! The tests need the programs, so `cargo xtask e2e agents` runs them; a name tells the program and the case, and what is
+//! named `main_job` is the smoke test.
+
+#[cfg(test)]
+mod adoption;
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod main_job;
+#[cfg(test)]
+mod stopping;
+#[cfg(test)]
+mod trouble;
+#[cfg(test)]
+mod work;

@@ -1,0 +1,180 @@
+//! A provider that fails: who tries again, the program or the loop, and what the loop waits for.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use testkit::{Agent, Script, Signal, Turn};
+
+use crate::bench::{Bench, CLAIM, attempts, used};
+
+const HOUR: u64 = 3600;
+
+/// Long enough for a stream of it to be cut in its middle.
+const LONG: &str = "I look at the test, at what it asks for, and at what the work still lacks. Then I begin.";
+
+/// Who gets over a failure.
+#[derive(Clone, Copy)]
+enum TriedAgain {
+    /// The program does, within its attempt: the loop sees none of it.
+    ByTheProgram,
+    /// The program gives up: the attempt is refunded, and the loop waits and makes it again.
+    ByTheLoop,
+}
+
+/// Whether a program says when its plan's limit is reset.
+#[derive(Clone, Copy, PartialEq)]
+enum Reset {
+    Told,
+    /// Not at all, or not in words that mean one instant: the loop asks again now and then.
+    Untold,
+}
+
+/// The plan is used up. The wait is on disk: it outlives its runner, a person can end it, and nobody asks meanwhile.
+#[track_caller]
+fn waits_at_a_usage_limit(agent: Agent, reset: Reset) {
+    let bench = Bench::new(agent, [Turn::usage_limit(HOUR).times(usize::MAX)]).with_plan();
+    let session = bench.start(&[]).spawn();
+    let waiting = bench.sandbox.wait_for_status("job", "waiting");
+    session.signal_group(Signal::KILL);
+    session.wait().with_code(128 + 9);
+    bench.model.rewrite(Script::new([Turn::say(CLAIM)]));
+
+    let wait = &waiting["wait"];
+    assert_eq!(wait["kind"], "limit", "{waiting:#}");
+    let seconds = time(&wait["until"]).duration_since(time(&waiting["updated_at"])).as_secs();
+    match reset {
+        // The model reckoned the hour from a moment before, and not all loops come back at once.
+        Reset::Told => assert!((3590..3620).contains(&seconds), "{seconds}: {waiting:#}"),
+        Reset::Untold => assert!((4..8).contains(&seconds), "{seconds}: {waiting:#}"),
+    }
+    let crashed = bench.status();
+    assert_eq!((&crashed["status"], &crashed["wait"]), (&json!("crashed"), wait), "{crashed:#}");
+    assert_eq!(attempts(&crashed), [json!([1, 1, false, "limit"])]);
+
+    let resumed = bench.refrain(&["resume", "job"]).spawn();
+    let session = match reset {
+        Reset::Untold => resumed,
+        Reset::Told => {
+            let again = bench.sandbox.wait_for_status("job", "waiting");
+            assert_eq!(&again["wait"], wait, "the rest of it is waited: {again:#}");
+            bench.refrain(&["pause", "job"]).run().with_code(0);
+            bench.ended(resumed, 16);
+            bench.asked_exactly(1);
+            bench.refrain(&["resume", "job", "--now"]).spawn()
+        }
+    };
+    let status = bench.completed(session);
+    assert_eq!(attempts(&status), [json!([1, 1, false, "limit"]), json!([1, 2, true, "claimed"])]);
+    if reset == Reset::Untold {
+        assert!(time(&status["iterations"][1]["started_at"]) >= time(&wait["until"]), "{status:#}");
+    }
+    bench.asked_exactly(2);
+    bench.prompts_are_of(&[1, 1]);
+    assert_eq!(status["usage"]["input_tokens"], 1000, "{status:#}");
+}
+
+fn time(value: &Value) -> Timestamp {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{value} is no time"))
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn claude_waits_at_a_usage_limit() {
+    waits_at_a_usage_limit(Agent::Claude, Reset::Told);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn codex_waits_at_a_usage_limit() {
+    waits_at_a_usage_limit(Agent::Codex, Reset::Untold);
+}
+
+/// To it a used-up plan is a 429 like any other: it waits by itself, and says nothing.
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_hides_a_usage_limit() {
+    gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn gemini_waits_at_a_usage_limit() {
+    waits_at_a_usage_limit(Agent::Gemini, Reset::Untold);
+}
+
+/// After these failures the model answers, and the loop completes in one iteration that is charged once.
+#[track_caller]
+fn gets_over(agent: Agent, failures: &[Turn], who: TriedAgain) {
+    let asked = failures.len() + 1;
+    let bench = Bench::new(agent, failures.iter().cloned().chain([Turn::say(CLAIM)]));
+    let status = bench.completes(&[]);
+    let expected = match who {
+        TriedAgain::ByTheProgram => vec![json!([1, 1, true, "claimed"])],
+        TriedAgain::ByTheLoop => vec![json!([1, 1, false, "outage"]), json!([1, 2, true, "claimed"])],
+    };
+    assert_eq!(attempts(&status), expected, "{status:#}");
+    bench.asked_exactly(asked);
+    bench.prompts_are_of(&vec![1; asked]);
+    used(&status, agent, 1);
+}
+
+/// Twice in a row.
+#[track_caller]
+fn gets_over_an_overload(agent: Agent, who: TriedAgain) {
+    gets_over(agent, &[Turn::overloaded(), Turn::overloaded()], who);
+}
+
+/// Reset in the middle of an answer.
+#[track_caller]
+fn gets_over_a_cut(agent: Agent, who: TriedAgain) {
+    gets_over(agent, &[Turn::say(LONG).then_reset()], who);
+}
+
+/// Refrain lets it try once more by itself, no ten times: to wait is the loop's business.
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn claude_gets_over_an_overload() {
+    gets_over_an_overload(Agent::Claude, TriedAgain::ByTheLoop);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn codex_gets_over_an_overload() {
+    gets_over_an_overload(Agent::Codex, TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_gets_over_an_overload() {
+    gets_over_an_overload(Agent::OpenCode, TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn gemini_gets_over_an_overload() {
+    gets_over_an_overload(Agent::Gemini, TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn claude_gets_over_a_cut() {
+    gets_over_a_cut(Agent::Claude, TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn codex_gets_over_a_cut() {
+    gets_over_a_cut(Agent::Codex, TriedAgain::ByTheProgram);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_gets_over_a_cut() {
+    gets_over_a_cut(Agent::OpenCode, TriedAgain::ByTheProgram);
+}
+
+/// It takes a reset for the end of its run.
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn gemini_gets_over_a_cut() {
+    gets_over_a_cut(Agent::Gemini, TriedAgain::ByTheLoop);
+}
