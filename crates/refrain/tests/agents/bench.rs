@@ -43,14 +43,20 @@ impl Bench {
         self.sandbox.command(words).envs(&self.real.env)
     }
 
-    /// `refrain start` of the loop `job`, with these words besides.
+    /// `refrain start` of the loop `job` with all permissions, and these words besides.
     pub(crate) fn start(&self, words: &[&str]) -> Invocation {
+        self.start_with("full", words)
+    }
+
+    /// The same with these permissions.
+    pub(crate) fn start_with(&self, permissions: &str, words: &[&str]) -> Invocation {
         let extra = self.real.extra.iter().map(|word| format!("--agent-arg={word}"));
         let extra: Vec<String> = extra.collect();
         let name = self.real.agent.name();
-        let start = ["start", "--agent", name, "--name", "job", "--permissions", "full", "--prompt", PROMPT];
+        let start = ["start", "--agent", name, "--name", "job", "--prompt", PROMPT];
+        let start = start.into_iter().chain(["--permissions", permissions]);
         let words: Vec<&str> =
-            start.into_iter().chain(words.iter().copied()).chain(extra.iter().map(String::as_str)).collect();
+            start.chain(words.iter().copied()).chain(extra.iter().map(String::as_str)).collect();
         self.refrain(&words)
     }
 

@@ -95,6 +95,17 @@ fn opencode_hides_a_usage_limit() {
     gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram);
 }
 
+/// For as long as that takes: its silence is all that can be seen of it, and is charged.
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_is_silent_at_a_usage_limit() {
+    let bench = Bench::new(Agent::OpenCode, [Turn::usage_limit(HOUR).times(usize::MAX)]);
+    let session = bench.start(&["--idle-timeout", "30s", "--max-iterations", "1"]).spawn();
+    bench.model.wait_for(1);
+    bench.ended(session, 10);
+    assert_eq!(attempts(&bench.status()), [json!([1, 1, true, "silence"])]);
+}
+
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn gemini_waits_at_a_usage_limit() {

@@ -40,6 +40,21 @@ fn works_in_three_iterations(agent: Agent) {
     used(&status, agent, 6);
 }
 
+/// A file and a command, with no more than what is given where nothing is said.
+#[track_caller]
+fn works_with_few_permissions(agent: Agent) {
+    let script = [
+        Turn::write("work.txt", "by the agent\n"),
+        Turn::bash("cp work.txt copied.txt"),
+        Turn::bash("sh -c 'cat copied.txt | tr a-z A-Z > shouted.txt'"),
+        Turn::say(CLAIM),
+    ];
+    let bench = Bench::new(agent, script);
+    bench.completed(bench.start_with("auto", &[]).spawn());
+    assert_eq!(bench.file("shouted.txt"), "BY THE AGENT\n", "{:#?}", bench.model.turns());
+    bench.asked_exactly(4);
+}
+
 /// To speak of the promise is not to make it.
 #[track_caller]
 fn claims_too_early(agent: Agent) {
@@ -126,4 +141,28 @@ fn opencode_claims_too_early() {
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn gemini_claims_too_early() {
     claims_too_early(Agent::Gemini);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn claude_works_with_few_permissions() {
+    works_with_few_permissions(Agent::Claude);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn codex_works_with_few_permissions() {
+    works_with_few_permissions(Agent::Codex);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_works_with_few_permissions() {
+    works_with_few_permissions(Agent::OpenCode);
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn gemini_works_with_few_permissions() {
+    works_with_few_permissions(Agent::Gemini);
 }
