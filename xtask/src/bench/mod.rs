@@ -7,6 +7,7 @@
 //! [`tools`] builds what is needed, [`sandbox`] gives every run a fresh repository and environment, [`sample`]
 //! measures one run, the subjects below ask one question each, [`report`] shows the answers and [`page`] keeps them.
 
+mod agents;
 mod cancel;
 mod contestants;
 mod counts;

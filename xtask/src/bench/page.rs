@@ -22,9 +22,12 @@ CPU is that of all processes together, the agent's included. Judge CPU and count
 * *sync2 floor*: the least that a durable loop can do, in Rust: begin on disk before the agent starts, end on disk before
   the next decision, output kept and searched, nothing else. *nosync floor*: the same without the syncs.
 * *true*: `/bin/true`, the least that a program can do.
+* *bare run*: an agent program's own run with the command line, environment and prompt that Refrain gives it, its output
+  in files, one run after another.
 
 The agent is a stand-in that starts in a fraction of a millisecond and prints a few lines, so that what is left is the
-loop's own cost.
+loop's own cost. Under *Known agents* alone it is the real programs, which ask a scripted model that answers at once; a loop of
+ten iterations there includes the start and the end of Refrain.
 ";
 
 const REPEAT: &str = "
@@ -37,8 +40,9 @@ cargo xtask bench --write      # renews this page
 cargo xtask bench --smoke      # only tries whether everything runs; CI does this
 ```
 
-Needed are git, a C compiler, and strace for the counts. `REFRAIN_BIN=PATH` measures another binary. Run it on a machine
-with nothing else to do: the load stands above, and a `MISSED` under load means little where the ratio is one of times.
+Needed are git, a C compiler, strace for the counts, and for known agents the programs that `cargo xtask e2e agents`
+installs. `REFRAIN_BIN=PATH` measures another binary. Run it on a machine with nothing else to do: the load stands above,
+and a `MISSED` under load means little where the ratio is one of times.
 The sources are in `xtask/src/bench/` (a file a subject) and `xtask/bench/` (the stand-in agent and the launcher).
 ";
 

@@ -126,7 +126,8 @@ impl Row {
             goal: goal.map_or_else(|| "-".into(), |most| format!("<= {most} x {floor}")),
             ours: Unit::Time.show(figures.0),
             floor: format!("{floor} {}", Unit::Time.show(figures.1)),
-            ratio: format!("{ratio:.2}"),
+            // Near one, a hundredth is much: goals there are a few of them.
+            ratio: if (0.9..1.1).contains(&ratio) { format!("{ratio:.3}") } else { format!("{ratio:.2}") },
             verdict: goal.map_or(Verdict::Reported, |most| Verdict::of(ratio <= most)),
         }
     }
@@ -236,6 +237,7 @@ mod tests {
         assert_eq!(row(Some(5.0)).aiming_at(3.0).verdict, Verdict::Pass);
         assert_eq!(row(None).verdict, Verdict::Reported);
         assert_eq!(row(Some(2.5)).ratio, "3.00");
+        assert_eq!(Row::wall("s", "w", None, &[0.371], ("bare run", &[0.36])).ratio, "1.031");
         assert_eq!(Row::limit("s", "w", 0.0, 1.0, Unit::Count).verdict, Verdict::Missed);
     }
 

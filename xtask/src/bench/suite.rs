@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::report::{Row, Verdict};
 use super::tools::Tools;
-use super::{cancel, counts, growth, idle, iteration, lingering, output, page, report, startup};
+use super::{agents, cancel, counts, growth, idle, iteration, lingering, output, page, report, startup};
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
 
@@ -50,6 +50,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("idle", idle::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),
+    ("agents", agents::run),
 ];
 
 fn names() -> Vec<&'static str> {

@@ -1,0 +1,193 @@
+//! What Refrain adds to the runs of a real agent program, for `cargo xtask bench agents`. Rounds alternate between so many
+//! bare runs one after another and one loop of so many iterations, each in a fresh repository with a fresh home, asking a
+//! model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
+//!
+//! A bare run is not what we believe Refrain to start but what it did start: a loop of one iteration, whose agent is a
+//! script that notes its arguments, environment and standard input, comes first. Its output goes to files.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the people who build Refrain")]
+#![expect(clippy::expect_used, reason = "it fails with what it saw, like the tests whose kit it uses")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
+use serde_json::json;
+use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn};
+
+/// After how long a run is taken for hung.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What the loop is to do.
+const TASK: &str = "Do the next item of the plan.";
+/// The exit code of a loop that runs into its cap.
+const AT_CAP: i32 = 10;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some((refrain, agent, rounds, runs)) = asked(&words) else {
+        eprintln!("usage: agent_overhead REFRAIN {:?} ROUNDS RUNS", Agent::ALL.map(Agent::name));
+        return ExitCode::FAILURE;
+    };
+    if agent.program().is_none() {
+        println!("{}", json!({ "not_installed": agent.version() }));
+        return ExitCode::SUCCESS;
+    }
+    // Orphans of a bare run come to us, as those of an iteration come to the keeper: their CPU is counted in both.
+    set_child_subreaper(Some(getpid())).expect("Linux can do that");
+    let recorded = Recorded::make(refrain, agent);
+    for round in 0..rounds {
+        let in_bare_runs = || Place::new(refrain, agent).bare(&recorded, runs);
+        let in_a_loop = || Place::new(refrain, agent).looped(runs);
+        let (bare, looped) = if round % 2 == 0 {
+            let bare = in_bare_runs();
+            (bare, in_a_loop())
+        } else {
+            let looped = in_a_loop();
+            (in_bare_runs(), looped)
+        };
+        let round = json!({
+            "agent": agent.name(), "version": agent.version(),
+            "bare_ms": bare.wall, "loop_ms": looped.wall, "bare_cpu_ms": bare.cpu, "loop_cpu_ms": looped.cpu,
+        });
+        println!("{round}");
+    }
+    ExitCode::SUCCESS
+}
+
+fn asked(words: &[String]) -> Option<(&str, Agent, u32, u32)> {
+    let [refrain, agent, rounds, runs] = words else { return None };
+    let agent = Agent::ALL.into_iter().find(|known| known.name() == agent)?;
+    Some((refrain, agent, rounds.parse().ok()?, runs.parse().ok()?))
+}
+
+/// A fresh repository and home, a model, and the program that asks it.
+struct Place {
+    sandbox: Sandbox,
+    model: Model,
+    real: Real,
+}
+
+impl Place {
+    fn new(refrain: &str, agent: Agent) -> Self {
+        let sandbox = Sandbox::new(refrain);
+        let model = Model::start(Script::new([]).then(Turn::say("not yet")));
+        let real = Real::new(agent, &model.url(), &sandbox.root().join("home"));
+        Self { sandbox, model, real }
+    }
+
+    /// The loop, run to its cap.
+    fn start(&self, iterations: u32) -> Invocation {
+        let iterations = iterations.to_string();
+        let mut words = vec!["start", "--agent", self.real.agent.name(), "--max-iterations", &iterations];
+        let extra: Vec<String> = self.real.extra.iter().map(|word| format!("--agent-arg={word}")).collect();
+        words.extend(extra.iter().map(String::as_str));
+        words.push(TASK);
+        self.sandbox.command(&words).envs(&self.real.env)
+    }
+
+    fn looped(&self, runs: u32) -> Took {
+        let mut took = Took::default();
+        took.add(self.start(runs), AT_CAP);
+        self.per_run(took, runs)
+    }
+
+    fn bare(&self, recorded: &Recorded, runs: u32) -> Took {
+        let args: Vec<&str> = recorded.args.iter().map(String::as_str).collect();
+        let program = self.real.program.to_str().expect("it is UTF-8");
+        let env = recorded.env_in(self);
+        let mut took = Took::default();
+        for _ in 0..runs {
+            // The lock that a Gemini leaves behind makes the next one wait: Refrain removes it.
+            let _ = std::fs::remove_dir(self.sandbox.root().join("home/.gemini/projects.json.lock"));
+            took.add(self.sandbox.tool(program, &args).envs(&env).stdin(&recorded.stdin), 0);
+        }
+        self.per_run(took, runs)
+    }
+
+    /// The share of one run, once it is certain that each has asked the model.
+    fn per_run(&self, took: Took, runs: u32) -> Took {
+        let asked = self.model.prompts().len();
+        assert_eq!(asked, runs as usize, "{} did not ask the model once in each run", self.real.agent.name());
+        Took { wall: took.wall / f64::from(runs), cpu: took.cpu / f64::from(runs) }
+    }
+}
+
+/// How Refrain starts the program.
+struct Recorded {
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+    stdin: String,
+    /// What stands in the environment and is another in each place: its root, and the model's URL.
+    root: String,
+    url: String,
+}
+
+impl Recorded {
+    fn make(refrain: &str, agent: Agent) -> Self {
+        let place = Place::new(refrain, agent);
+        let path = |real: &Real| {
+            let path = real.env.iter().find(|(name, _)| name == "PATH");
+            path.expect("it is given one").1.clone()
+        };
+        let script = format!(
+            "printf '%s\\0' \"$@\" > $NOTES/args\n\
+             cat /proc/$$/environ > $NOTES/env\n\
+             cat /proc/$$/fd/0 > $NOTES/stdin\n\
+             exec {} \"$@\"",
+            place.real.program.display()
+        );
+        let _path = place.sandbox.agent(agent.name(), &script);
+        let root = place.sandbox.root().to_str().expect("it is UTF-8").to_owned();
+        let first = format!("{root}/agents:{}", path(&place.real));
+        place.start(1).env("PATH", &first).spawn().wait_at_most(LIMIT).with_code(AT_CAP);
+        let words = |note: &str| {
+            let note = place.sandbox.note(note);
+            note.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let env = words("env").into_iter().filter_map(|variable| {
+            let (name, value) = variable.split_once('=')?;
+            let value = if name == "PATH" { path(&place.real) } else { value.to_owned() };
+            Some((name.to_owned(), value))
+        });
+        let env = env.collect();
+        let (args, stdin) = (words("args"), place.sandbox.note("stdin"));
+        assert!(stdin.contains(TASK), "the prompt came by standard input: {stdin}");
+        eprintln!("{} {}", agent.name(), args.join(" "));
+        Self { args, env, stdin, root, url: place.model.url() }
+    }
+
+    fn env_in(&self, place: &Place) -> Vec<(String, String)> {
+        let root = place.sandbox.root().to_str().expect("it is UTF-8");
+        let here = |value: &String| value.replace(&self.root, root).replace(&self.url, &place.model.url());
+        self.env.iter().map(|(name, value)| (name.clone(), here(value))).collect()
+    }
+}
+
+/// Milliseconds.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    wall: f64,
+    cpu: f64,
+}
+
+impl Took {
+    /// Runs to the end.
+    fn add(&mut self, invocation: Invocation, code: i32) {
+        let cpu = cpu_of_children();
+        let from = Instant::now();
+        let run = invocation.spawn().wait_at_most(LIMIT);
+        self.wall += from.elapsed().as_secs_f64() * 1e3;
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        self.cpu += cpu_of_children() - cpu;
+        run.with_code(code);
+    }
+}
+
+/// CPU milliseconds of all children that were waited for, and of theirs. In steps of ten, which suffices for many runs.
+fn cpu_of_children() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is there");
+    // The name of the program stands in parentheses and may hold anything. Past it are the third field and all others.
+    let (_, rest) = stat.rsplit_once(')').expect("proc(5)");
+    let ticks = rest.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok());
+    // Ticks for user space are hundredths of a second on every Linux.
+    ticks.sum::<f64>() * 10.0
+}
