@@ -33,10 +33,10 @@ fn main() -> ExitCode {
     }
     // Orphans of a bare run come to us, as those of an iteration come to the keeper: their CPU is counted in both.
     set_child_subreaper(Some(getpid())).expect("Linux can do that");
-    let recorded = Recorded::make(refrain, agent);
+    let recorded = Recorded::make(&refrain, agent);
     for round in 0..rounds {
-        let in_bare_runs = || Place::new(refrain, agent).bare(&recorded, runs);
-        let in_a_loop = || Place::new(refrain, agent).looped(runs);
+        let in_bare_runs = || Place::new(&refrain, agent).bare(&recorded, runs);
+        let in_a_loop = || Place::new(&refrain, agent).looped(runs);
         let (bare, looped) = if round % 2 == 0 {
             let bare = in_bare_runs();
             (bare, in_a_loop())
@@ -53,9 +53,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn asked(words: &[String]) -> Option<(&str, Agent, u32, u32)> {
+fn asked(words: &[String]) -> Option<(String, Agent, u32, u32)> {
     let [refrain, agent, rounds, runs] = words else { return None };
     let agent = Agent::ALL.into_iter().find(|known| known.name() == agent)?;
+    // It is run in another folder.
+    let refrain = std::fs::canonicalize(refrain).ok()?.into_os_string().into_string().ok()?;
     Some((refrain, agent, rounds.parse().ok()?, runs.parse().ok()?))
 }
 
