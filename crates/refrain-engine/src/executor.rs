@@ -42,10 +42,7 @@ pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Jo
         .open(plan.dir.prompt())
         .and_then(|mut file| file.write_all(plan.prompt.as_bytes()))
         .map_err(failed)?;
-    if let Some(lock) = &plan.stale_lock {
-        // Not ours to insist on: without that the agent only starts later.
-        let _ = fs::remove_dir(lock);
-    }
+    plan.lock.iter().for_each(GeminiLock::clear);
     Ok(plan.job)
 }
 
@@ -54,7 +51,7 @@ pub(crate) struct Plan {
     dir: AttemptDir,
     prompt: String,
     context: Option<String>,
-    stale_lock: Option<PathBuf>,
+    lock: Option<GeminiLock>,
     job: Job<Hearing>,
 }
 
@@ -90,7 +87,7 @@ impl Plan {
             meter,
         };
         let context = prompt::context(state, output);
-        Self { stale_lock: stale_lock(spec, env), dir, prompt, context, job }
+        Self { lock: GeminiLock::of(spec, env), dir, prompt, context, job }
     }
 }
 
@@ -120,13 +117,28 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
     ear::dialect(&call)
 }
 
-/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md): nobody's, if none of that home runs.
-fn stale_lock(spec: &Spec, env: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let lock = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
-    let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
-    let variable = [b"HOME=", home.as_encoded_bytes()].concat();
-    let is_stale = lock.exists() && !identity::anyone_runs("gemini", &variable);
-    is_stale.then_some(lock)
+/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
+/// is told apart.
+#[derive(Debug)]
+struct GeminiLock {
+    path: PathBuf,
+    home: Vec<u8>,
+}
+
+impl GeminiLock {
+    fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
+        let path = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
+        let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
+        Some(Self { path, home: [b"HOME=", home.as_encoded_bytes()].concat() })
+    }
+
+    /// Takes it away where it is nobody's: none of that home runs.
+    fn clear(&self) {
+        if self.path.exists() && !identity::anyone_runs("gemini", &self.home) {
+            // Not ours to insist on: without that the agent only starts later.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
 }
 
 /// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
