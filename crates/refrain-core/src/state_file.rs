@@ -12,6 +12,7 @@ pub enum WorkStatus {
     /// It goes on.
     InProgress,
     /// It is done: a claim.
+    #[serde(alias = "Done", alias = "DONE")]
     Done,
     /// A person is needed.
     Blocked,
@@ -20,7 +21,8 @@ pub enum WorkStatus {
 /// The part of the front matter that Refrain reads; unknown keys are the agent's.
 #[derive(Debug, Deserialize)]
 struct FrontMatter {
-    loop_id: String,
+    /// Another loop's file claims nothing; a model that wrote the file anew may have left this out.
+    loop_id: Option<String>,
     status: WorkStatus,
 }
 
@@ -40,7 +42,7 @@ pub fn initial(id: &LoopId, goal: &str) -> String {
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
     let matter: FrontMatter = serde_saphyr::from_str(&text[matter]).ok()?;
-    (matter.loop_id == id.as_str()).then_some(matter.status)
+    matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
 /// The file with another status, every other byte as it was; nothing where there is no status line.

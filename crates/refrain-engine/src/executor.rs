@@ -14,7 +14,7 @@ use refrain_agents::{environment, gemini, generic};
 use refrain_core::event::{AttemptFinished, Exit};
 use refrain_core::r#loop::Outcome;
 use refrain_core::prompt::CONTEXT_EXCERPT;
-use refrain_core::spec::AgentKind;
+use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
 use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
@@ -111,6 +111,10 @@ fn call<'a>(
 
 /// A reader for the stream of an attempt that was told what is in this file.
 pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dialect>> {
+    // A document is shown as it is: what its message is, is known only when it is whole.
+    if spec.agent.output_format == OutputFormat::Json {
+        return None;
+    }
     let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
     let call =
         Call { spec, prompt: &prompt, prompt_file, env: &[], budget: None, capped: false, root: false };
@@ -144,7 +148,8 @@ impl GeminiLock {
 /// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
 /// word, else what is known of what it used.
 pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
-    let flight = state.in_flight().filter(|flight| flight.spawned.is_some())?;
+    // Its process may not be on record yet: what it printed is on disk before anything else of it is.
+    let flight = state.in_flight()?;
     let dir = dir.attempt(flight.id);
     let (prompt_file, stdout) = (dir.prompt(), dir.stdout(state.spec.agent.streams()));
     let prompt = fs::read_to_string(&prompt_file).ok()?;

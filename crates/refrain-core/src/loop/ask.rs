@@ -75,10 +75,9 @@ impl AgentSpec {
     /// [`Refusal::Untold`].
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
         let untold = |what, flag| Err(Refusal::Untold { agent: self.kind, what, flag });
-        match (cost && !self.kind.tells_cost(), tokens && !self.streams()) {
-            (true, _) if self.output_format != OutputFormat::StreamJson => {
-                untold("what it costs", "--max-cost")
-            }
+        let tells = self.output_format == OutputFormat::StreamJson;
+        match (cost && !self.kind.tells_cost(), tokens && !self.kind.streams() && !tells) {
+            (true, _) if !tells => untold("what it costs", "--max-cost"),
             (_, true) => untold("what it uses", "--max-tokens"),
             (_, false) => Ok(()),
         }

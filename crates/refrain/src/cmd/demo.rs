@@ -57,7 +57,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     ];
     let code = crate::cli::run_words(context, &start)?;
 
-    let program = context.host.program.display();
+    let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
+    let program = std::path::Path::new(&program).display();
     let log = git(&["log", "--reverse", "--format=  %h %s"])?;
     out::print(&format!(
         "\nWhat was done, in its own commits:\n{log}What it cost: nothing, the agent is a script.\nWhere to look:\n  \

@@ -87,7 +87,7 @@ fn show(
         (true, false) => open && out::print_part(&said.end()),
         (true, true) => read_log(&dir.stdout(true)).map_or(true, copy),
         // A stream that was never written to has no file.
-        (false, _) => read_log(&dir.stdout(false)).map_or(true, copy),
+        (false, _) => read_log(&dir.stdout(spec.agent.streams())).map_or(true, copy),
     };
     Ok(printed && read_log(&dir.stderr()).map_or(true, |kept| out::print_raw(b"-- stderr\n") && copy(kept)))
 }

@@ -22,6 +22,7 @@ use crate::values;
 /// Start a loop
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source").required(true), after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true).args(["command", "agent"]))]
 pub(crate) struct Args {
     /// The task, in words; `-` reads it from stdin
     #[arg(group = "source", value_name = "PROMPT")]
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     /// What to run; words are split like a shell's, no shell runs it
-    #[arg(long, short, value_name = "CMD ARGS", required_unless_present_any = ["agent"])]
+    #[arg(long, short, value_name = "CMD ARGS")]
     command: Option<String>,
     /// Which adapter runs it; without it the kind follows the program's name, and is generic for all others
     #[arg(long, visible_alias = "backend", value_enum, value_name = "KIND")]
@@ -57,11 +58,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "auto", value_name = "FORMAT")]
     output_format: Format,
     /// Which model it uses; its own choice where it is left out
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
-    /// What it may do unattended
-    #[arg(long, value_enum, default_value = "auto", value_name = "WHAT")]
-    permissions: May,
+    /// What it may do unattended; `auto` where it is left out
+    #[arg(long, value_enum, value_name = "WHAT")]
+    permissions: Option<May>,
     /// The words that claim the work done
     #[arg(long, default_value = PROMISE, value_name = "TEXT", value_parser = promise_text)]
     completion_promise: PromiseText,
@@ -110,6 +111,9 @@ pub(crate) struct Args {
 }
 
 type Pause = Option<Millis>;
+
+/// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
+const LARGEST_PROMPT: u64 = 10 << 20;
 
 const EXAMPLES: &str = "Examples:
   refrain start --command \"claude -p\" --prompt \"Fix the tests. Output <promise>COMPLETE</promise> when done.\"
@@ -293,6 +297,13 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
     let id = args.name.clone().unwrap_or_else(|| LoopId::derived(&program, 0));
+    for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
+    {
+        if is_given && kind == AgentKind::Generic {
+            let error = format!("{flag}: a generic command cannot be told; accepted are known agents");
+            return Err(CliError::usage(error).hint("--agent-arg passes an argument of its own"));
+        }
+    }
     let agent = AgentSpec {
         kind,
         program,
@@ -301,14 +312,14 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         env,
         clean_env: args.clean_env,
         model: args.model.clone(),
-        permissions: args.permissions.into(),
+        permissions: args.permissions.map(Permissions::from).unwrap_or_default(),
         output_format,
     };
     agent.admits(args.max_cost.is_some(), args.max_tokens.is_some()).map_err(|refusal| {
-        CliError::usage(refusal.to_string()).hint(if agent.streams() {
+        CliError::usage(refusal.to_string()).hint(if agent.kind.streams() {
             "--max-tokens can be kept"
         } else {
-            "caps can be kept with known agents, --max-tokens with all of them"
+            "--max-tokens can be kept with known agents, --max-cost with some"
         })
     })?;
     Ok(Spec {
@@ -392,8 +403,14 @@ fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {
         (Some(text), _) => text.clone(),
         (None, Some(file)) => {
             let path = context.dir.join(file);
-            std::fs::read_to_string(&path)
-                .map_err(|error| unreadable(&format!("--prompt-file {file}"), error))?
+            let of_file = |error| unreadable(&format!("--prompt-file {file}"), error);
+            // What is no file may never end, or never begin.
+            let meta = std::fs::metadata(&path).map_err(of_file)?;
+            if !meta.is_file() || meta.len() > LARGEST_PROMPT {
+                let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));
+                return Err(of_file(error));
+            }
+            std::fs::read_to_string(&path).map_err(of_file)?
         }
         (None, None) if args.words == ["-"] => {
             let mut text = String::new();

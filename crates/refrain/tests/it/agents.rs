@@ -223,6 +223,10 @@ fn a_cap_that_cannot_be_kept_is_refused_before_anything() {
         (&["--command", &command, "--max-tokens", "5"], "known agents"),
         (&["--agent", "claude", "--max-cost", "-1"], "US dollars"),
         (&["--agent", "claude", "--max-tokens", "many"], "500k"),
+        (&["--command", &command, "--max-tokens", "5", "--output-format", "json"], "known agents"),
+        (&["--command", &command, "--model", "opus"], "known agents"),
+        (&["--command", &command, "--permissions", "full"], "known agents"),
+        (&["--agent", "claude", "--model", ""], "--model"),
         (&["--agent", "acp"], "--command"),
         (&["--agent", "claude", "--output-format", "text"], "stream-json"),
     ] {
@@ -241,7 +245,10 @@ fn an_attempt_that_had_said_its_last_word_is_not_run_again() {
     );
     let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
     sandbox.wait_for_note("said");
-    session.wait_for_output("<promise>COMPLETE</promise>");
+    // Printed is not yet on disk.
+    let stream = sandbox.loop_dir("job").join("iterations/0001/stream.jsonl");
+    let is_whole = || std::fs::read_to_string(&stream).ok().filter(|kept| kept.contains("terminal_reason"));
+    testkit::eventually("the last word is kept", is_whole);
     session.kill();
     sandbox.refrain(&["resume", "job"]).with_code(0);
     let status = sandbox.status("job");
