@@ -3,26 +3,40 @@
 //! model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
 //!
 //! A bare run is not what we believe Refrain to start but what it did start: a loop of one iteration, whose agent is a
-//! script that notes its arguments, environment and standard input, comes first. Its output goes to files.
+//! script that notes its arguments, environment and standard input, comes first. Its output goes to files. Bare runs are
+//! started by a process of their own, in a session of its own, as iterations are by the keeper: where the machine is busy,
+//! Linux shares it out by sessions.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the people who build Refrain")]
 #![expect(clippy::expect_used, reason = "it fails with what it saw, like the tests whose kit it uses")]
 
-use std::process::ExitCode;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
-use serde_json::json;
-use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn};
+use serde_json::{Value, json};
+use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn, write};
 
-/// After how long a run is taken for hung.
-const LIMIT: Duration = Duration::from_secs(120);
+/// After how long a round is taken for hung.
+const LIMIT: Duration = Duration::from_secs(300);
 /// What the loop is to do.
 const TASK: &str = "Do the next item of the plan.";
 /// The exit code of a loop that runs into its cap.
 const AT_CAP: i32 = 10;
+/// The word by which this program is told to be the process that starts bare runs.
+const BARE: &str = "--bare";
+/// Where, in a sandbox, it finds what bare runs read.
+const STDIN: &str = "../notes/prompt";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, runs, program, args @ ..] = words.as_slice()
+        && word == BARE
+    {
+        println!("{}", run_bare(runs.parse().expect("we gave it a number"), program, args));
+        return ExitCode::SUCCESS;
+    }
     let Some((refrain, agent, rounds, runs)) = asked(&words) else {
         eprintln!("usage: agent_overhead REFRAIN {:?} ROUNDS RUNS", Agent::ALL.map(Agent::name));
         return ExitCode::FAILURE;
@@ -31,8 +45,6 @@ fn main() -> ExitCode {
         println!("{}", json!({ "not_installed": agent.version() }));
         return ExitCode::SUCCESS;
     }
-    // Orphans of a bare run come to us, as those of an iteration come to the keeper: their CPU is counted in both.
-    set_child_subreaper(Some(getpid())).expect("Linux can do that");
     let recorded = Recorded::make(&refrain, agent);
     for round in 0..rounds {
         let in_bare_runs = || Place::new(&refrain, agent).bare(&recorded, runs);
@@ -87,22 +99,25 @@ impl Place {
     }
 
     fn looped(&self, runs: u32) -> Took {
-        let mut took = Took::default();
-        took.add(self.start(runs), AT_CAP);
+        let cpu = cpu_of_children();
+        let from = Instant::now();
+        let run = self.start(runs).spawn().wait_at_most(LIMIT);
+        let took = Took { wall: from.elapsed().as_secs_f64() * 1e3, cpu: cpu_of_children() - cpu };
+        run.with_code(AT_CAP);
         self.per_run(took, runs)
     }
 
     fn bare(&self, recorded: &Recorded, runs: u32) -> Took {
-        let args: Vec<&str> = recorded.args.iter().map(String::as_str).collect();
-        let program = self.real.program.to_str().expect("it is UTF-8");
-        let env = recorded.env_in(self);
-        let mut took = Took::default();
-        for _ in 0..runs {
-            // The lock that a Gemini leaves behind makes the next one wait: Refrain removes it.
-            let _ = std::fs::remove_dir(self.sandbox.root().join("home/.gemini/projects.json.lock"));
-            took.add(self.sandbox.tool(program, &args).envs(&env).stdin(&recorded.stdin), 0);
-        }
-        self.per_run(took, runs)
+        write(&self.sandbox.project().join(STDIN), &recorded.stdin);
+        let own = std::env::current_exe().expect("Linux says");
+        let number = runs.to_string();
+        let mut words = vec!["--wait", own.to_str().expect("it is UTF-8"), BARE, &number];
+        words.push(self.real.program.to_str().expect("it is UTF-8"));
+        words.extend(recorded.args.iter().map(String::as_str));
+        let run = self.sandbox.tool("setsid", &words).envs(&recorded.env_in(self)).spawn();
+        let told = run.wait_at_most(LIMIT).with_code(0).json();
+        let figure = |key: &str| told[key].as_f64().expect("it is a figure");
+        self.per_run(Took { wall: figure("wall"), cpu: figure("cpu") }, runs)
     }
 
     /// The share of one run, once it is certain that each has asked the model.
@@ -165,23 +180,34 @@ impl Recorded {
 }
 
 /// Milliseconds.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Took {
     wall: f64,
     cpu: f64,
 }
 
-impl Took {
-    /// Runs to the end.
-    fn add(&mut self, invocation: Invocation, code: i32) {
-        let cpu = cpu_of_children();
+/// Runs a program so many times, one run after another, with what this process has been given. Only the runs themselves are
+/// measured.
+fn run_bare(runs: u32, program: &str, args: &[String]) -> Value {
+    // Orphans come to us, as those of an iteration come to the keeper: their CPU is counted in both.
+    set_child_subreaper(Some(getpid())).expect("Linux can do that");
+    let file =
+        |run: u32, end: &str| File::create(format!("../sessions/bare-{run}.{end}")).expect("a fresh file");
+    let mut wall = 0.0;
+    for number in 0..runs {
+        // The lock that a Gemini leaves behind makes the next one wait: Refrain removes it.
+        let _ = fs::remove_dir(Path::new("../home/.gemini/projects.json.lock"));
+        #[expect(clippy::disallowed_methods, reason = "it is what is measured")]
+        let mut command = Command::new(program);
+        command.args(args).stdin(File::open(STDIN).expect("we were given one"));
+        command.stdout(file(number, "out")).stderr(file(number, "err"));
         let from = Instant::now();
-        let run = invocation.spawn().wait_at_most(LIMIT);
-        self.wall += from.elapsed().as_secs_f64() * 1e3;
+        let status = command.status().expect("the program starts");
+        wall += from.elapsed().as_secs_f64() * 1e3;
+        assert!(status.success(), "run {number} of {program} ended with {status}");
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        self.cpu += cpu_of_children() - cpu;
-        run.with_code(code);
     }
+    json!({ "wall": wall, "cpu": cpu_of_children() })
 }
 
 /// CPU milliseconds of all children that were waited for, and of theirs. In steps of ten, which suffices for many runs.
