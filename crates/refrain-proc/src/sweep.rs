@@ -6,7 +6,11 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal, waitid,
+    waitpid,
+};
 
 use crate::identity::{self, Stat};
 use crate::keeper::KEEPER_NAME;
@@ -56,7 +60,17 @@ pub(crate) fn living_descendants() -> Vec<i32> {
     own_descendants().into_iter().map(|(pid, _)| pid).collect()
 }
 
+/// Whether this process has children, dead ones that were not waited for included. Without them it has no descendants.
+pub(crate) fn has_children() -> bool {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, peek), Err(Errno::CHILD))
+}
+
 fn own_descendants() -> BTreeSet<(i32, u64)> {
+    // Every loop ends here: on a machine with many processes, reading about all of them takes longer than the rest of it.
+    if !has_children() {
+        return BTreeSet::new();
+    }
     let own = rustix::process::getpid().as_raw_nonzero().get();
     descendants(&[own], &identity::all().collect::<Vec<_>>())
 }

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use process_wrap::std::{CommandWrap, ProcessSession};
 use refrain_core::event::{Exit, Process};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, wait, waitid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
-use crate::sweep::{end_descendants, living_descendants, signal_descendants};
+use crate::sweep::{end_descendants, has_children, living_descendants, signal_descendants};
 
 /// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
@@ -189,8 +189,7 @@ impl Keeper {
                     (None, None) => Exit::Lost,
                 };
                 // Children that are still there are what the agent left behind: being a subreaper, all of it.
-                let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-                let left = !matches!(waitid(WaitId::All, peek), Err(rustix::io::Errno::CHILD));
+                let left = has_children();
                 if left {
                     signal_descendants(Signal::TERM);
                     let now = Instant::now();
