@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use rustix::fs::syncfs;
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use serde_json::{Value, json};
 use testkit::{Agent, Invocation, Model, Real, Sandbox, Script, Turn, write};
@@ -85,6 +86,9 @@ impl Place {
         let sandbox = Sandbox::new(refrain);
         let model = Model::start(Script::new([]).then(Turn::say("not yet")));
         let real = Real::new(agent, &model.url(), &sandbox.root().join("home"));
+        // What all of this wrote is not for the loop's first sync to wait for.
+        let folder = File::open(sandbox.root()).expect("it was just made");
+        syncfs(folder).expect("what was written can be synced");
         Self { sandbox, model, real }
     }
 
