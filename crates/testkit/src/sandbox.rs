@@ -256,10 +256,18 @@ impl Sandbox {
     }
 }
 
+/// How often a sandbox looks for who is left in it.
+const DROP_ROUNDS: u32 = 100;
+
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        for found in self.survivors() {
-            signal_process(found.pid, Signal::KILL);
+        // Again, until nobody is found: a runner that is killed late may have started one more by then.
+        for _ in 0..DROP_ROUNDS {
+            let found = self.survivors();
+            if found.is_empty() {
+                break;
+            }
+            found.iter().for_each(|found| signal_process(found.pid, Signal::KILL));
         }
         let _ = &self.dir;
     }
