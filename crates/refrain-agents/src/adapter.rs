@@ -10,10 +10,6 @@ use refrain_proc::StopLadder;
 
 /// One coding agent.
 pub trait Adapter: Sync {
-    /// The program's own name: what is started unless a command is given, and what the kind is inferred from. Empty where
-    /// any program can be of this kind: then a command must be given, and the kind be said.
-    fn program(&self) -> &'static str;
-
     /// Versions that were tested with the real program, as it prints them.
     fn tested(&self) -> &'static [&'static str];
 

@@ -22,11 +22,6 @@ const SIGTERM: i32 = 15;
 pub struct Acp;
 
 impl Adapter for Acp {
-    /// None: any program can speak ACP, so it must be given and its kind said.
-    fn program(&self) -> &'static str {
-        ""
-    }
-
     /// Many programs share this kind.
     fn tested(&self) -> &'static [&'static str] {
         &[]

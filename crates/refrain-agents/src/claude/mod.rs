@@ -16,10 +16,6 @@ use crate::adapter::{Adapter, Call, Dialect, Launch};
 pub(crate) struct Claude;
 
 impl Adapter for Claude {
-    fn program(&self) -> &'static str {
-        "claude"
-    }
-
     fn tested(&self) -> &'static [&'static str] {
         &["2.1.329"]
     }

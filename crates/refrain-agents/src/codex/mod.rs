@@ -18,10 +18,6 @@ use crate::adapter::{Adapter, Call, Dialect, Launch};
 pub(crate) struct Codex;
 
 impl Adapter for Codex {
-    fn program(&self) -> &'static str {
-        "codex"
-    }
-
     fn tested(&self) -> &'static [&'static str] {
         &["0.169.0"]
     }

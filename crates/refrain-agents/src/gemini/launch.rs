@@ -18,10 +18,6 @@ const STREAM: &str = "stream-json";
 pub(crate) struct Gemini;
 
 impl Adapter for Gemini {
-    fn program(&self) -> &'static str {
-        "gemini"
-    }
-
     fn tested(&self) -> &'static [&'static str] {
         &["0.61.0"]
     }
@@ -46,7 +42,7 @@ impl Adapter for Gemini {
     }
 
     fn objection(&self, args: &[String]) -> Option<String> {
-        Given::new(args).objection(self.program(), &FORMAT, STREAM)
+        Given::new(args).objection("gemini", &FORMAT, STREAM)
     }
 }
 

@@ -15,10 +15,6 @@ const STREAM: &str = "json";
 pub(crate) struct OpenCode;
 
 impl Adapter for OpenCode {
-    fn program(&self) -> &'static str {
-        "opencode"
-    }
-
     fn tested(&self) -> &'static [&'static str] {
         &["1.18.33"]
     }
@@ -51,7 +47,7 @@ impl Adapter for OpenCode {
     }
 
     fn objection(&self, args: &[String]) -> Option<String> {
-        Given::new(args).objection(self.program(), &FORMAT, STREAM)
+        Given::new(args).objection("opencode", &FORMAT, STREAM)
     }
 }
 
