@@ -54,6 +54,11 @@ impl Sandbox {
         Self { dir, root, program: program.into(), sessions: AtomicU32::new(0) }
     }
 
+    /// Leaves the folder behind, for whoever owns the place where temporary folders are.
+    pub fn keep(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
     /// The folder of all of it. Its path is the marker by which its processes are found.
     #[must_use]
     pub fn root(&self) -> &Path {

@@ -1,5 +1,5 @@
 //! What Refrain adds to an iteration of the real agent programs, which ask a scripted model: a loop against as many bare
-//! runs of the same command line. The measuring is done by a program of the test kit, which has that model; of agents,
+//! runs of the same command line, and those against as many again. The measuring is done by a program of the test kit, which has that model; of agents,
 //! only those are measured that `cargo xtask e2e agents` has installed.
 
 use std::process::Stdio;
@@ -13,8 +13,8 @@ use crate::process::{cargo, command, succeed, tail};
 
 const SUBJECT: &str = "Known agents";
 
-/// A program, the most that a loop of it may take in times of its bare runs, and how many rounds (even, as they begin by
-/// turns with the one and the other) of how many iterations. In smoke those are left out of whom one round takes too long.
+/// A program, the most that a loop of it may take in times of its bare runs, and how many rounds (of three, as they begin
+/// by turns with one of three) of how many iterations. In smoke those are left out of whom one round takes too long.
 struct Subject {
     name: &'static str,
     goal: Option<f64>,
@@ -23,10 +23,10 @@ struct Subject {
 }
 
 const SUBJECTS: [Subject; 4] = [
-    Subject { name: "claude", goal: Some(1.03), measuring: (12, 10), smoke: Some((1, 2)) },
-    Subject { name: "codex", goal: Some(1.03), measuring: (12, 10), smoke: Some((1, 2)) },
-    Subject { name: "opencode", goal: None, measuring: (4, 3), smoke: None },
-    Subject { name: "gemini", goal: None, measuring: (4, 3), smoke: None },
+    Subject { name: "claude", goal: Some(1.03), measuring: (15, 10), smoke: Some((1, 2)) },
+    Subject { name: "codex", goal: Some(1.03), measuring: (15, 10), smoke: Some((1, 2)) },
+    Subject { name: "opencode", goal: None, measuring: (3, 3), smoke: None },
+    Subject { name: "gemini", goal: None, measuring: (3, 3), smoke: None },
 ];
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
@@ -66,8 +66,11 @@ fn measure(bench: &Bench, subject: &Subject, (rounds, iterations): (u32, u32)) -
     let version = told.first().and_then(|round| round["version"].as_str()).unwrap_or_default();
     let what = format!("{} {version}, one iteration", subject.name);
     let bare = "bare run";
+    let control = format!("{}, bare runs once more", subject.name);
     Ok(vec![
-        Row::wall(SUBJECT, &what, subject.goal, &seconds("loop_ms"), (bare, &seconds("bare_ms"))),
+        Row::time(SUBJECT, &what, subject.goal, &seconds("loop_ms"), (bare, &seconds("bare_ms"))),
+        Row::time(SUBJECT, &control, None, &seconds("control_ms"), (bare, &seconds("bare_ms"))),
         Row::cpu(SUBJECT, &what, None, &seconds("loop_cpu_ms"), (bare, &seconds("bare_cpu_ms"))),
+        Row::cpu(SUBJECT, &control, None, &seconds("control_cpu_ms"), (bare, &seconds("bare_cpu_ms"))),
     ])
 }

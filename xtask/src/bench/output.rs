@@ -68,6 +68,7 @@ fn through(bench: &Bench, contestant: Contestant, mib: &str) -> Result<Sample> {
     rustix::fs::sync();
     let sample = measure(&bench.tools, &sandbox, &words, &variables, (1, 0))?;
     all_kept(&sandbox, mib)?;
+    sandbox.remove()?;
     Ok(sample)
 }
 
@@ -93,5 +94,7 @@ fn memory(bench: &Bench, variables: &[(&str, &str); 1]) -> Result<f64> {
     let peak = running.watch_memory(&bench.tools)?;
     running.expect_code(0)?;
     all_kept(&sandbox, variables[0].1)?;
+    drop(running);
+    sandbox.remove()?;
     Ok(peak)
 }

@@ -15,7 +15,8 @@ const INTRODUCTION: &str = "\
 Written by `cargo xtask bench --write`; do not edit.
 
 Machines are shared and noisy, so every comparison is a ratio inside one run, whose rounds alternate between Refrain and
-what it is compared with. CPU ratios are the median of the pairwise ratios, time ratios compare the tenth percentiles.
+what it is compared with. CPU ratios are the median of the pairwise ratios, time ratios too where they say so;
+else they compare the tenth percentiles.
 CPU is that of all processes together, the agent's included. Judge CPU and counts first.
 
 * *shell loop*: the six lines of bash that one would write by hand; they make nothing durable.
@@ -23,7 +24,7 @@ CPU is that of all processes together, the agent's included. Judge CPU and count
   the next decision, output kept and searched, nothing else. *nosync floor*: the same without the syncs.
 * *true*: `/bin/true`, the least that a program can do.
 * *bare run*: an agent program's own run with the command line, environment and prompt that Refrain gives it, its output
-  in files, one run after another.
+  in files, one run after another. *Bare runs once more* says how far such runs differ from each other.
 
 The agent is a stand-in that starts in a fraction of a millisecond and prints a few lines, so that what is left is the
 loop's own cost. Under *Known agents* alone it is the real programs, which ask a scripted model that answers at once; a loop of
@@ -42,7 +43,8 @@ cargo xtask bench --smoke      # only tries whether everything runs; CI does thi
 
 Needed are git, a C compiler, strace for the counts, and for known agents the programs that `cargo xtask e2e agents`
 installs. `REFRAIN_BIN=PATH` measures another binary. Run it on a machine with nothing else to do: the load stands above,
-and a `MISSED` under load means little where the ratio is one of times.
+and a `MISSED` under load means little where the ratio is one of times. On ext4, wait five minutes after anything that
+deleted many files, a build or another run too: until then each new file is dearer, for Refrain and not for the shell loop.
 The sources are in `xtask/src/bench/` (a file a subject) and `xtask/bench/` (the stand-in agent and the launcher).
 ";
 

@@ -100,6 +100,19 @@ impl Row {
         self
     }
 
+    /// Wall time of both, round by round: for runs that take so long that what disturbs them is in all of them.
+    pub(crate) fn time(
+        subject: &'static str,
+        what: &str,
+        goal: Option<f64>,
+        ours: &[f64],
+        floor: (&str, &[f64]),
+    ) -> Self {
+        let figures = (median(ours), median(floor.1));
+        let ratio = median_ratio(ours, floor.1);
+        Self::ratio(subject, format!("{what}: time, median"), goal, figures, ratio, floor.0)
+    }
+
     /// Wall time of both, compared at the tenth percentile.
     pub(crate) fn wall(
         subject: &'static str,

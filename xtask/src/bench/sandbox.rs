@@ -13,7 +13,7 @@ use crate::process::{capture, command};
 /// The id that every measured loop is given.
 pub(crate) const LOOP: &str = "bench";
 
-/// Removed with everything in it when dropped.
+/// It outlives its run, until all have been measured ([`Tools`]).
 pub(crate) struct Sandbox {
     base: PathBuf,
     path: std::ffi::OsString,
@@ -103,14 +103,12 @@ impl Sandbox {
         Ok(bytes)
     }
 
+    /// Gives back the space of what is large.
+    pub(crate) fn remove(self) -> Result<()> {
+        fs::remove_dir_all(&self.base).doing(format!("remove {}", self.base.display()))
+    }
+
     fn loop_folder(&self) -> PathBuf {
         self.repository().join(".git/refrain/loops").join(LOOP)
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        // What cannot be removed now is removed with the scratch folder by the next run.
-        let _ = fs::remove_dir_all(&self.base);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Tools {
     pub(crate) floor: PathBuf,
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
+    /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 looks before each
+    /// new one whether its place is free for long enough, and hundreds of deletions doubled the CPU of the runs behind them.
     pub(crate) scratch: PathBuf,
     /// Held for the life of the run: two at once would measure each other, and share the scratch folder.
     _alone: File,
@@ -62,6 +64,13 @@ impl Tools {
         }
         let floor = workspace.target.join("release/bench_floor");
         Ok(Self { folder, meas, refrain, floor, strace, scratch, _alone: alone })
+    }
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run.
+        let _ = fs::remove_dir_all(&self.scratch);
     }
 }
 

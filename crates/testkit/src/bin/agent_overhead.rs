@@ -1,6 +1,9 @@
-//! What Refrain adds to the runs of a real agent program, for `cargo xtask bench agents`. Rounds alternate between so many
-//! bare runs one after another and one loop of so many iterations, each in a fresh repository with a fresh home, asking a
-//! model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
+//! What Refrain adds to the runs of a real agent program, for `cargo xtask bench agents`. A round is so many bare runs one
+//! after another, as many once more, and one loop of so many iterations, in turns, each in a fresh repository with a fresh
+//! home, asking a model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
+//! The second bare runs are the control: what they differ from the first is the machine's mood and says what a ratio is worth.
+//!
+//! Places are left to whoever gave us `TMPDIR`: deleting them would make the files of the next ones dearer.
 //!
 //! A bare run is not what we believe Refrain to start but what it did start: a loop of one iteration, whose agent is a
 //! script that notes its arguments, environment and standard input, comes first. Its output goes to files. Bare runs are
@@ -48,18 +51,17 @@ fn main() -> ExitCode {
     }
     let recorded = Recorded::make(&refrain, agent);
     for round in 0..rounds {
-        let in_bare_runs = || Place::new(&refrain, agent).bare(&recorded, runs);
-        let in_a_loop = || Place::new(&refrain, agent).looped(runs);
-        let (bare, looped) = if round % 2 == 0 {
-            let bare = in_bare_runs();
-            (bare, in_a_loop())
-        } else {
-            let looped = in_a_loop();
-            (in_bare_runs(), looped)
-        };
+        let mut took = [Took { wall: f64::NAN, cpu: f64::NAN }; 3];
+        for turn in 0..took.len() {
+            let who = (round as usize + turn) % took.len();
+            let place = Place::new(&refrain, agent);
+            took[who] = if who == 0 { place.looped(runs) } else { place.bare(&recorded, runs) };
+        }
+        let [looped, bare, control] = took;
         let round = json!({
             "agent": agent.name(), "version": agent.version(),
-            "bare_ms": bare.wall, "loop_ms": looped.wall, "bare_cpu_ms": bare.cpu, "loop_cpu_ms": looped.cpu,
+            "loop_ms": looped.wall, "bare_ms": bare.wall, "control_ms": control.wall,
+            "loop_cpu_ms": looped.cpu, "bare_cpu_ms": bare.cpu, "control_cpu_ms": control.cpu,
         });
         println!("{round}");
     }
@@ -83,7 +85,8 @@ struct Place {
 
 impl Place {
     fn new(refrain: &str, agent: Agent) -> Self {
-        let sandbox = Sandbox::new(refrain);
+        let mut sandbox = Sandbox::new(refrain);
+        sandbox.keep();
         let model = Model::start(Script::new([]).then(Turn::say("not yet")));
         let real = Real::new(agent, &model.url(), &sandbox.root().join("home"));
         // What all of this wrote is not for the loop's first sync to wait for.
