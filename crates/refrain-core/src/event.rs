@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentReport;
+use crate::git::{Base, CommitReport};
 use crate::ids::{AttemptId, RequestId};
 use crate::promise::NearMiss;
 use crate::spec::{Limits, Secret, Spec};
@@ -46,6 +47,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         adopted: Option<Box<AttemptFinished>>,
     },
+    /// What was in the repository before the loop, once its branch or worktree is there: everything later is its own.
+    #[serde(rename = "base.taken")]
+    BaseTaken(Box<Base>),
+    /// The branch or the worktree could not be made, or what is in the repository could not be told.
+    #[serde(rename = "base.refused")]
+    BaseRefused {
+        /// What git said.
+        error: String,
+    },
     /// The counter moved: iteration `iteration` is under way.
     #[serde(rename = "iteration.begun")]
     IterationBegun {
@@ -84,6 +94,16 @@ pub enum Event {
         /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
+    },
+    /// What an iteration changed was committed, or could not be.
+    #[serde(rename = "commit.settled")]
+    CommitSettled(Box<CommitReport>),
+    /// The loop is over, and its own worktree was removed, or is kept because something would be lost.
+    #[serde(rename = "worktree.released")]
+    WorktreeReleased {
+        /// Why it is kept; none where it was removed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<String>,
     },
     /// Somebody asked something of the loop, and was heard.
     #[serde(rename = "asked")]
@@ -327,6 +347,8 @@ pub enum Blocked {
     Outage,
     /// There is a cap on money, and the agent does not say what it costs.
     CostUnknown,
+    /// Its branch or its worktree cannot be made, or git does not say what is in the repository.
+    Repository,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

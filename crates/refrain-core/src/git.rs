@@ -486,3 +486,59 @@ pub enum CommitResult {
     /// Not this time.
     Skipped(Skipped),
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fill(template: &str) -> String {
+        let id = "mend".parse().unwrap();
+        let with = Fill { id: &id, iteration: 3, max: None, timestamp: "20261121-173000" };
+        template.parse::<Template>().unwrap().fill(with)
+    }
+
+    #[test]
+    fn templates_say_what_their_names_stand_for() {
+        for (template, text) in [
+            (Template::COMMIT, "loop: iteration 3"),
+            (Template::BRANCH, "loop/20261121-173000"),
+            ("feat({loop}): {iteration}/{max}", "feat(mend): 3/∞"),
+            ("no names }", "no names }"),
+        ] {
+            assert_eq!(fill(template), text);
+        }
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_filled_is_refused_when_it_is_read() {
+        for (template, complaint) in [
+            (" ", "a template cannot be empty"),
+            (
+                "{iteratoin}",
+                "{iteratoin} stands for nothing; accepted are {loop}, {iteration}, {max} and {timestamp}",
+            ),
+            ("a {loop", "a { is not closed in \"a {loop\""),
+        ] {
+            assert_eq!(template.parse::<Template>().unwrap_err().to_string(), complaint);
+        }
+    }
+
+    #[test]
+    fn object_names_are_hexadecimal() {
+        let sha1 = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(sha1.parse::<Oid>().unwrap().short(), "0123456789");
+        for bad in ["", "HEAD", &sha1[1..], &sha1.to_uppercase(), &sha1.replace('0', "-")] {
+            assert!(bad.parse::<Oid>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_of_any_bytes_comes_back(bytes: Vec<u8>) {
+            let path = RepoPath::from_bytes(&bytes);
+            prop_assert_eq!(path.to_bytes(), bytes);
+        }
+    }
+}

@@ -4,12 +4,16 @@
 use std::fmt::Write;
 
 use crate::event::Exit;
+use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::Spec;
 use crate::text::cut_middle;
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
+
+/// How many files that look like secrets are named to the agent.
+const MOST_SECRETS: usize = 10;
 
 /// How much of it stands in `context.md`, in bytes.
 pub const CONTEXT_EXCERPT: usize = 64 << 10;
@@ -39,9 +43,11 @@ pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
         prompt.push_str(&iteration_context(state));
     }
     let last = last_iteration(state);
+    let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let news = [
         last.and_then(|last| what_failed(last, output, FAILURE_EXCERPT)),
         last.and_then(what_was_nearly_said),
+        committed.and_then(what_was_not_committed),
         steering(state),
     ];
     for part in news.into_iter().flatten() {
@@ -80,6 +86,9 @@ fn how_to_claim(spec: &Spec) -> String {
         "claims that the task is completely finished"
     };
     let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
+    if spec.git.workflow == Workflow::Commit {
+        text.push_str("- What you change is committed after each run; leave that to it\n");
+    }
     text.push_str("---");
     text
 }
@@ -141,6 +150,29 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     let miss = last.finished.as_ref()?.near_miss?;
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
+}
+
+/// What an agent can do something about: a hook's complaint, and what looks like a secret.
+fn what_was_not_committed(report: &CommitReport) -> Option<String> {
+    let mut text = String::new();
+    if let CommitResult::Skipped(Skipped::Hook { said }) = &report.result {
+        let said = fenced(&cut_middle(said.trim(), FAILURE_EXCERPT));
+        let _ = write!(
+            text,
+            "COMMIT REFUSED: a hook of the repository refused what you changed. It said:\n\n{said}"
+        );
+    }
+    let secrets = report.left_out.iter().filter(|left| matches!(left.why, Why::Secret { .. }));
+    for (number, secret) in secrets.take(MOST_SECRETS).enumerate() {
+        if number == 0 {
+            if !text.is_empty() {
+                separate(&mut text);
+            }
+            text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:");
+        }
+        let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 /// The text in a fence that it cannot close.

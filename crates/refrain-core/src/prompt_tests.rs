@@ -43,6 +43,7 @@ fn spec(prompt: &str) -> Spec {
         project: "/project".into(),
         worktree: "/project".into(),
         working_dir: "/project".into(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

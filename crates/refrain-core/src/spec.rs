@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
+use crate::git::GitSpec;
 use crate::ids::LoopId;
 use crate::promise::Promise;
 
@@ -37,6 +38,9 @@ pub struct Spec {
     /// The folder that the agent is started in, in that checkout or anywhere.
     #[schemars(with = "String")]
     pub working_dir: Utf8PathBuf,
+    /// What it does with git.
+    #[serde(default)]
+    pub git: GitSpec,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

@@ -10,6 +10,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
+use crate::git::{Checkout, CommitReport, CommitResult, Workflow};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -65,7 +66,8 @@ impl LoopState {
             seq: 1,
             started_at: *at,
             updated_at: *at,
-            phase: Phase::Idle { claim: None },
+            phase: Phase::Idle { claim: None, uncommitted: false },
+            git: Default::default(),
             attempts: Vec::new(),
             iteration: 0,
             charged: 0,
@@ -141,8 +143,39 @@ impl LoopState {
                 self.runner = Some(runner.clone());
                 self.sweeping = false;
             }
+            Event::BaseTaken(base) => {
+                if !self.lacks_base() {
+                    return Err("base.taken");
+                }
+                self.git.head.clone_from(&base.head);
+                self.git.base = Some(base.as_ref().clone());
+            }
+            Event::BaseRefused { error } => {
+                if !self.lacks_base() {
+                    return Err("base.refused");
+                }
+                self.git.refused = Some(error.clone());
+            }
+            Event::CommitSettled(report) => {
+                let Phase::Idle { uncommitted: uncommitted @ true, .. } = &mut self.phase else {
+                    return Err("commit.settled");
+                };
+                if report.iteration != self.iteration || self.sweeping {
+                    return Err("commit.settled");
+                }
+                *uncommitted = false;
+                self.settle_commit(report);
+            }
+            Event::WorktreeReleased { .. } => {
+                let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+                if !self.is_final() || !is_own || self.git.released {
+                    return Err("worktree.released");
+                }
+                self.git.released = true;
+            }
             Event::IterationBegun { iteration } => {
-                let fits = matches!(self.phase, Phase::Idle { claim: None });
+                let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
+                    && (self.git.base.is_some() || !self.spec.git.needs_base());
                 if !fits || *iteration != self.iteration + 1 || !self.is_driven() {
                     return Err("iteration.begun");
                 }
@@ -225,8 +258,8 @@ impl LoopState {
             Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => {
                 let claimed = match self.phase {
-                    Phase::Idle { claim } => claim,
-                    Phase::Begun { .. } | Phase::InFlight(_) => None,
+                    Phase::Idle { claim, uncommitted: false } => claim,
+                    Phase::Idle { uncommitted: true, .. } | Phase::Begun { .. } | Phase::InFlight(_) => None,
                 };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
@@ -258,6 +291,7 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
+                self.git.refused = None;
                 let mut next = self.trouble.next;
                 if let Phase::Begun { hindered, .. } = &mut self.phase
                     && hindered.take().is_some()
@@ -286,6 +320,22 @@ impl LoopState {
         self.runner.is_some() && self.ended.is_none()
     }
 
+    fn lacks_base(&self) -> bool {
+        self.is_driven()
+            && self.spec.git.needs_base()
+            && self.git.base.is_none()
+            && self.git.refused.is_none()
+    }
+
+    fn settle_commit(&mut self, report: &CommitReport) {
+        self.git.commits.extend(report.by_agent.iter().cloned());
+        if let CommitResult::Made { commit, .. } = &report.result {
+            self.git.commits.push(commit.clone());
+        }
+        self.git.head.clone_from(&report.head);
+        self.git.last = Some(report.clone());
+    }
+
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
     fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
         let cause = Cause::of(finished.as_deref(), flight.stopping);
@@ -311,7 +361,8 @@ impl LoopState {
             let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
-            self.phase = Phase::Idle { claim };
+            let uncommitted = self.spec.git.workflow != Workflow::None;
+            self.phase = Phase::Idle { claim, uncommitted };
         } else {
             let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
             self.phase = Phase::Begun { next: after(flight.id), hindered };

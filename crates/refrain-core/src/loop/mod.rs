@@ -14,4 +14,4 @@ mod tests;
 pub use apply::Damage;
 pub use ask::{Grant, MAX_STEERING, Refusal};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
-pub use state::{Attempt, Ended, InFlight, Live, LoopState, Outcome, Phase};
+pub use state::{Attempt, Ended, GitState, InFlight, Live, LoopState, Outcome, Phase};

@@ -8,6 +8,7 @@ use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
+use crate::git::Checkout;
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
@@ -21,6 +22,15 @@ pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
 /// The smallest thing a loop does next. Whether it may be repeated stands in `docs/architecture.md`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
+    /// Make the loop's branch or worktree where it is not there yet, and record what is in the repository.
+    TakeBase,
+    /// Commit what this iteration changed, unless that is done already, and record what came of it.
+    Commit {
+        /// The iteration.
+        iteration: u32,
+    },
+    /// Remove the loop's own worktree if nothing is lost by that, and record what came of it.
+    ReleaseWorktree,
     /// Record that this iteration begins.
     BeginIteration {
         /// Its number.
@@ -47,7 +57,9 @@ pub enum Step {
 #[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
-        return Step::Rest;
+        let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+        let to_release = is_own && state.git.base.is_some() && !state.git.released && !state.sweeping;
+        return if to_release { Step::ReleaseWorktree } else { Step::Rest };
     }
     match &state.phase {
         Phase::InFlight(flight) => in_flight(state, flight, live, now),
@@ -97,14 +109,27 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
 /// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
 fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let LoopState { limits, phase, .. } = state;
+    if let Phase::Idle { uncommitted: true, .. } = phase
+        && state.cancel != Some(Urgency::Now)
+        && state.pause != Some(Urgency::Now)
+    {
+        // What the agent left running may still write. The commit ends the iteration: whatever ends the loop comes behind it.
+        return match state.sweeping {
+            true => Step::Await { until: None },
+            false => Step::Commit { iteration: state.iteration },
+        };
+    }
     if state.cancel.is_some() {
         return Step::Finish(End::Cancelled);
     }
-    if let Phase::Idle { claim: Some(claim) } = phase {
+    if let Phase::Idle { claim: Some(claim), uncommitted: false } = phase {
         return Step::Finish(End::Completed { claim: *claim });
     }
     if let Phase::Begun { hindered: Some(why), .. } = phase {
         return Step::Finish(End::Blocked { why: *why });
+    }
+    if state.git.refused.is_some() {
+        return Step::Finish(End::Blocked { why: Blocked::Repository });
     }
     if state.refunds_in_a_row >= MAX_REFUNDS {
         return Step::Finish(End::Blocked { why: Blocked::Refunds });
@@ -140,6 +165,9 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     }
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: Blocked::Churn });
+    }
+    if state.spec.git.needs_base() && state.git.base.is_none() {
+        return Step::TakeBase;
     }
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }

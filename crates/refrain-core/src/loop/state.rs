@@ -12,6 +12,7 @@ use crate::agent::{AgentReport, Tokens, Usage, Usd};
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
+use crate::git::{Base, CommitReport, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
 
@@ -50,6 +51,8 @@ pub struct LoopState {
     pub runner: Option<Identity>,
     /// What all attempts used.
     pub spent: Usage,
+    /// What it did in its repository.
+    pub git: GitState,
     /// What the last attempt left behind is being ended: nothing is started before that is over.
     pub sweeping: bool,
     pub(super) answered: BTreeSet<RequestId>,
@@ -68,6 +71,23 @@ pub struct LoopState {
     pub(super) rested_since: Option<Timestamp>,
 }
 
+/// What a loop did in its repository.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GitState {
+    /// What was there before it.
+    pub base: Option<Base>,
+    /// Why that could not be told, or its branch or worktree not be made.
+    pub refused: Option<String>,
+    /// Where the head was when it was last looked at.
+    pub head: Option<Oid>,
+    /// The commits made in it, by Refrain or by the agent, oldest first.
+    pub commits: Vec<Oid>,
+    /// What came of the last attempt to commit.
+    pub last: Option<CommitReport>,
+    /// Its own worktree was removed, or is kept for good.
+    pub released: bool,
+}
+
 /// Where a loop is between two attempts, or in one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
@@ -75,6 +95,8 @@ pub enum Phase {
     Idle {
         /// What it claimed. A claim without gates is enough.
         claim: Option<ClaimSource>,
+        /// What it changed is still to be committed.
+        uncommitted: bool,
     },
     /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
     Begun {

@@ -8,4 +8,5 @@ mod journals;
 mod order;
 mod outcomes;
 mod properties;
+mod repository;
 mod trouble;

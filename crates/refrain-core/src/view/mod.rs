@@ -49,7 +49,7 @@ pub struct Status {
     pub project: String,
     /// The folder that the agent works in.
     pub worktree: String,
-    /// The branch that the loop commits to.
+    /// The branch that the loop works on, where it commits or made it; null where the head is detached.
     pub branch: Option<String>,
     /// The tree that was proven.
     pub tree: Option<String>,
@@ -80,7 +80,7 @@ pub struct Status {
     pub gates: Vec<Gate>,
     /// What failed last, and how often in a row.
     pub last_failure: Option<Failure>,
-    /// The commits that it made.
+    /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
     /// Its attempts, oldest first; left out in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,6 +269,11 @@ fn model(state: &LoopState) -> Option<String> {
     state.attempts.iter().rev().find_map(said).or_else(|| state.spec.agent.model.clone())
 }
 
+fn branch(state: &LoopState) -> Option<String> {
+    let base = state.git.base.as_ref().and_then(|base| base.branch.clone());
+    state.spec.git.new_branch().map(str::to_owned).or(base)
+}
+
 /// The view of `state`.
 #[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
@@ -310,7 +315,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         command: std::iter::once(&spec.agent.program).chain(&spec.agent.args).cloned().collect(),
         project: spec.project.to_string(),
         worktree: spec.worktree.to_string(),
-        branch: None,
+        branch: branch(state),
         tree: None,
         started_at: state.started_at,
         updated_at: state.updated_at,
@@ -324,7 +329,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         limits: limits.clone(),
         gates: Vec::new(),
         last_failure: None,
-        commits: Vec::new(),
+        commits: state.git.commits.iter().map(ToString::to_string).collect(),
         iterations: Some(iterations.collect()),
         runner: state.runner.as_ref().map(|runner| Runner {
             pid: runner.process.pid,

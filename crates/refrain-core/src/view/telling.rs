@@ -2,7 +2,7 @@
 
 use super::StatusWord;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
-use crate::r#loop::{Grant, LoopState, Refusal};
+use crate::r#loop::{Grant, LoopState, Phase, Refusal};
 
 /// Why it stands where it stands, in one line.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -41,6 +41,10 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             Blocked::Session => told("the session to go on with does not exist", state),
             Blocked::Limit => told("the provider's limit is reset too late to wait for it", state),
             Blocked::Outage => told("the provider did not work for too long", state),
+            Blocked::Repository => match &state.git.refused {
+                Some(error) => format!("git did not do what the loop needs: {error}"),
+                None => "git did not do what the loop needs".to_owned(),
+            },
             Blocked::CostUnknown => {
                 format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
             }
@@ -68,6 +72,9 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
+            (None, None) if matches!(state.phase, Phase::Idle { uncommitted: true, .. }) => {
+                format!("iteration {} is being committed", state.iteration)
+            }
             (None, None) => "between two iterations".to_owned(),
         },
     }
@@ -137,6 +144,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             }
             Some(End::Blocked { why: Blocked::Limit | Blocked::Outage }) => {
                 format!("{resume} when it works again (--retry-for lets a new loop wait longer)")
+            }
+            Some(End::Blocked { why: Blocked::Repository }) => {
+                format!("mend the repository, then {resume}")
             }
             Some(End::Blocked { why: Blocked::CostUnknown }) => {
                 "start it anew with --max-tokens in place of --max-cost".to_owned()

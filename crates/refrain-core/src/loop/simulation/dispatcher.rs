@@ -10,7 +10,7 @@ use super::world::{Crash, World, span_ms};
 use crate::event::{Ask, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
-use crate::r#loop::{Live, Outcome, Step, next_step};
+use crate::r#loop::{Live, Outcome, Phase, Step, next_step};
 use crate::spec::Millis;
 
 /// A run that takes more of these turns spins.
@@ -103,8 +103,10 @@ impl World {
 
     /// An asker records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
-        if let Step::Finish(end) = next_step(&self.state, &self.live, self.now()) {
-            self.append(Event::LoopEnded(end))?;
+        while let step @ (Step::Finish(_) | Step::ReleaseWorktree) =
+            next_step(&self.state, &self.live, self.now())
+        {
+            self.append(event_of(step).expect("both are recorded"))?;
             self.sync();
         }
         Ok(())
@@ -139,8 +141,19 @@ impl World {
                     self.assert_silent(because);
                     tally.add("agent", stop_name(because));
                 }
-                Step::Wait(_) | Step::Finish(_) => self.sync(),
+                Step::Wait(_) | Step::Finish(_) => {
+                    if matches!(self.state.phase, Phase::Idle { uncommitted: true, .. }) {
+                        tally.add("git", "stopped before its commit");
+                    }
+                    self.sync();
+                }
                 Step::BeginIteration { .. } => {}
+                Step::TakeBase => tally.add("git", "base taken"),
+                Step::Commit { .. } => {
+                    tally.add("git", "commit settled");
+                    self.sync();
+                }
+                Step::ReleaseWorktree => tally.add("git", "worktree released"),
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::agent::FaultKind;
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
+use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, Spec};
@@ -41,6 +42,10 @@ pub(super) struct Ledger {
     /// What the last attempt left behind is not gone.
     sweeping: bool,
     tokens: u64,
+    has_base: bool,
+    /// The last iteration is still to be committed.
+    uncommitted: bool,
+    released: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
@@ -86,6 +91,9 @@ impl Ledger {
             ended: None,
             sweeping: false,
             tokens: 0,
+            has_base: false,
+            uncommitted: false,
+            released: false,
             not_before: None,
             driven: false,
             had_runner: false,
@@ -146,7 +154,29 @@ impl Ledger {
                 }
                 (self.driven, self.had_runner, self.sweeping) = (true, true, false);
             }
+            Event::BaseTaken(_) => {
+                assert!(self.driven && self.iteration == 0, "the base is what was there before");
+                assert!(self.spec.git != Default::default(), "nobody asked for git");
+                assert!(!std::mem::replace(&mut self.has_base, true), "the base is taken twice");
+            }
+            Event::BaseRefused { .. } => panic!("no repository here refuses"),
+            Event::CommitSettled(report) => {
+                assert_eq!(report.iteration, self.iteration);
+                assert!(std::mem::take(&mut self.uncommitted), "an iteration is committed twice");
+                assert!(self.driven && !self.sweeping, "somebody may still write");
+            }
+            Event::WorktreeReleased { .. } => {
+                assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
+                assert!(
+                    matches!(self.ended, Some(End::Completed { .. } | End::Cancelled)),
+                    "it may need its worktree"
+                );
+                assert!(!self.sweeping, "somebody may still write");
+                assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
+            }
             Event::IterationBegun { iteration } => {
+                assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
+                assert!(!self.uncommitted, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
                 assert!(self.instant_failures < 3, "it goes on though the agent only fails");
@@ -317,6 +347,7 @@ impl Ledger {
         self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
         self.steering.retain(|(_, told)| !told);
         self.charged += 1;
+        self.uncommitted = self.spec.git.workflow == Workflow::Commit;
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
@@ -324,6 +355,8 @@ impl Ledger {
 
     fn end(&mut self, end: End) {
         assert!(self.flight.is_none(), "it ends before its attempt");
+        let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
+        assert!(!self.uncommitted || at_once, "it ends before its commit");
         if self.cancelled.is_some() {
             assert_eq!(end, End::Cancelled, "a cancel was undone");
         } else {
@@ -349,7 +382,12 @@ impl Ledger {
             End::Blocked { why: Blocked::Login } => assert!(matches!(self.last, Some(Last::NeedsAPerson))),
             End::Blocked {
                 why:
-                    Blocked::Credit | Blocked::Model | Blocked::Setup | Blocked::Session | Blocked::CostUnknown,
+                    Blocked::Credit
+                    | Blocked::Model
+                    | Blocked::Setup
+                    | Blocked::Session
+                    | Blocked::CostUnknown
+                    | Blocked::Repository,
             } => panic!("no agent here needs that"),
             End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),

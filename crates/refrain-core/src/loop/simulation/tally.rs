@@ -63,6 +63,10 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("loop", "let go on before its pause", 10),
     ("loop", "recovered in flight", 500),
     ("loop", "steered", 200),
+    ("git", "base taken", 2_000),
+    ("git", "commit settled", 2_000),
+    ("git", "stopped before its commit", 10),
+    ("git", "worktree released", 500),
     ("clock", "set back", 200),
     ("clock", "set forward", 200),
 ];
@@ -118,7 +122,8 @@ pub(super) fn end_name(end: End) -> &'static str {
                 | Blocked::Model
                 | Blocked::Setup
                 | Blocked::Session
-                | Blocked::CostUnknown,
+                | Blocked::CostUnknown
+                | Blocked::Repository,
         } => "blocked: needs a person",
         End::BudgetExceeded => "budget exceeded",
     }

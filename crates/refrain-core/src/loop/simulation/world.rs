@@ -10,6 +10,7 @@ use super::person::Person;
 use super::random::Random;
 use super::tally::{Tally, end_name};
 use crate::event::{Ask, Event, Record};
+use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{kind, spec, started, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
@@ -66,6 +67,12 @@ fn sample_spec(random: &mut Random) -> Spec {
     limits.pause = random.maybe(4, 1_000, 60_000).map(Millis);
     limits.retry_for = random.maybe(3, 5_000, 100_000).map(Millis);
     limits.max_tokens = random.maybe(4, 100, 3_000);
+    if random.once_in(3) {
+        spec.git.workflow = Workflow::Commit;
+    }
+    if random.once_in(4) {
+        spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
+    }
     spec
 }
 

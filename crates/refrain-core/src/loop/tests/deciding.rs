@@ -20,7 +20,7 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     // Everything at once; then the reasons are taken away one by one, the first of them first.
     let state = &mut journal.state;
     state.cancel = Some(Urgency::AfterIteration);
-    state.phase = Phase::Idle { claim: Some(claim) };
+    state.phase = Phase::Idle { claim: Some(claim), uncommitted: false };
     state.refunds_in_a_row = MAX_REFUNDS;
     state.pause = Some(Urgency::AfterIteration);
     state.active = Duration::from_secs(60);
@@ -41,7 +41,7 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     journal.state.active = Duration::from_millis(59_999);
     // An iteration that has begun is tried again whatever the cap says: it is within it.
     assert_eq!(journal.next(), Step::StartAttempt(id(5, 2)));
-    journal.state.phase = Phase::Idle { claim: None };
+    journal.state.phase = Phase::Idle { claim: None, uncommitted: false };
     assert_eq!(journal.next(), Step::Finish(End::IterationCap));
     journal.state.charged = 4;
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Churn }));

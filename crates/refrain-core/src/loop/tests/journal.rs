@@ -7,6 +7,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
     Record, StopReason, Urgency, Wait, WaitKind,
 };
+use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::promise::{MatchMode, Promise, PromiseText};
@@ -53,6 +54,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         project: "/project".into(),
         worktree: "/project".into(),
         working_dir: "/project".into(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -141,9 +143,40 @@ pub(in crate::r#loop) fn id(iteration: u32, attempt: u32) -> AttemptId {
     AttemptId { iteration, attempt }
 }
 
+/// The name of the object that has this number.
+pub(in crate::r#loop) fn oid(number: u32) -> Oid {
+    format!("{number:040x}").parse().unwrap()
+}
+
+/// A clean tree on `main`.
+pub(in crate::r#loop) fn base_taken() -> Event {
+    Event::BaseTaken(Box::new(Base { head: Some(oid(0)), branch: Some("main".into()), dirty: Vec::new() }))
+}
+
+/// Every third iteration changes nothing.
+pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
+    let made = !iteration.is_multiple_of(3);
+    let result = match made {
+        true => CommitResult::Made { commit: oid(iteration), tree: oid(1000 + iteration) },
+        false => CommitResult::Skipped(Skipped::Nothing),
+    };
+    let head = Some(oid(if made { iteration } else { iteration.saturating_sub(1) }));
+    Event::CommitSettled(Box::new(CommitReport {
+        iteration,
+        result,
+        head,
+        by_agent: Vec::new(),
+        rewritten: false,
+        left_out: Vec::new(),
+    }))
+}
+
 /// The event that records a step, for steps that are recorded.
 pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
     match step {
+        Step::TakeBase => Some(base_taken()),
+        Step::Commit { iteration } => Some(commit_settled(iteration)),
+        Step::ReleaseWorktree => Some(Event::WorktreeReleased { kept: None }),
         Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration }),
         Step::StartAttempt(id) => Some(Event::AttemptStarted(id)),
         Step::StopAttempt(because) => Some(stop(because)),
@@ -158,6 +191,10 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
     match event {
         Event::LoopStarted(_) => "loop.started",
         Event::RunnerStarted { .. } => "runner.started",
+        Event::BaseTaken(_) => "base.taken",
+        Event::BaseRefused { .. } => "base.refused",
+        Event::CommitSettled(_) => "commit.settled",
+        Event::WorktreeReleased { .. } => "worktree.released",
         Event::IterationBegun { .. } => "iteration.begun",
         Event::AttemptStarted(_) => "attempt.started",
         Event::AttemptSpawned { .. } => "attempt.spawned",
@@ -202,6 +239,13 @@ impl Journal {
     /// A loop without any limit, and with a runner.
     pub(in crate::r#loop) fn running() -> Self {
         Self::limited(|_| ())
+    }
+
+    /// A loop that commits, and a runner.
+    pub(in crate::r#loop) fn committing() -> Self {
+        let mut spec = spec();
+        spec.git.workflow = Workflow::Commit;
+        Self::of(spec).taken_over()
     }
 
     /// A loop that hardly waits for its provider.
@@ -254,6 +298,9 @@ impl Journal {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Blocked { why: Blocked::Repository } => {
+                Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
+            }
             End::Blocked { why: Blocked::OutputLost } => {
                 let full =
                     AttemptFinished { output_error: Some("disk full".into()), ..finished(Exit::Code(0)) };

@@ -6,11 +6,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::journal::{
-    Journal, event_of, finished, grant, id, request, runner, spawn_failed, spawned, spec, started, stop, time,
+    Journal, base_taken, commit_settled, event_of, finished, grant, id, request, runner, spawn_failed,
+    spawned, spec, started, stop, time,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
 };
+use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
 use crate::spec::{Limits, Millis, Secret, Spec};
 
@@ -38,12 +40,19 @@ pub(super) fn limits() -> impl Strategy<Value = Limits> {
 }
 
 pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
-    (limits(), any::<bool>(), any::<String>(), any::<u64>()).prop_map(
-        |(limits, promise, text, output_cap)| {
+    let rarely = || proptest::bool::weighted(0.25);
+    (limits(), any::<bool>(), any::<String>(), any::<u64>(), (rarely(), rarely())).prop_map(
+        |(limits, promise, text, output_cap, (commits, apart))| {
             let mut spec = Spec { limits, output_cap, prompt: text.clone(), ..spec() };
             spec.promise = spec.promise.filter(|_| promise);
             spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
             spec.agent.args.push(text);
+            if commits {
+                spec.git.workflow = Workflow::Commit;
+            }
+            if apart {
+                spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
+            }
             spec
         },
     )
@@ -99,6 +108,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::OutputLost },
         End::Blocked { why: Blocked::Login },
         End::Blocked { why: Blocked::Limit },
+        End::Blocked { why: Blocked::Repository },
         End::BudgetExceeded,
         End::Paused,
     ])
@@ -138,7 +148,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),
-        2 => Just(spawn_failed()),
+        4 => Just(spawn_failed()),
         4 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
@@ -146,6 +156,10 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         2 => end().prop_map(Event::LoopEnded),
         1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
+        1 => Just(base_taken()),
+        1 => Just(Event::BaseRefused { error: "fatal".into() }),
+        1 => (0..4u32).prop_map(commit_settled),
+        1 => Just(Event::WorktreeReleased { kept: None }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
     ]
@@ -155,8 +169,10 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
 pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
     match (event, &state.phase) {
         (Event::IterationBegun { .. } | Event::AttemptStarted(_), phase) => match phase {
-            Phase::Idle { claim: Some(claim) } => Event::LoopEnded(End::Completed { claim: *claim }),
-            Phase::Idle { claim: None } => Event::IterationBegun { iteration: state.iteration + 1 },
+            Phase::Idle { uncommitted: true, .. } => commit_settled(state.iteration),
+            Phase::Idle { .. } if state.git.base.is_none() && state.spec.git.needs_base() => base_taken(),
+            Phase::Idle { claim: Some(claim), .. } => Event::LoopEnded(End::Completed { claim: *claim }),
+            Phase::Idle { claim: None, .. } => Event::IterationBegun { iteration: state.iteration + 1 },
             Phase::Begun { next, .. } => Event::AttemptStarted(*next),
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),

@@ -47,7 +47,11 @@ fn an_end_amounts_to_an_outcome(
     assert_eq!(state.charged, u32::from(charged));
     assert_eq!(
         state.phase,
-        if charged { Phase::Idle { claim: None } } else { Phase::Begun { next: id(1, 2), hindered: None } }
+        if charged {
+            Phase::Idle { claim: None, uncommitted: false }
+        } else {
+            Phase::Begun { next: id(1, 2), hindered: None }
+        }
     );
 }
 

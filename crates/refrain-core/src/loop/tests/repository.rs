@@ -1,0 +1,129 @@
+//! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
+//! worktree given back at the end.
+
+use super::journal::{Journal, asked, base_taken, commit_settled, finished, oid, spec};
+use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use crate::git::{Checkout, Workflow};
+use crate::r#loop::{Grant, Phase, Step};
+
+fn apart() -> Journal {
+    let mut spec = spec();
+    spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
+    Journal::of(spec).taken_over()
+}
+
+/// An iteration that is over, and to be committed.
+fn worked() -> Journal {
+    Journal::committing().obey().runs(3_000, Exit::Code(0))
+}
+
+#[test]
+fn the_base_is_taken_once_before_the_first_iteration() {
+    let journal = Journal::committing();
+    assert_eq!(journal.next(), Step::TakeBase);
+    journal.refuses(Event::IterationBegun { iteration: 1 });
+    let journal = journal.obey();
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
+    journal.refuses(base_taken());
+    assert_eq!(Journal::running().next(), Step::BeginIteration { iteration: 1 });
+    Journal::running().refuses(base_taken());
+}
+
+#[test]
+fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that() {
+    let journal = Journal::committing().then(Event::BaseRefused { error: "fatal: no".into() }).obey();
+    let blocked = End::Blocked { why: Blocked::Repository };
+    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(blocked));
+    let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
+    assert_eq!(journal.then(resumed).taken_over().next(), Step::TakeBase);
+}
+
+#[test]
+fn an_iteration_is_committed_before_the_next_begins() {
+    let journal = worked();
+    assert_eq!(journal.next(), Step::Commit { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 2 });
+    journal.refuses(commit_settled(2));
+    let journal = journal.obey();
+    assert_eq!(journal.state.git.commits, [oid(1)]);
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+    journal.refuses(commit_settled(1));
+}
+
+#[test]
+fn a_commit_that_is_skipped_ends_nothing() {
+    let journal = worked().obey().runs(3_000, Exit::Code(0)).obey().runs(3_000, Exit::Code(1)).obey();
+    assert_eq!(journal.state.git.commits, [oid(1), oid(2)], "the third changed nothing");
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
+}
+
+#[test]
+fn what_is_refunded_is_not_committed() {
+    let journal = Journal::committing().obey().spawns().ends(finished(Exit::Lost));
+    assert!(matches!(journal.next(), Step::StartAttempt(_)));
+}
+
+#[test]
+fn a_commit_waits_for_whoever_may_still_write() {
+    let mut left = finished(Exit::Code(0));
+    left.left = true;
+    let journal = Journal::committing().obey().spawns().after_ms(3_000).ends(left);
+    assert_eq!(journal.next(), Step::Await { until: None });
+    journal.refuses(commit_settled(1));
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    assert_eq!(journal.next(), Step::Commit { iteration: 1 });
+}
+
+#[test]
+fn whatever_ends_a_loop_comes_behind_its_commit() {
+    for (ask, end) in [(Ask::Pause as fn(Urgency) -> Ask, End::Paused), (Ask::Cancel, End::Cancelled)] {
+        let journal = worked().then(asked(ask(Urgency::AfterIteration)));
+        assert_eq!(journal.next(), Step::Commit { iteration: 1 });
+        assert_eq!(journal.obey().next(), Step::Finish(end));
+    }
+    let claimed = Journal::committing()
+        .obey()
+        .spawns()
+        .after_ms(3_000)
+        .ends(super::journal::claiming(ClaimSource::Promise));
+    assert_eq!(claimed.next(), Step::Commit { iteration: 1 });
+    claimed.refuses(Event::LoopEnded(End::Completed { claim: ClaimSource::Promise }));
+    assert_eq!(claimed.obey().next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
+}
+
+#[test]
+fn somebody_who_cannot_wait_gets_the_commit_later() {
+    let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
+    assert_eq!(paused.state.ended.map(|ended| ended.end), Some(End::Paused));
+    let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
+    assert_eq!(paused.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });
+
+    let cancelled = worked().then(asked(Ask::Cancel(Urgency::Now)));
+    assert_eq!(cancelled.next(), Step::Finish(End::Cancelled));
+}
+
+#[test]
+fn a_worktree_is_given_back_when_the_loop_is_over_for_good() {
+    let begun = apart().obey();
+    let paused = begun.clone().then(asked(Ask::Pause(Urgency::AfterIteration))).obey();
+    assert_eq!(paused.next(), Step::Rest);
+    let cancelled = begun.then(asked(Ask::Cancel(Urgency::AfterIteration))).obey();
+    assert_eq!(cancelled.next(), Step::ReleaseWorktree);
+    let released = cancelled.obey();
+    assert_eq!(released.next(), Step::Rest);
+    released.refuses(Event::WorktreeReleased { kept: None });
+    Journal::ended(End::Cancelled).refuses(Event::WorktreeReleased { kept: None });
+}
+
+#[test]
+fn a_worktree_that_was_never_made_is_not_given_back() {
+    let cancelled = apart().then(asked(Ask::Cancel(Urgency::AfterIteration))).obey();
+    assert_eq!(cancelled.next(), Step::Rest);
+}
+
+#[test]
+fn a_loop_without_git_knows_nothing_of_it() {
+    assert_eq!(spec().git.workflow, Workflow::None);
+    let journal = Journal::running().runs(3_000, Exit::Code(0));
+    assert!(matches!(journal.state.phase, Phase::Idle { uncommitted: false, .. }));
+}
