@@ -80,6 +80,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         project: dir.clone(),
         worktree: dir.clone(),
         working_dir: dir.clone(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

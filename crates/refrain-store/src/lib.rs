@@ -20,7 +20,7 @@ pub use atomic::write_atomic;
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};
-pub use lock::RunnerLock;
+pub use lock::{Claimed, RunnerLock, WorktreeLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 

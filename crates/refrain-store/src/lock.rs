@@ -1,16 +1,20 @@
 //! Who may write. Lock files are never deleted: the lock is the open file, and ends with its holder, however that dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use camino::Utf8Path;
+use refrain_core::LoopId;
 
 use crate::atomic::make_dir;
-use crate::layout::LoopDir;
+use crate::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath};
 
 /// How often a lock is tried for: somebody may hold it only to see whether it is free, for a microsecond.
 const TRIES: u32 = 50;
+/// How much of what those who share a worktree wrote down is read, in bytes.
+const MOST_NAMES: u64 = 4096;
 
 /// The right to drive a loop, for as long as the value lives.
 #[derive(Debug)]
@@ -50,6 +54,76 @@ impl RunnerLock {
     }
 }
 
+/// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what it
+/// commits might be another's; loops that only work may share one (design.md section 5).
+#[derive(Debug)]
+pub struct WorktreeLock(File);
+
+/// What became of a claim on a worktree.
+#[derive(Debug)]
+pub enum Claimed {
+    /// Nobody else works there.
+    Alone(WorktreeLock),
+    /// Others work there too, which all of them allow.
+    Beside(WorktreeLock, Vec<String>),
+    /// Somebody works there, and one of both needs it for itself.
+    Refused(Vec<String>),
+}
+
+impl WorktreeLock {
+    /// Claims `worktree` for the loop `id`, with others where `shared` says so. Who has it is known by what they wrote down
+    /// and only for telling: the lock itself says whether.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
+    pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
+        let folder = project.data.join("worktrees");
+        make_dir(&folder)?;
+        let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
+        let path = folder.join(format!("{}.lock", &name[..16]));
+        let file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path)
+            .on("open", &path)?;
+        let alone = took(file.try_lock()).on("lock", &path)?;
+        if alone {
+            file.set_len(0).on("write", &path)?;
+        }
+        // Linux lets go of the one lock before it takes the other: somebody may be faster.
+        let beside = (shared && took(file.try_lock_shared()).on("lock", &path)?) || (alone && !shared);
+        let others = if alone { Vec::new() } else { names(&file) };
+        Ok(match (beside, alone) {
+            (true, true) => Claimed::Alone(Self(file)),
+            (true, false) => Claimed::Beside(Self(file), others),
+            (false, _) => Claimed::Refused(others),
+        })
+    }
+
+    /// Writes down which loop it is that works there.
+    pub fn sign(&mut self, id: &LoopId) {
+        // Only a convenience: the lock holds without it.
+        let _ = writeln!(self.0, "{id}");
+    }
+}
+
+fn took(result: Result<(), TryLockError>) -> std::io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn names(mut file: &File) -> Vec<String> {
+    let mut text = String::new();
+    let _ = file.rewind();
+    let _ = file.take(MOST_NAMES).read_to_string(&mut text);
+    text.lines().filter(|line| line.parse::<LoopId>().is_ok()).map(str::to_owned).collect()
+}
+
 /// The append lock: held for one append, so waiting for it is short.
 #[derive(Debug)]
 pub(crate) struct AppendLock(File);
@@ -74,4 +148,45 @@ impl AppendLock {
 
 fn open(path: &Utf8Path) -> Result<File, DiskError> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).on("open", path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(dir: &tempfile::TempDir) -> Project {
+        let root = Utf8Path::from_path(dir.path()).unwrap().to_owned();
+        Project { data: root.join("data"), worktree: root.clone(), root }
+    }
+
+    fn claim(project: &Project, shared: bool, id: &str) -> Result<WorktreeLock, Vec<String>> {
+        match WorktreeLock::claim(project, &project.worktree, shared).unwrap() {
+            Claimed::Alone(mut lock) => {
+                lock.sign(&id.parse().unwrap());
+                Ok(lock)
+            }
+            Claimed::Beside(mut lock, others) => {
+                assert!(!others.is_empty());
+                lock.sign(&id.parse().unwrap());
+                Ok(lock)
+            }
+            Claimed::Refused(others) => Err(others),
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_one_loops_own_or_shared_by_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = project(&dir);
+        let own = claim(&project, false, "own").unwrap();
+        assert_eq!(claim(&project, true, "guest").unwrap_err(), ["own"]);
+        assert_eq!(claim(&project, false, "second").unwrap_err(), ["own"]);
+        drop(own);
+        let first = claim(&project, true, "first").unwrap();
+        let second = claim(&project, true, "second").unwrap();
+        assert_eq!(claim(&project, false, "own").unwrap_err(), ["first", "second"]);
+        drop((first, second));
+        let _own = claim(&project, false, "own").unwrap();
+        assert_eq!(claim(&project, false, "late").unwrap_err(), ["own"], "who left is forgotten");
+    }
 }

@@ -46,6 +46,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         project: "/repo".into(),
         worktree: "/repo".into(),
         working_dir: "/repo/sub".into(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -96,6 +96,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         project: "/repo".into(),
         worktree: "/repo".into(),
         working_dir: "/repo/sub".into(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -11,6 +11,10 @@ use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens,
 use refrain_core::event::{
     Ask, AttemptFinished, Blocked, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
+use refrain_core::git::{
+    Base, Checkout, CommitReport, CommitResult, Dirty, GitSpec, LeftOut, Oid, RepoPath, Skipped, Why,
+    Workflow,
+};
 use refrain_core::promise::NearMiss;
 use refrain_core::spec::Millis;
 use refrain_core::{AttemptId, Event, Record};
@@ -54,13 +58,48 @@ fn reported(exit: Exit, until: Until) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }
 
+fn oid(number: u32) -> Oid {
+    format!("{number:040x}").parse().unwrap()
+}
+
+fn base_taken() -> Event {
+    let dirty = vec![
+        Dirty { path: RepoPath::from_bytes(b"notes/\xff"), stamp: Some(7) },
+        Dirty { path: RepoPath::from_bytes(b"gone"), stamp: None },
+    ];
+    Event::BaseTaken(Box::new(Base { head: Some(oid(1)), branch: Some("loop/a".into()), dirty }))
+}
+
+fn settled(iteration: u32, result: CommitResult) -> Event {
+    let left_out = |path: &[u8], why| LeftOut { path: RepoPath::from_bytes(path), why };
+    Event::CommitSettled(Box::new(CommitReport {
+        iteration,
+        result,
+        head: Some(oid(2)),
+        by_agent: vec![oid(9)],
+        rewritten: true,
+        left_out: vec![
+            left_out(b".env", Why::Secret { what: "a file of secrets".into(), line: None }),
+            left_out(b"core", Why::TooLarge { bytes: 1 << 30 }),
+            left_out(b"gone", Why::DirtyBefore),
+            left_out(b"vendor/x", Why::Repository),
+            left_out(b"fifo", Why::Unreadable),
+        ],
+    }))
+}
+
 /// One loop in which everything happens, in an order that can be.
 fn everything() -> Vec<Event> {
     let process = Process { pid: 7, start: 8 };
     let runner = || Identity { process, boot: "boot".into(), host: "host".into() };
     let id = |iteration, attempt| AttemptId { iteration, attempt };
     let asked = |ask| Event::Asked { request: None, ask };
-    let Event::LoopStarted(start) = started() else { unreachable!("it is a start") };
+    let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
+    start.spec.git = GitSpec {
+        workflow: Workflow::Commit,
+        checkout: Checkout::Worktree { branch: "loop/a".into(), from: "HEAD".into() },
+        ..GitSpec::default()
+    };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
     let Event::AttemptFinished(adopted) = reported(Exit::Unseen, Until::After(Millis(1_000))) else {
@@ -70,6 +109,11 @@ fn everything() -> Vec<Event> {
     vec![
         Event::LoopStarted(start),
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        Event::BaseRefused { error: "a branch loop/a exists already".into() },
+        Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
+        Event::LoopResumed { limits: limits.clone() },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        base_taken(),
         Event::IterationBegun { iteration: 1 },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
@@ -82,6 +126,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptStopRequested { because: StopReason::TimeLimit },
         Event::AttemptFinished(Box::new(near)),
         Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
         asked(Ask::Proceed),
         Event::IterationBegun { iteration: 2 },
@@ -102,12 +147,14 @@ fn everything() -> Vec<Event> {
         Event::AttemptStarted(id(2, 4)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),
+        settled(2, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
             ask: Ask::Pause(Urgency::Now),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
         Event::LoopEnded(End::Cancelled),
+        Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },
     ]
 }
 

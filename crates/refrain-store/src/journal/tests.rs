@@ -61,6 +61,7 @@ pub(super) fn started() -> Event {
             project: here.clone(),
             worktree: here.clone(),
             working_dir: here,
+            git: Default::default(),
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

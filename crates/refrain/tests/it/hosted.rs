@@ -57,6 +57,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         project: project.clone(),
         worktree: project.clone(),
         working_dir: project,
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
