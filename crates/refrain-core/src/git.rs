@@ -46,6 +46,9 @@ pub struct GitSpec {
     /// Where the loop works.
     #[serde(default)]
     pub checkout: Checkout,
+    /// Other loops may work in the same worktree at the same time, whatever that does to its commits (`--share-worktree`).
+    #[serde(default)]
+    pub shared: bool,
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
@@ -61,6 +64,12 @@ pub fn largest_file() -> u64 {
 }
 
 impl GitSpec {
+    /// Whether the loop needs its worktree for itself.
+    #[must_use]
+    pub fn needs_worktree_alone(&self) -> bool {
+        self.workflow != Workflow::None && !self.shared
+    }
+
     /// Whether the loop needs to know what was there before it.
     #[must_use]
     pub fn needs_base(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Asking something of a loop that somebody else drives, or nobody: a request that is done once, whoever does it.
 
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
@@ -7,13 +8,14 @@ use refrain_agents::environment;
 use refrain_core::event::{Ask, Event};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use refrain_git::Cancel;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
-use crate::{EngineError, Service, executor, now};
+use crate::{EngineError, Service, executor, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -44,7 +46,7 @@ impl Service {
         let began = Instant::now();
         let mut slow = Some(slow);
         loop {
-            answer_without_runner(&dir)?;
+            answer_without_runner(&dir, &self.host().env)?;
             let state = journal::read(&dir)?.state;
             if state.has_answered(&request.id) {
                 return Ok(state);
@@ -71,7 +73,10 @@ impl Service {
 
 /// Does what waits in the inbox of a loop that nobody drives, and returns how it stands then. With a runner alive, or an
 /// empty inbox, this does nothing.
-pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<Option<LoopState>, EngineError> {
+pub(crate) fn answer_without_runner(
+    dir: &LoopDir,
+    env: &[(OsString, OsString)],
+) -> Result<Option<LoopState>, EngineError> {
     if inbox::waiting(dir)?.is_empty() {
         return Ok(None);
     }
@@ -82,13 +87,13 @@ pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<Option<LoopState>, 
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
     };
     if waiting.iter().any(|(request, _)| is_new(journal.state(), request)) {
-        take_over(&mut journal)?;
+        take_over(&mut journal, env)?;
     }
     for (request, _) in &waiting {
         if is_new(journal.state(), request) {
             let ask = request.ask.clone();
             journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
-            finish_if_asked(&mut journal)?;
+            finish_if_asked(&mut journal, env)?;
         }
     }
     journal.commit(Durability::Synced)?;
@@ -99,7 +104,7 @@ pub(crate) fn answer_without_runner(dir: &LoopDir) -> Result<Option<LoopState>, 
 /// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
 /// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
 /// whoever asked may have died in between.
-pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
+pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
     let state = journal.state();
     if state.in_flight().is_some() || state.sweeping {
         // After a reboot, or on another machine, its number says nothing.
@@ -111,7 +116,7 @@ pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
         let _ended = sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None });
     }
     if state.ended.is_some() {
-        return finish_if_asked(journal);
+        return finish_if_asked(journal, env);
     }
     let taken_over = match (state.recover(identity::own()), executor::adopt(state, journal.dir())) {
         (Event::RunnerStarted { runner, interrupted, .. }, Some(finished)) => {
@@ -122,9 +127,22 @@ pub(crate) fn take_over(journal: &mut Journal) -> Result<(), EngineError> {
     Ok(journal.push(taken_over, now())?)
 }
 
-fn finish_if_asked(journal: &mut Journal) -> Result<(), EngineError> {
+fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
     if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
         journal.push(Event::LoopEnded(end), now())?;
+    }
+    release_worktree(journal, env)
+}
+
+/// Gives back the worktree of a loop that is over for good, where its runner could not.
+pub(crate) fn release_worktree(
+    journal: &mut Journal,
+    env: &[(OsString, OsString)],
+) -> Result<(), EngineError> {
+    if next_step(journal.state(), &Live::default(), now()) == Step::ReleaseWorktree {
+        let env = environment::base(&journal.state().spec, env.iter().cloned());
+        let kept = repository::release(journal.state(), journal.dir(), &env, &Cancel::new());
+        journal.push(Event::WorktreeReleased { kept }, now())?;
     }
     Ok(())
 }

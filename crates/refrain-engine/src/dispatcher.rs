@@ -9,21 +9,23 @@ use jiff::Timestamp;
 use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::git::CommitResult;
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
 use refrain_proc::{Meter, Supervisor, identity};
 use refrain_store::journal::{Committed, Durability};
-use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, inbox};
+use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock, inbox};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use crate::account::Account;
 use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::asking::answer_without_runner;
 use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
-use crate::gate::Gate;
 use crate::hearing::Hearing;
 use crate::pulse::Pulse;
+use crate::repository::Work;
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -37,8 +39,20 @@ enum Input {
     Bell,
     /// A signal came.
     Signal(Wish),
+    /// Git is done.
+    Repository(Event),
     /// The time that was awaited has come.
     Time,
+}
+
+/// What is known of the attempt in flight, but not worth an event each time.
+struct Flight {
+    /// How much it has printed, and when last.
+    meter: Arc<Meter>,
+    /// What it has used so far.
+    used: Usage,
+    /// What it prints cannot be kept any more.
+    output_lost: bool,
 }
 
 /// A runner at work.
@@ -49,20 +63,19 @@ pub(crate) struct Drive {
     supervisor: Supervisor<Hearing>,
     journal: Journal,
     lock: RunnerLock,
+    worktree: WorktreeLock,
+    /// What git is doing for the loop.
+    work: Option<Work>,
     pulse: Arc<Pulse>,
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
-    gate: Option<Gate>,
+    account: Option<Account>,
     env: Vec<(OsString, OsString)>,
-    /// What the attempt in flight has used so far.
-    used: Usage,
+    /// The attempt in flight.
+    flight: Option<Flight>,
     files: SharedFiles,
     doorbell: pipe::Receiver,
     signals: SignalSources,
-    /// How much the attempt in flight has printed.
-    meter: Option<Arc<Meter>>,
-    /// What it prints cannot be kept any more.
-    output_lost: bool,
     /// The inbox is to be looked into: something may have come while nobody could ring.
     look_again: bool,
 }
@@ -75,7 +88,7 @@ impl Drive {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let Runner { mut journal, lock, pulse, .. } = runner;
+        let Runner { mut journal, lock, worktree, pulse, .. } = runner;
         let signals = SignalSources::new(signals)?;
         let doorbell = install_doorbell(journal.dir())?;
         // Whoever resumed it here has taken it over already.
@@ -92,20 +105,20 @@ impl Drive {
         let Supervised { supervisor, sender, news, files } = supervise(&spec, host, &pulse)?;
         let env = environment::base(&spec, host.env.iter().cloned());
         Ok(Self {
-            gate: Gate::new(&spec, &env, &host.state_home),
+            account: Account::new(&spec, &env, &host.state_home),
             env,
             sender,
-            used: Usage::default(),
+            flight: None,
             journal,
             lock,
+            worktree,
+            work: None,
             pulse,
             supervisor,
             news,
             files,
             doorbell,
             signals,
-            meter: None,
-            output_lost: false,
             // What came while nobody drove the loop comes first.
             look_again: true,
         })
@@ -118,7 +131,12 @@ impl Drive {
                 self.handle(Input::Bell).await?;
             }
             let now = now();
-            match self.decide(now).await {
+            let step = self.decide(now).await;
+            if self.work.as_ref().is_some_and(|work| work.step != step) {
+                self.abandon_work().await?;
+                continue;
+            }
+            match step {
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;
@@ -129,6 +147,7 @@ impl Drive {
                     self.commit(Durability::Written).await?;
                     self.supervisor.stop(ear::ladder(self.journal.state().spec.agent.kind));
                 }
+                Step::TakeBase | Step::Commit { .. } | Step::ReleaseWorktree => self.work(step).await?,
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
@@ -158,22 +177,22 @@ impl Drive {
     async fn decide(&mut self, now: Timestamp) -> Step {
         let live = self.live(now);
         let step = next_step(self.journal.state(), &live, now);
-        let gate = if let Step::StartAttempt(_) = step { self.gate.take() } else { None };
-        let Some(mut gate) = gate else { return step };
-        let (gate, account) = blocking(move || {
-            let account = gate.wait(now);
-            (gate, account)
+        let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
+        let Some(mut account) = account else { return step };
+        let (account, wait) = blocking(move || {
+            let wait = account.wait(now);
+            (account, wait)
         })
         .await;
-        self.gate = Some(gate);
-        next_step(self.journal.state(), &Live { account, ..live }, now)
+        self.account = Some(account);
+        next_step(self.journal.state(), &Live { account: wait, ..live }, now)
     }
 
     /// What is known of the attempt in flight.
     fn live(&self, now: Timestamp) -> Live {
-        let ago = self.meter.as_ref().and_then(|meter| meter.last_output());
-        let last_output = ago.and_then(|ago| now.checked_sub(ago).ok());
-        Live { last_output, output_lost: self.output_lost, used: self.used, account: None }
+        let Some(flight) = &self.flight else { return Live::default() };
+        let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
+        Live { last_output, output_lost: flight.output_lost, used: flight.used, account: None }
     }
 
     /// The record first, synced; then the agent.
@@ -186,8 +205,7 @@ impl Drive {
         };
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
-        self.meter = Some(Arc::clone(&meter));
-        (self.output_lost, self.used) = (false, Usage::default());
+        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
         let heard = (meter, self.sender.clone());
         let plan = Plan::new(self.journal.state(), id, dir, output.as_deref(), &self.env, heard);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
@@ -204,6 +222,28 @@ impl Drive {
             Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
         }
         Ok(())
+    }
+
+    /// Has git do the step, and waits for one input: that it is done, or something else.
+    async fn work(&mut self, step: Step) -> Result<(), EngineError> {
+        if self.work.is_none() {
+            // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
+            self.commit(Durability::Synced).await?;
+            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env);
+        }
+        self.take(None).await
+    }
+
+    /// The loop has something else to do than to wait for git: it is ended, with its hooks. What it had done by then counts.
+    async fn abandon_work(&mut self) -> Result<(), EngineError> {
+        let Some(mut work) = self.work.take() else { return Ok(()) };
+        work.abandon();
+        match work.done().await? {
+            Event::CommitSettled(report) if matches!(report.result, CommitResult::Made { .. }) => {
+                Ok(self.journal.push(Event::CommitSettled(report), now())?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes everything so far durable, waits for one input, and handles it.
@@ -227,6 +267,7 @@ impl Drive {
                 Input::Bell
             }
             wish = self.signals.next() => Input::Signal(wish),
+            done = done(&mut self.work) => Input::Repository(done?),
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
@@ -235,6 +276,10 @@ impl Drive {
     async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
+            Input::Repository(event) => {
+                self.work = None;
+                Ok(self.journal.push(event, now())?)
+            }
             Input::Agent(news) => self.hear(news).await,
             Input::Bell => self.answer().await,
             Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
@@ -259,20 +304,20 @@ impl Drive {
                 Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
             }
             AgentNews::Used(used) => {
-                self.used = used;
+                self.flight.iter_mut().for_each(|flight| flight.used = used);
                 Ok(())
             }
             AgentNews::Answered => {
-                if let Some(gate) = &mut self.gate {
-                    gate.answered();
+                if let Some(account) = &mut self.account {
+                    account.answered();
                 }
                 Ok(())
             }
             AgentNews::Finished(finished) => {
-                (self.meter, self.used) = (None, Usage::default());
+                self.flight = None;
                 self.journal.push(Event::AttemptFinished(finished), now())?;
-                if let Some(gate) = &mut self.gate {
-                    gate.learn(self.journal.state());
+                if let Some(account) = &mut self.account {
+                    account.learn(self.journal.state());
                 }
                 Ok(())
             }
@@ -280,7 +325,7 @@ impl Drive {
                 Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
             }
             AgentNews::OutputLost => {
-                self.output_lost = true;
+                self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
                 Ok(())
             }
         }
@@ -309,14 +354,14 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, supervisor, .. } = self;
+        let Self { news, journal, lock, worktree, supervisor, env, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             drop(news);
             drop(supervisor);
-            drop((journal, lock));
-            answer_without_runner(&dir)
+            drop((journal, worktree, lock));
+            answer_without_runner(&dir, &env)
         });
         Ok(later.await?.unwrap_or(state))
     }
@@ -346,6 +391,14 @@ impl Drive {
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())
+    }
+}
+
+/// What git did, once it is done; never, where it does nothing.
+async fn done(work: &mut Option<Work>) -> Result<Event, EngineError> {
+    match work {
+        Some(work) => work.done().await,
+        None => std::future::pending().await,
     }
 }
 

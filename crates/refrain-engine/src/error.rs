@@ -5,7 +5,9 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
+use refrain_core::git::TemplateError;
 use refrain_core::{LoopId, Refusal};
+use refrain_git::GitError;
 use refrain_store::{DiskError, JournalError};
 
 /// What failed and why, down to its first cause, in one line.
@@ -55,6 +57,22 @@ pub enum EngineError {
     /// A running loop cannot be put aside.
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
+    /// Another loop works in the worktree, and one of both needs it for itself.
+    #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits needs its worktree for itself" } else { "it needs that for itself" })]
+    WorktreeTaken {
+        /// The worktree.
+        worktree: Utf8PathBuf,
+        /// Who works there, as far as known.
+        by: Vec<String>,
+        /// Whether it is the new loop that needs it for itself.
+        needs_alone: bool,
+    },
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A name in a template stands for nothing.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
@@ -67,4 +85,12 @@ pub enum EngineError {
     /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),
+}
+
+fn at_work(by: &[String]) -> String {
+    match by {
+        [] => "another loop works".to_owned(),
+        [one] => format!("loop {one} works"),
+        many => format!("loops {} work", many.join(", ")),
+    }
 }

@@ -5,6 +5,7 @@
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod account;
 mod agent_news;
 mod asking;
 mod clock;
@@ -12,9 +13,9 @@ mod dispatcher;
 mod error;
 mod executor;
 mod follow;
-mod gate;
 mod hearing;
 mod pulse;
+mod repository;
 mod runner;
 mod service;
 mod signals;

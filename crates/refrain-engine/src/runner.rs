@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
-use refrain_store::{Journal, RunnerLock};
+use refrain_store::{Journal, RunnerLock, WorktreeLock};
 
 use crate::dispatcher::Drive;
 use crate::follow::Follower;
@@ -17,16 +18,45 @@ use crate::{EngineError, now};
 pub struct Runner {
     pub(crate) journal: Journal,
     pub(crate) lock: RunnerLock,
+    /// Its share in its worktree.
+    pub(crate) worktree: WorktreeLock,
+    /// Loops that work in the same worktree.
+    pub(crate) neighbours: Vec<String>,
     pub(crate) pulse: Arc<Pulse>,
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
 }
 
+/// A loop's share in its worktree, and whom it shares it with.
+pub(crate) type Share = (WorktreeLock, Vec<String>);
+
 impl Runner {
+    pub(crate) fn new(
+        journal: Journal,
+        lock: RunnerLock,
+        (mut worktree, neighbours): Share,
+        past: u64,
+    ) -> Self {
+        worktree.sign(&journal.state().spec.id);
+        Self { journal, lock, worktree, neighbours, pulse: Arc::default(), past }
+    }
+
     /// The loop.
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
+    }
+
+    /// Where the loop works.
+    #[must_use]
+    pub fn worktree(&self) -> &Utf8Path {
+        &self.journal.state().spec.worktree
+    }
+
+    /// Loops that work in the same worktree, which they and this one allow.
+    #[must_use]
+    pub fn neighbours(&self) -> &[String] {
+        &self.neighbours
     }
 
     /// Whether the loop will stop without doing anything.

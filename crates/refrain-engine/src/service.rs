@@ -11,18 +11,19 @@ use refrain_agents::ear::{self, Stream};
 use refrain_agents::{environment, generic, version};
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
+use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
 use refrain_store::layout::AttemptDir;
-use refrain_store::{Journal, LoopDir, Project, RunnerLock, archive, projects};
+use refrain_store::{Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, projects};
 
-use crate::asking::take_over;
+use crate::asking::{release_worktree, take_over};
 use crate::follow::Follower;
-use crate::runner::Runner;
-use crate::{EngineError, executor, now};
+use crate::runner::{Runner, Share};
+use crate::{EngineError, executor, now, repository};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -103,10 +104,19 @@ impl Service {
             return Err(EngineError::TooDeep);
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
-        generic::locate(&spec, &env)?;
+        let program = generic::locate(&spec, &env)?;
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
+            let mut spec = spec.clone();
+            if let Checkout::Worktree { .. } = spec.git.checkout
+                && spec.agent.program.contains('/')
+            {
+                // Seen from its own worktree it may be another, or not there.
+                spec.agent.program = program.to_string_lossy().into_owned();
+            }
+            repository::settle(&mut spec, &self.project, &self.host.state_home, &env)?;
+            let share = self.share(&spec)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let dir = self.project.loop_dir(&spec.id);
@@ -116,7 +126,7 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        return Ok(Runner { journal, lock, pulse: Arc::default(), past: 0 });
+                        return Ok(Runner::new(journal, lock, share, 0));
                     }
                     Err(JournalError::Taken(_)) => {}
                     Err(error) => return Err(error.into()),
@@ -156,11 +166,12 @@ impl Service {
         let state = journal::read(&dir)?.state;
         state.resume(grant).map_err(refused)?;
         let past = state.seq;
+        let share = self.share(&state.spec)?;
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
         let mut journal = Journal::open(dir, now())?;
-        take_over(&mut journal)?;
+        take_over(&mut journal, &self.host.env)?;
         if let Some(event) = journal.state().resume(grant).map_err(refused)? {
             journal.push(event, now())?;
         }
@@ -168,7 +179,7 @@ impl Service {
             journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
         }
         journal.commit(Durability::Synced)?;
-        Ok(Runner { journal, lock, pulse: Arc::default(), past })
+        Ok(Runner::new(journal, lock, share, past))
     }
 
     /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
@@ -180,8 +191,9 @@ impl Service {
         let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
         let mut journal = Journal::open(dir, now())?;
         let past = journal.state().seq;
-        take_over(&mut journal)?;
-        Ok(Runner { journal, lock, pulse: Arc::default(), past })
+        let share = self.share(&journal.state().spec)?;
+        take_over(&mut journal, &self.host.env)?;
+        Ok(Runner::new(journal, lock, share, past))
     }
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
@@ -303,6 +315,10 @@ impl Service {
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        // Whoever ended it may not have come to that.
+        let mut journal = Journal::open(dir, now())?;
+        release_worktree(&mut journal, &self.host.env)?;
+        journal.commit(Durability::Synced)?;
         Ok(archive::put_aside(&self.project, id, ended.at)?)
     }
 
@@ -320,6 +336,18 @@ impl Service {
     /// [`EngineError`] where they cannot be read.
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
         Ok(journal::records(&self.locate(id)?.dir)?)
+    }
+
+    /// The loop's share in its worktree.
+    fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
+        let needs_alone = spec.git.needs_worktree_alone();
+        match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {
+            Claimed::Alone(lock) => Ok((lock, Vec::new())),
+            Claimed::Beside(lock, others) => Ok((lock, others)),
+            Claimed::Refused(by) => {
+                Err(EngineError::WorktreeTaken { worktree: spec.worktree.clone(), by, needs_alone })
+            }
+        }
     }
 
     fn driven(&self, id: &LoopId, state: Option<&LoopState>) -> EngineError {

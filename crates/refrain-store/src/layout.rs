@@ -92,6 +92,15 @@ impl Project {
         self.data.join("loops")
     }
 
+    /// Where a loop's own worktree is: in the user's state home and never inside a project, where tools that look upwards
+    /// would find the main worktree (design.md section 5).
+    #[must_use]
+    pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
+        let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
+        let name = self.root.file_name().unwrap_or("project");
+        state_home.join("worktrees").join(format!("{name}-{}", &hash[..8])).join(id.as_str())
+    }
+
     /// The folder of what was put aside.
     #[must_use]
     pub fn archive(&self) -> Utf8PathBuf {
@@ -132,6 +141,18 @@ impl LoopDir {
     #[must_use]
     pub fn doorbell(&self) -> Utf8PathBuf {
         self.0.join("doorbell")
+    }
+
+    /// Git's index of what the loop commits: what the last commit has, with what is known of the files.
+    #[must_use]
+    pub fn index(&self) -> Utf8PathBuf {
+        self.0.join("index")
+    }
+
+    /// The agent's notes, kept from a worktree that was removed.
+    #[must_use]
+    pub fn state_file(&self) -> Utf8PathBuf {
+        self.0.join("state.md")
     }
 
     /// What a detached runner would have said on a terminal.

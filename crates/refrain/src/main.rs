@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod committed;
 mod error;
 mod lines;
 mod out;

@@ -16,6 +16,7 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_engine::{Follower, Sight, chain, ladder};
 
+use crate::committed;
 use crate::lines::Lines;
 use crate::said::Said;
 use crate::{out, phrase};
@@ -131,6 +132,16 @@ fn lines(state: &LoopState, record: &Record, settled: Option<&Attempt>) -> Strin
         Event::IterationBegun { iteration } => {
             let progress = phrase::progress(*iteration, state.limits.max_iterations);
             format!("{}\n", format!("[loop {id} iteration {progress}]").bold())
+        }
+        Event::BaseTaken(base) => {
+            committed::base(base, &state.spec.git).iter().map(|words| note(words)).collect()
+        }
+        Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
+        Event::CommitSettled(report) => {
+            committed::settled(report, &state.git.newly_left_out).iter().map(|words| note(words)).collect()
+        }
+        Event::WorktreeReleased { kept } => {
+            note(&committed::released(kept.as_deref(), state.spec.worktree.as_str()))
         }
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => {
@@ -263,6 +274,9 @@ fn header(spec: &Spec) -> String {
         ("until", until),
         ("proof", "no gates: a claim suffices, and stays unverified".to_owned()),
     ];
+    if let Some(words) = committed::intent(&spec.git) {
+        rows.push(("git", words));
+    }
     if spec.agent.kind.streams() {
         let model = spec.agent.model.as_deref().unwrap_or("the agent's own choice");
         rows.insert(1, ("model", model.to_owned()));

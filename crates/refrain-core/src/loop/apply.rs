@@ -1,6 +1,7 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
 //! which: whatever else a journal holds is damage, told as such and never guessed around.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{Checkout, CommitReport, CommitResult, Workflow};
+use crate::git::{Checkout, CommitReport, CommitResult, LeftOut, Workflow};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -333,6 +334,9 @@ impl LoopState {
             self.git.commits.push(commit.clone());
         }
         self.git.head.clone_from(&report.head);
+        let known: HashSet<_> = self.git.last.iter().flat_map(|last| &last.left_out).collect();
+        let is_new = |left: &&LeftOut| !known.contains(left);
+        self.git.newly_left_out = report.left_out.iter().filter(is_new).cloned().collect();
         self.git.last = Some(report.clone());
     }
 

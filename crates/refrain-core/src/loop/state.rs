@@ -12,7 +12,7 @@ use crate::agent::{AgentReport, Tokens, Usage, Usd};
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::git::{Base, CommitReport, Oid};
+use crate::git::{Base, CommitReport, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
 
@@ -84,6 +84,8 @@ pub struct GitState {
     pub commits: Vec<Oid>,
     /// What came of the last attempt to commit.
     pub last: Option<CommitReport>,
+    /// What that left out and the one before it did not: what a person has not been told yet.
+    pub newly_left_out: Vec<LeftOut>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
 }

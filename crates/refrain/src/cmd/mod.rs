@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod drive;
 pub(crate) mod generate;
+mod git_args;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;

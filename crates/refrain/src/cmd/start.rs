@@ -12,9 +12,10 @@ use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret,
 };
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Listed, Project, Service, objection, prompt_limit};
+use refrain_engine::{Project, Runner, Service, objection, prompt_limit};
 
 use crate::cli::Context;
+use crate::cmd::git_args::GitArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -100,9 +101,8 @@ pub(crate) struct Args {
     /// Where to run it; here, where it is left out
     #[arg(long, short, value_name = "DIR")]
     working_dir: Option<Utf8PathBuf>,
-    /// Other loops may work in the same worktree: do not mention it
-    #[arg(long)]
-    share_worktree: bool,
+    #[command(flatten)]
+    git: GitArgs,
     /// Give it your prompt alone, in every iteration
     #[arg(long)]
     no_iteration_context: bool,
@@ -248,11 +248,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let service = Service::open(&dir, context.host.clone())?;
     let named = args.name.clone();
     let spec = resolve(context, &args, service.project(), &dir)?;
-    if !args.share_worktree {
-        mention_neighbours(&service, &spec)?;
-    }
     let untested = service.untested(&spec);
     let runner = service.start(spec, named)?;
+    if !args.git.shares() {
+        mention_neighbours(&runner);
+    }
     if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
         let name = runner.id();
         crate::out::tell(&format!(
@@ -342,6 +342,7 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
+        git: args.git.spec()?,
         depth: context.depth,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -426,17 +427,13 @@ fn read_prompt(context: &Context, args: &Args) -> Result<String, CliError> {
 }
 
 /// Loops that neither commit nor have gates may share a worktree; but whoever starts the second should know of the first.
-fn mention_neighbours(service: &Service, spec: &Spec) -> Result<(), CliError> {
-    for row in service.list()? {
-        if let Listed::Loop(other) = row
-            && !other.has_stopped()
-            && other.worktree == spec.worktree
-        {
-            crate::out::tell(&format!(
-                "note: loop {} is running in {} too; --share-worktree says that this is meant\n",
-                other.id, other.worktree
-            ));
-        }
+fn mention_neighbours(runner: &Runner) {
+    let neighbours = runner.neighbours();
+    if !neighbours.is_empty() {
+        let names = neighbours.join(", ");
+        crate::out::tell(&format!(
+            "note: {names} may be running in {} too; --share-worktree says that this is meant\n",
+            runner.worktree()
+        ));
     }
-    Ok(())
 }

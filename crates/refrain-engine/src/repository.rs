@@ -1,0 +1,189 @@
+//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with the
+//! event that records it. What is committed and what is left out is decided in `refrain-git`.
+
+use std::ffi::OsString;
+
+use camino::Utf8Path;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use refrain_core::event::Event;
+use refrain_core::git::{Checkout, CommitReport, CommitResult, Fill, Skipped};
+use refrain_core::{LoopState, Spec, Step};
+use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository};
+use refrain_store::{LoopDir, Project};
+use tokio::task::JoinHandle;
+
+use crate::{EngineError, chain, now};
+
+/// A step of a loop's that asks git, being done.
+pub(crate) struct Work {
+    pub(crate) step: Step,
+    cancel: Cancel,
+    handle: JoinHandle<Event>,
+}
+
+impl Work {
+    /// Begins the step; none where it is no work for git.
+    pub(crate) fn begin(
+        step: Step,
+        state: &LoopState,
+        dir: &LoopDir,
+        env: &[(OsString, OsString)],
+    ) -> Option<Self> {
+        let cancel = Cancel::new();
+        let job = Job { state: state.clone(), dir: dir.clone(), env: env.to_vec(), cancel: cancel.clone() };
+        let run: fn(&Job) -> Event = match step {
+            Step::TakeBase => Job::take_base,
+            Step::Commit { .. } => Job::commit,
+            Step::ReleaseWorktree => Job::release,
+            Step::BeginIteration { .. }
+            | Step::StartAttempt(_)
+            | Step::StopAttempt(_)
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Finish(_)
+            | Step::Rest => return None,
+        };
+        let handle = tokio::task::spawn_blocking(move || run(&job));
+        Some(Self { step, cancel, handle })
+    }
+
+    /// The event that records it, once it is done.
+    pub(crate) async fn done(&mut self) -> Result<Event, EngineError> {
+        (&mut self.handle).await.map_err(|error| EngineError::Process("git's thread", error.into()))
+    }
+
+    /// Ends it before its time, and whatever git started with it.
+    pub(crate) fn abandon(&self) {
+        self.cancel.cancel();
+    }
+}
+
+struct Job {
+    state: LoopState,
+    dir: LoopDir,
+    env: Vec<(OsString, OsString)>,
+    cancel: Cancel,
+}
+
+impl Job {
+    fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
+        Repository::open(folder, &self.env, self.cancel.clone())
+    }
+
+    fn take_base(&self) -> Event {
+        let spec = &self.state.spec;
+        let taken = || {
+            match &spec.git.checkout {
+                Checkout::AsIs => {}
+                Checkout::Branch(branch) => self.repository(&spec.worktree)?.create_branch(branch)?,
+                Checkout::Worktree { branch, from } => {
+                    self.repository(&spec.project)?.add_worktree(&spec.worktree, branch, from)?;
+                }
+            }
+            self.repository(&spec.worktree)?.survey()
+        };
+        match taken() {
+            Ok(base) => Event::BaseTaken(Box::new(base)),
+            Err(error) => Event::BaseRefused { error: chain(&error) },
+        }
+    }
+
+    fn commit(&self) -> Event {
+        let LoopState { spec, git, iteration, limits, .. } = &self.state;
+        let report = || {
+            let base = git.base.as_ref().ok_or(GitError::NoBase)?;
+            let fill = Fill {
+                id: &spec.id,
+                iteration: *iteration,
+                max: limits.max_iterations,
+                timestamp: &stamp(now()),
+            };
+            self.repository(&spec.worktree)?.commit(&CommitRequest {
+                base,
+                last_head: git.head.as_ref(),
+                id: &spec.id,
+                iteration: *iteration,
+                message: &spec.git.commit_template.fill(fill),
+                index: &self.dir.index(),
+                largest_file: spec.git.largest_file,
+            })
+        };
+        Event::CommitSettled(Box::new(report().unwrap_or_else(|error| CommitReport {
+            iteration: *iteration,
+            result: CommitResult::Skipped(Skipped::Failed { said: chain(&error) }),
+            head: git.head.clone(),
+            by_agent: Vec::new(),
+            rewritten: false,
+            left_out: Vec::new(),
+        })))
+    }
+
+    fn release(&self) -> Event {
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, &self.env, &self.cancel) }
+    }
+}
+
+/// Removes a loop's own worktree if nothing is lost by that; else says why it is kept.
+pub(crate) fn release(
+    state: &LoopState,
+    dir: &LoopDir,
+    env: &[(OsString, OsString)],
+    cancel: &Cancel,
+) -> Option<String> {
+    let spec = &state.spec;
+    // The agent's notes are in nobody's commit.
+    let kept = std::fs::read(spec.state_file()).ok();
+    if let Some(Err(error)) = kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), &notes)) {
+        return Some(chain(&error));
+    }
+    let base = state.git.base.as_ref().and_then(|base| base.head.as_ref());
+    let removed = Repository::open(&spec.project, env, cancel.clone()).and_then(|repository| {
+        repository.remove_worktree(&spec.worktree, spec.git.new_branch().unwrap_or_default(), base)
+    });
+    match removed {
+        Ok(Removal::Removed) => None,
+        Ok(Removal::Kept(why)) => Some(why),
+        Err(error) => Some(chain(&error)),
+    }
+}
+
+/// Checks before anything is begun that the loop will find the repository that it needs, and fills in what its branch and
+/// worktree are called. The agent's program is the one that is found from where the loop was started.
+pub(crate) fn settle(
+    spec: &mut Spec,
+    project: &Project,
+    state_home: &Utf8Path,
+    env: &[(OsString, OsString)],
+) -> Result<(), EngineError> {
+    if !spec.git.needs_base() {
+        return Ok(());
+    }
+    let repository = Repository::open(&project.worktree, env, Cancel::new())?;
+    let (id, timestamp) = (spec.id.clone(), stamp(now()));
+    let name = |template: &str| -> Result<String, EngineError> {
+        let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };
+        let template = template.parse::<refrain_core::git::Template>();
+        let name = template.map_err(|error| EngineError::Template(error))?.fill(fill);
+        repository.check_branch_free(&name)?;
+        Ok(name)
+    };
+    match &mut spec.git.checkout {
+        Checkout::AsIs => {}
+        Checkout::Branch(branch) => *branch = name(branch)?,
+        Checkout::Worktree { branch, from } => {
+            *branch = name(branch)?;
+            *from = repository.resolve(from)?.to_string();
+            let own = project.own_worktree(state_home, &spec.id);
+            let inside = spec.working_dir.strip_prefix(&project.worktree).unwrap_or(Utf8Path::new(""));
+            spec.working_dir = own.join(inside);
+            spec.worktree = own;
+        }
+    }
+    Ok(())
+}
+
+/// A time that can stand in the name of a branch.
+fn stamp(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
+}

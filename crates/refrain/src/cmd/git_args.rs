@@ -1,0 +1,84 @@
+//! The options of `start` that say what a loop does with git.
+
+use clap::ValueEnum;
+use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
+
+use crate::error::CliError;
+
+/// What the loop does with git.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GitArgs {
+    /// What is done with its changes after each iteration; nothing where it is left out
+    #[arg(long, value_enum, value_name = "WORKFLOW")]
+    git_workflow: Option<Flow>,
+    /// The same as --git-workflow commit
+    #[arg(long, conflicts_with = "git_workflow")]
+    auto_commit: bool,
+    /// The message of its commits, with {loop}, {iteration}, {max} and {timestamp}; `loop: iteration {iteration}` where it is
+    /// left out
+    #[arg(long, value_name = "TEMPLATE")]
+    commit_template: Option<Template>,
+    /// Work on a new branch, from what is checked out
+    #[arg(long)]
+    create_branch: bool,
+    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}` where it is left out
+    #[arg(long, value_name = "TEMPLATE")]
+    branch_template: Option<Template>,
+    /// Work in a worktree of its own, on a new branch; it is removed at the end if nothing is lost
+    #[arg(long)]
+    worktree: bool,
+    /// What that branch begins at; what is checked out where it is left out
+    #[arg(long, value_name = "REVISION", requires = "worktree")]
+    base: Option<String>,
+    /// Other loops may work in the same worktree at the same time, whatever that does to commits
+    #[arg(long, conflicts_with = "worktree")]
+    share_worktree: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Flow {
+    /// Nothing
+    None,
+    /// A commit of what it changed; never of what was changed before it, secrets, or large files
+    Commit,
+}
+
+impl GitArgs {
+    /// What the loop does with git. The names of its branch and worktree are filled in at its start.
+    pub(super) fn spec(&self) -> Result<GitSpec, CliError> {
+        let workflow = match self.git_workflow {
+            Some(Flow::Commit) => Workflow::Commit,
+            None if self.auto_commit => Workflow::Commit,
+            Some(Flow::None) | None => Workflow::None,
+        };
+        if self.commit_template.is_some() && workflow == Workflow::None {
+            return Err(CliError::usage(
+                "--commit-template: nothing is committed; accepted with --git-workflow commit",
+            ));
+        }
+        if self.branch_template.is_some() && !self.create_branch && !self.worktree {
+            return Err(CliError::usage("--branch-template: accepted with --create-branch or --worktree"));
+        }
+        let branch =
+            self.branch_template.as_ref().map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
+        let checkout = match (self.worktree, self.create_branch) {
+            (true, _) => {
+                Checkout::Worktree { branch, from: self.base.clone().unwrap_or_else(|| "HEAD".to_owned()) }
+            }
+            (false, true) => Checkout::Branch(branch),
+            (false, false) => Checkout::AsIs,
+        };
+        Ok(GitSpec {
+            workflow,
+            checkout,
+            shared: self.share_worktree,
+            commit_template: self.commit_template.clone().unwrap_or_default(),
+            largest_file: largest_file(),
+        })
+    }
+
+    /// Whether the person knows that other loops work there.
+    pub(super) fn shares(&self) -> bool {
+        self.share_worktree
+    }
+}
