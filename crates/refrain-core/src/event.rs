@@ -98,7 +98,7 @@ pub enum Event {
     /// What an iteration changed was committed, or could not be.
     #[serde(rename = "commit.settled")]
     CommitSettled(Box<CommitReport>),
-    /// The loop is over, and its own worktree was removed, or is kept because something would be lost.
+    /// The loop is about to end for good, and its own worktree was removed, or is kept because something would be lost.
     #[serde(rename = "worktree.released")]
     WorktreeReleased {
         /// Why it is kept; none where it was removed.

@@ -334,7 +334,7 @@ impl fmt::Display for RepoPath {
 }
 
 /// What was there before the loop: everything that it adds to this is its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Base {
     /// What was checked out; none on a branch without a commit.
     pub head: Option<Oid>,

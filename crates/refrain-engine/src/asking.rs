@@ -8,7 +8,6 @@ use refrain_agents::environment;
 use refrain_core::event::{Ask, Event};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
-use refrain_git::Cancel;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
@@ -106,16 +105,19 @@ pub(crate) fn answer_without_runner(
 /// whoever asked may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
     let state = journal.state();
-    if state.in_flight().is_some() || state.sweeping {
+    let swept = (state.in_flight().is_some() || state.sweeping).then(|| {
         // After a reboot, or on another machine, its number says nothing.
         let own = identity::own();
         let here =
             state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
         let spawned = state.in_flight().and_then(|flight| flight.spawned);
         let session = spawned.map(|(process, _)| process).filter(|_| here);
-        let _ended = sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None });
-    }
+        sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None })
+    });
     if state.ended.is_some() {
+        if let Some(killed) = swept.filter(|_| state.sweeping) {
+            journal.push(Event::AttemptSwept { killed, survivors: Vec::new() }, now())?;
+        }
         return finish_if_asked(journal, env);
     }
     let taken_over = match (state.recover(identity::own()), executor::adopt(state, journal.dir())) {
@@ -128,21 +130,22 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
 }
 
 fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
-    if let Step::Finish(end) = next_step(journal.state(), &Live::default(), now()) {
-        journal.push(Event::LoopEnded(end), now())?;
+    loop {
+        match next_step(journal.state(), &Live::default(), now()) {
+            Step::ReleaseWorktree => {
+                let env = environment::base(&journal.state().spec, env.iter().cloned());
+                let kept = repository::release(journal.state(), journal.dir(), &env);
+                journal.push(Event::WorktreeReleased { kept }, now())?;
+            }
+            Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
+            Step::TakeBase
+            | Step::Commit { .. }
+            | Step::BeginIteration { .. }
+            | Step::StartAttempt(_)
+            | Step::StopAttempt(_)
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Rest => return Ok(()),
+        }
     }
-    release_worktree(journal, env)
-}
-
-/// Gives back the worktree of a loop that is over for good, where its runner could not.
-pub(crate) fn release_worktree(
-    journal: &mut Journal,
-    env: &[(OsString, OsString)],
-) -> Result<(), EngineError> {
-    if next_step(journal.state(), &Live::default(), now()) == Step::ReleaseWorktree {
-        let env = environment::base(&journal.state().spec, env.iter().cloned());
-        let kept = repository::release(journal.state(), journal.dir(), &env, &Cancel::new());
-        journal.push(Event::WorktreeReleased { kept }, now())?;
-    }
-    Ok(())
 }

@@ -229,7 +229,7 @@ impl Drive {
         if self.work.is_none() {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
-            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env);
+            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env)?;
         }
         self.take(None).await
     }

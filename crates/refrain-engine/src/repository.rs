@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::event::Event;
-use refrain_core::git::{Checkout, CommitReport, CommitResult, Fill, Skipped};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Fill, Skipped};
 use refrain_core::{LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository};
 use refrain_store::{LoopDir, Project};
@@ -29,9 +29,7 @@ impl Work {
         state: &LoopState,
         dir: &LoopDir,
         env: &[(OsString, OsString)],
-    ) -> Option<Self> {
-        let cancel = Cancel::new();
-        let job = Job { state: state.clone(), dir: dir.clone(), env: env.to_vec(), cancel: cancel.clone() };
+    ) -> Result<Option<Self>, EngineError> {
         let run: fn(&Job) -> Event = match step {
             Step::TakeBase => Job::take_base,
             Step::Commit { .. } => Job::commit,
@@ -42,10 +40,13 @@ impl Work {
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Finish(_)
-            | Step::Rest => return None,
+            | Step::Rest => return Ok(None),
         };
+        let cancel =
+            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+        let job = Job { state: state.clone(), dir: dir.clone(), env: env.to_vec(), cancel: cancel.clone() };
         let handle = tokio::task::spawn_blocking(move || run(&job));
-        Some(Self { step, cancel, handle })
+        Ok(Some(Self { step, cancel, handle }))
     }
 
     /// The event that records it, once it is done.
@@ -68,7 +69,7 @@ struct Job {
 
 impl Job {
     fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
-        Repository::open(folder, &self.env, self.cancel.clone())
+        Repository::open(folder, &self.env)
     }
 
     fn take_base(&self) -> Event {
@@ -78,7 +79,8 @@ impl Job {
                 Checkout::AsIs => {}
                 Checkout::Branch(branch) => self.repository(&spec.worktree)?.create_branch(branch)?,
                 Checkout::Worktree { branch, from } => {
-                    self.repository(&spec.project)?.add_worktree(&spec.worktree, branch, from)?;
+                    let repository = self.repository(&spec.project)?;
+                    repository.add_worktree(&spec.worktree, branch, &repository.resolve(from)?)?;
                 }
             }
             self.repository(&spec.worktree)?.survey()
@@ -92,21 +94,21 @@ impl Job {
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
         let report = || {
-            let base = git.base.as_ref().ok_or(GitError::NoBase)?;
             let fill = Fill {
                 id: &spec.id,
                 iteration: *iteration,
                 max: limits.max_iterations,
                 timestamp: &stamp(now()),
             };
-            self.repository(&spec.worktree)?.commit(&CommitRequest {
-                base,
+            self.repository(&spec.worktree)?.commit(CommitRequest {
+                base: git.base.as_ref().unwrap_or(&Base::default()),
                 last_head: git.head.as_ref(),
                 id: &spec.id,
                 iteration: *iteration,
                 message: &spec.git.commit_template.fill(fill),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
+                cancel: Some(&self.cancel),
             })
         };
         Event::CommitSettled(Box::new(report().unwrap_or_else(|error| CommitReport {
@@ -120,29 +122,24 @@ impl Job {
     }
 
     fn release(&self) -> Event {
-        Event::WorktreeReleased { kept: release(&self.state, &self.dir, &self.env, &self.cancel) }
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, &self.env) }
     }
 }
 
 /// Removes a loop's own worktree if nothing is lost by that; else says why it is kept.
-pub(crate) fn release(
-    state: &LoopState,
-    dir: &LoopDir,
-    env: &[(OsString, OsString)],
-    cancel: &Cancel,
-) -> Option<String> {
+pub(crate) fn release(state: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
     let kept = std::fs::read(spec.state_file()).ok();
     if let Some(Err(error)) = kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), &notes)) {
         return Some(chain(&error));
     }
-    let base = state.git.base.as_ref().and_then(|base| base.head.as_ref());
-    let removed = Repository::open(&spec.project, env, cancel.clone()).and_then(|repository| {
-        repository.remove_worktree(&spec.worktree, spec.git.new_branch().unwrap_or_default(), base)
-    });
+    // A worktree begins at a commit.
+    let began = state.git.base.as_ref()?.head.as_ref()?;
+    let removed = Repository::open(&spec.project, env)
+        .and_then(|repository| repository.remove_worktree(&spec.worktree, began));
     match removed {
-        Ok(Removal::Removed) => None,
+        Ok(Removal::Removed | Removal::BranchKept) => None,
         Ok(Removal::Kept(why)) => Some(why),
         Err(error) => Some(chain(&error)),
     }
@@ -159,12 +156,12 @@ pub(crate) fn settle(
     if !spec.git.needs_base() {
         return Ok(());
     }
-    let repository = Repository::open(&project.worktree, env, Cancel::new())?;
+    let repository = Repository::open(&project.worktree, env)?;
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {
         let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };
         let template = template.parse::<refrain_core::git::Template>();
-        let name = template.map_err(|error| EngineError::Template(error))?.fill(fill);
+        let name = template?.fill(fill);
         repository.check_branch_free(&name)?;
         Ok(name)
     };

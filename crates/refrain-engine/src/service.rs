@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rand::RngExt;
@@ -20,7 +19,7 @@ use refrain_store::journal::{self, Durability, JournalError, Verdict};
 use refrain_store::layout::AttemptDir;
 use refrain_store::{Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, projects};
 
-use crate::asking::{release_worktree, take_over};
+use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::runner::{Runner, Share};
 use crate::{EngineError, executor, now, repository};
@@ -108,6 +107,13 @@ impl Service {
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
+            let dir = self.project.loop_dir(&spec.id);
+            if dir.exists() {
+                match named {
+                    Some(id) => return Err(EngineError::NameTaken(id)),
+                    None => continue,
+                }
+            }
             let mut spec = spec.clone();
             if let Checkout::Worktree { .. } = spec.git.checkout
                 && spec.agent.program.contains('/')
@@ -116,10 +122,9 @@ impl Service {
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
             repository::settle(&mut spec, &self.project, &self.host.state_home, &env)?;
-            let share = self.share(&spec)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
-            let dir = self.project.loop_dir(&spec.id);
+            let share = self.share(&spec)?;
             // The lock first: a loop that exists and is not locked could be taken over by somebody else.
             if let Some(lock) = RunnerLock::claim(&dir)? {
                 match Journal::create(dir, Event::LoopStarted(Box::new(started)), now()) {
@@ -315,10 +320,6 @@ impl Service {
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
-        // Whoever ended it may not have come to that.
-        let mut journal = Journal::open(dir, now())?;
-        release_worktree(&mut journal, &self.host.env)?;
-        journal.commit(Durability::Synced)?;
         Ok(archive::put_aside(&self.project, id, ended.at)?)
     }
 

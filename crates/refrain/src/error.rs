@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::view::StatusWord;
-use refrain_engine::{EngineError, NoProgram, chain};
+use refrain_engine::{EngineError, GitError, NoProgram, chain};
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +115,24 @@ impl From<EngineError> for CliError {
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }
+            EngineError::WorktreeTaken { .. } => (
+                Code::Refused,
+                Some(
+                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it"
+                        .to_owned(),
+                ),
+            ),
+            EngineError::Git(GitError::BranchTaken(_)) => {
+                (Code::Refused, Some("--branch-template names another, as in loop/{loop}-2".to_owned()))
+            }
+            EngineError::Git(
+                GitError::NotARepository(_)
+                | GitError::Bare(_)
+                | GitError::BadBranch(_)
+                | GitError::NoCommit(_),
+            )
+            | EngineError::Template(_) => (Code::Usage, None),
+            EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))
             }

@@ -11,7 +11,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{Checkout, CommitReport, CommitResult, LeftOut, Workflow};
+use crate::git::{CommitReport, CommitResult, LeftOut, Workflow};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -168,8 +168,12 @@ impl LoopState {
                 self.settle_commit(report);
             }
             Event::WorktreeReleased { .. } => {
-                let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
-                if !self.is_final() || !is_own || self.git.released {
+                let is_over = match self.phase {
+                    Phase::Idle { claim: Some(_), uncommitted: false } => true,
+                    Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
+                    Phase::InFlight(_) => false,
+                };
+                if !is_over || self.is_final() || self.sweeping || !self.holds_worktree() {
                     return Err("worktree.released");
                 }
                 self.git.released = true;
@@ -273,7 +277,8 @@ impl LoopState {
                     | End::Paused => self.cancel.is_none(),
                 };
                 let again = self.ended.is_some() && *end != End::Cancelled;
-                if !fits || again || self.in_flight().is_some() {
+                let for_good = matches!(end, End::Completed { .. } | End::Cancelled);
+                if !fits || again || self.in_flight().is_some() || (for_good && self.holds_worktree()) {
                     return Err("loop.ended");
                 }
                 self.wait = None;

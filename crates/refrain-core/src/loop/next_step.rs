@@ -8,7 +8,6 @@ use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
-use crate::git::Checkout;
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
@@ -57,14 +56,12 @@ pub enum Step {
 #[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
-        let is_own = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
-        let to_release = is_own && state.git.base.is_some() && !state.git.released && !state.sweeping;
-        return if to_release { Step::ReleaseWorktree } else { Step::Rest };
+        return Step::Rest;
     }
     match &state.phase {
         Phase::InFlight(flight) => in_flight(state, flight, live, now),
         Phase::Idle { .. } | Phase::Begun { .. } if state.ended.is_some() => match state.cancel {
-            Some(_) => Step::Finish(End::Cancelled),
+            Some(_) => finish(state, End::Cancelled),
             None => Step::Rest,
         },
         Phase::Idle { .. } | Phase::Begun { .. } => between(state, live, now),
@@ -120,10 +117,10 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         };
     }
     if state.cancel.is_some() {
-        return Step::Finish(End::Cancelled);
+        return finish(state, End::Cancelled);
     }
     if let Phase::Idle { claim: Some(claim), uncommitted: false } = phase {
-        return Step::Finish(End::Completed { claim: *claim });
+        return finish(state, End::Completed { claim: *claim });
     }
     if let Phase::Begun { hindered: Some(why), .. } = phase {
         return Step::Finish(End::Blocked { why: *why });
@@ -155,6 +152,15 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             after(state, due, now, Step::StartAttempt(*next))
         }
         Phase::Idle { .. } | Phase::InFlight(_) => begin(state, now),
+    }
+}
+
+/// An end for good: the loop's own worktree is given back first, once nobody is left who may write there.
+fn finish(state: &LoopState, end: End) -> Step {
+    match state.holds_worktree() {
+        true if state.sweeping => Step::Await { until: None },
+        true => Step::ReleaseWorktree,
+        false => Step::Finish(end),
     }
 }
 

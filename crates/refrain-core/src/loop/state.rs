@@ -12,7 +12,7 @@ use crate::agent::{AgentReport, Tokens, Usage, Usd};
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::git::{Base, CommitReport, LeftOut, Oid};
+use crate::git::{Base, Checkout, CommitReport, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
 
@@ -357,6 +357,13 @@ impl LoopState {
             Phase::InFlight(attempt) => Some(attempt),
             Phase::Idle { .. } | Phase::Begun { .. } => None,
         }
+    }
+
+    /// Whether there is a worktree of its own that was not given back.
+    #[must_use]
+    pub fn holds_worktree(&self) -> bool {
+        let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+        is_own && self.git.base.is_some() && !self.git.released
     }
 
     /// Whether a request was heard already.

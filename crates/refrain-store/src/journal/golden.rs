@@ -153,8 +153,8 @@ fn everything() -> Vec<Event> {
             ask: Ask::Pause(Urgency::Now),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
-        Event::LoopEnded(End::Cancelled),
         Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },
+        Event::LoopEnded(End::Cancelled),
     ]
 }
 

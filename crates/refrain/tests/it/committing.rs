@@ -54,7 +54,29 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     write(&sandbox.project().join("README.md"), "# A project\nmine\n");
     write(&sandbox.project().join("notes.txt"), "mine too\n");
     let run = sandbox.refrain(&start(&agent, COMMIT)).with_code(0);
-    insta::assert_snapshot!(sandbox.redact(&run.stdout), @"");
+    let mut shown = sandbox.redact(&run.stdout);
+    for commit in sandbox.git(&["rev-list", "HEAD"]).lines() {
+        shown = shown.replace(&commit[..10], "[commit]");
+    }
+    insta::assert_snapshot!(shown, @r"
+    loop job
+      runs   [root]/agents/writer (generic)
+      in     [root]/project
+      until  it says <promise>COMPLETE</promise>, at most 4 iterations
+      proof  no gates: a claim suffices, and stays unverified
+      git    commits what each iteration changed
+    · on branch main at [commit]
+    · 2 files were changed before the loop: they stay yours, and are not committed
+    [loop job iteration 1/4]
+    · iteration 1 took [took]: no claim
+    · committed [commit]
+    [loop job iteration 2/4]
+    <promise>COMPLETE</promise>
+    · iteration 2 took [took]: it claims to be done
+    · committed [commit]
+    completed after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+      next refrain show job, refrain logs job
+    ");
 
     let log = sandbox.git(&["log", "--format=%s|%(trailers:separator=%x2c)"]);
     assert_eq!(

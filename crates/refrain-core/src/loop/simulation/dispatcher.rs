@@ -101,8 +101,11 @@ impl World {
         Ok(true)
     }
 
-    /// An asker records the end that it asked for, but starts nothing.
+    /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
+        if self.state.sweeping {
+            self.append(Event::AttemptSwept { killed: 0, survivors: vec![] })?;
+        }
         while let step @ (Step::Finish(_) | Step::ReleaseWorktree) =
             next_step(&self.state, &self.live, self.now())
         {

@@ -167,10 +167,9 @@ impl Ledger {
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
-                assert!(
-                    matches!(self.ended, Some(End::Completed { .. } | End::Cancelled)),
-                    "it may need its worktree"
-                );
+                let claimed =
+                    matches!(self.last, Some(Last::Charged { claim: Some(_) })) && !self.uncommitted;
+                assert!(claimed || self.cancelled.is_some(), "it may need its worktree");
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
@@ -357,6 +356,10 @@ impl Ledger {
         assert!(self.flight.is_none(), "it ends before its attempt");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
         assert!(!self.uncommitted || at_once, "it ends before its commit");
+        if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
+            let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
+            assert_eq!(self.released, apart, "it ends before its worktree is given back");
+        }
         if self.cancelled.is_some() {
             assert_eq!(end, End::Cancelled, "a cancel was undone");
         } else {

@@ -81,8 +81,8 @@ proptest! {
             }
             prop_assert!(state.in_flight().is_none(), "a fourth attempt was started");
             match next_step(&state, &Live::default(), state.updated_at) {
-                Step::Finish(End::Blocked { .. } | End::Cancelled) => {}
-                Step::Rest | Step::ReleaseWorktree => {
+                Step::Finish(End::Blocked { .. } | End::Cancelled) | Step::ReleaseWorktree => {}
+                Step::Rest => {
                     let blocked = matches!(state.ended.unwrap().end, End::Blocked { .. } | End::Cancelled);
                     prop_assert!(blocked);
                 }
@@ -112,7 +112,10 @@ proptest! {
             // What the last iteration changed is committed first, once nobody is left who may write.
             let fits = matches!(
                 journal.next(),
-                Step::Finish(End::Cancelled) | Step::Commit { .. } | Step::Await { until: None }
+                Step::Finish(End::Cancelled)
+                    | Step::ReleaseWorktree
+                    | Step::Commit { .. }
+                    | Step::Await { until: None }
             );
             prop_assert!(fits, "{:?}", journal.next());
         }

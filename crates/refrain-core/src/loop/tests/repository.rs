@@ -1,8 +1,8 @@
 //! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
 //! worktree given back at the end.
 
-use super::journal::{Journal, asked, base_taken, commit_settled, finished, oid, spec};
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
+use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, oid, spec};
+use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{Grant, Phase, Step};
 
@@ -81,11 +81,7 @@ fn whatever_ends_a_loop_comes_behind_its_commit() {
         assert_eq!(journal.next(), Step::Commit { iteration: 1 });
         assert_eq!(journal.obey().next(), Step::Finish(end));
     }
-    let claimed = Journal::committing()
-        .obey()
-        .spawns()
-        .after_ms(3_000)
-        .ends(super::journal::claiming(ClaimSource::Promise));
+    let claimed = Journal::committing().obey().spawns().after_ms(3_000).ends(claiming(ClaimSource::Promise));
     assert_eq!(claimed.next(), Step::Commit { iteration: 1 });
     claimed.refuses(Event::LoopEnded(End::Completed { claim: ClaimSource::Promise }));
     assert_eq!(claimed.obey().next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
@@ -103,22 +99,37 @@ fn somebody_who_cannot_wait_gets_the_commit_later() {
 }
 
 #[test]
-fn a_worktree_is_given_back_when_the_loop_is_over_for_good() {
+fn a_worktree_is_given_back_before_the_loop_ends_for_good() {
     let begun = apart().obey();
     let paused = begun.clone().then(asked(Ask::Pause(Urgency::AfterIteration))).obey();
-    assert_eq!(paused.next(), Step::Rest);
-    let cancelled = begun.then(asked(Ask::Cancel(Urgency::AfterIteration))).obey();
-    assert_eq!(cancelled.next(), Step::ReleaseWorktree);
-    let released = cancelled.obey();
-    assert_eq!(released.next(), Step::Rest);
-    released.refuses(Event::WorktreeReleased { kept: None });
-    Journal::ended(End::Cancelled).refuses(Event::WorktreeReleased { kept: None });
+    assert_eq!(paused.next(), Step::Rest, "resume needs it");
+    for journal in [begun, paused] {
+        let cancelled = journal.then(asked(Ask::Cancel(Urgency::AfterIteration)));
+        cancelled.refuses(Event::LoopEnded(End::Cancelled));
+        assert_eq!(cancelled.next(), Step::ReleaseWorktree);
+        let released = cancelled.obey();
+        released.refuses(Event::WorktreeReleased { kept: None });
+        assert_eq!(released.next(), Step::Finish(End::Cancelled));
+    }
+    let claimed = apart().obey().spawns().after_ms(3_000).ends(claiming(ClaimSource::Promise));
+    assert_eq!(claimed.next(), Step::ReleaseWorktree);
+    assert_eq!(claimed.obey().next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
+    apart().obey().refuses(Event::WorktreeReleased { kept: None });
+}
+
+#[test]
+fn nobody_may_still_write_into_a_worktree_that_is_given_back() {
+    let left = AttemptFinished { left: true, ..claiming(ClaimSource::Promise) };
+    let journal = apart().obey().spawns().after_ms(3_000).ends(left);
+    assert_eq!(journal.next(), Step::Await { until: None });
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    assert_eq!(journal.next(), Step::ReleaseWorktree);
 }
 
 #[test]
 fn a_worktree_that_was_never_made_is_not_given_back() {
-    let cancelled = apart().then(asked(Ask::Cancel(Urgency::AfterIteration))).obey();
-    assert_eq!(cancelled.next(), Step::Rest);
+    let cancelled = apart().then(asked(Ask::Cancel(Urgency::AfterIteration)));
+    assert_eq!(cancelled.next(), Step::Finish(End::Cancelled));
 }
 
 #[test]
