@@ -1,0 +1,253 @@
+//! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration added,
+//! and what was left out of a commit and why. How git is asked lives in `refrain-git`.
+
+mod names;
+mod template;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use names::{Oid, OidError, RepoPath};
+pub use template::{Fill, Template, TemplateError};
+
+/// What a loop does with git (contract.md, `--git-workflow`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workflow {
+    /// Nothing.
+    #[default]
+    None,
+    /// A commit of the loop's own changes behind each iteration that is charged.
+    Commit,
+}
+
+/// Where a loop works in its repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checkout {
+    /// In the worktree that it was started in, on whatever is checked out there.
+    #[default]
+    AsIs,
+    /// In that worktree, on a new branch from what is checked out there (`--create-branch`).
+    Branch(String),
+    /// In a worktree of its own, on a new branch (`--worktree`).
+    Worktree {
+        /// The new branch.
+        branch: String,
+        /// What it begins at, as the person gave it: a branch, a tag, a commit; `HEAD` of the worktree started in.
+        from: String,
+    },
+}
+
+/// A loop's use of git, as pinned at its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GitSpec {
+    /// What is done behind each iteration.
+    pub workflow: Workflow,
+    /// Where the loop works.
+    #[serde(default)]
+    pub checkout: Checkout,
+    /// Other loops may work in the same worktree at the same time, whatever that does to its commits (`--share-worktree`).
+    #[serde(default)]
+    pub shared: bool,
+    /// The message of its commits.
+    #[serde(default)]
+    pub commit_template: Template,
+    /// The largest file that is committed, in bytes.
+    #[serde(default = "largest_file")]
+    pub largest_file: u64,
+}
+
+/// The largest file that is committed unless configured: 10 MiB. What is larger was built or downloaded.
+#[must_use]
+pub fn largest_file() -> u64 {
+    10 << 20
+}
+
+impl GitSpec {
+    /// Whether the loop needs its worktree for itself.
+    #[must_use]
+    pub fn needs_worktree_alone(&self) -> bool {
+        self.workflow != Workflow::None && !self.shared
+    }
+
+    /// Whether the loop needs to know what was there before it.
+    #[must_use]
+    pub fn needs_base(&self) -> bool {
+        self.workflow != Workflow::None || self.checkout != Checkout::AsIs
+    }
+
+    /// The branch that the loop makes for itself.
+    #[must_use]
+    pub fn new_branch(&self) -> Option<&str> {
+        match &self.checkout {
+            Checkout::AsIs => None,
+            Checkout::Branch(branch) | Checkout::Worktree { branch, .. } => Some(branch),
+        }
+    }
+}
+
+/// What was there before the loop: everything that it adds to this is its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Base {
+    /// What was checked out; none on a branch without a commit.
+    pub head: Option<Oid>,
+    /// The branch that was checked out, without `refs/heads/`; none where the head was detached.
+    pub branch: Option<String>,
+    /// What was changed, staged or new already. It is the person's and never becomes part of a candidate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirty: Vec<Dirty>,
+}
+
+/// A path that was not as the last commit had it, before the loop began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dirty {
+    /// Which.
+    pub path: RepoPath,
+    /// What it looked like (size, time, mode): another stamp is another content. None where there was no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<u64>,
+}
+
+/// Something of the loop's that is not committed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Which file.
+    pub path: RepoPath,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a path is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It was dirty before the start, and the agent changed it: nobody can tell the person's part from the agent's.
+    DirtyBefore,
+    /// It looks like a secret.
+    Secret {
+        /// Which rule says so, in words: `a GitHub token`.
+        what: String,
+        /// The line, from 1; none where the file's name says it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<u32>,
+    },
+    /// It is larger than what is committed.
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A repository in the repository.
+    Repository,
+    /// Neither a file nor a link, or one that cannot be read.
+    Unreadable,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DirtyBefore => f.write_str("it was changed before the loop began"),
+            Self::Secret { what, line: Some(line) } => write!(f, "line {line} looks like {what}"),
+            Self::Secret { what, line: None } => write!(f, "it looks like {what}"),
+            Self::TooLarge { bytes } => write!(f, "it is {} MiB large", bytes.div_ceil(1 << 20)),
+            Self::Repository => f.write_str("it is a repository of its own"),
+            Self::Unreadable => f.write_str("it is no file that can be read"),
+        }
+    }
+}
+
+/// What git is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// `git merge`, or conflicts that are left from one.
+    Merge,
+    /// `git rebase`, `git am`.
+    Rebase,
+    /// `git cherry-pick`.
+    CherryPick,
+    /// `git revert`.
+    Revert,
+    /// `git bisect`.
+    Bisect,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Merge => "merge",
+            Self::Rebase => "rebase",
+            Self::CherryPick => "cherry-pick",
+            Self::Revert => "revert",
+            Self::Bisect => "bisect",
+        })
+    }
+}
+
+/// Why an iteration is not committed. It never ends a loop; what was to be committed stays in the worktree, and the next
+/// commit has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Skipped {
+    /// It changed nothing that could be committed.
+    Nothing,
+    /// Another git holds the index lock, or died holding it.
+    IndexLocked,
+    /// Git is in the middle of something.
+    InProgress(Operation),
+    /// Another branch is checked out than the loop began on: what would end up there nobody asked for.
+    OtherBranch {
+        /// What is checked out now; none where the head is detached.
+        now: Option<String>,
+    },
+    /// A hook said no.
+    Hook {
+        /// What it said, the end of it.
+        said: String,
+    },
+    /// Git does not know in whose name.
+    NoIdentity,
+    /// Git could not do it for another reason.
+    Failed {
+        /// What it said, the end of it.
+        said: String,
+    },
+}
+
+/// What came of the attempt to commit an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommitReport {
+    /// The iteration.
+    pub iteration: u32,
+    /// The commit, or why there is none.
+    pub result: CommitResult,
+    /// Where the head is now; none on a branch without a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Oid>,
+    /// Commits that the agent made by itself since the last report, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_agent: Vec<Oid>,
+    /// Whether commits that were there at the last report are not in the history any more: a reset or a rebase.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rewritten: bool,
+    /// What is in the worktree, is the loop's and is not committed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A commit, or none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommitResult {
+    /// It is in the history.
+    Made {
+        /// The commit.
+        commit: Oid,
+        /// Its tree.
+        tree: Oid,
+    },
+    /// Not this time.
+    Skipped(Skipped),
+}

@@ -1,0 +1,141 @@
+//! What git names: objects and paths.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The name of an object: 40 or 64 hexadecimal digits, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Oid(String);
+
+/// A text that is no [`Oid`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no name of an object")]
+pub struct OidError(String);
+
+impl Oid {
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As people say it.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        &self.0[..10]
+    }
+}
+
+impl FromStr for Oid {
+    type Err = OidError;
+
+    fn from_str(text: &str) -> Result<Self, OidError> {
+        let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        match text.len() {
+            40 | 64 if is_hex => Ok(Self(text.to_owned())),
+            _ => Err(OidError(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for Oid {
+    type Error = OidError;
+
+    fn try_from(text: String) -> Result<Self, OidError> {
+        text.parse()
+    }
+}
+
+impl From<Oid> for String {
+    fn from(oid: Oid) -> Self {
+        oid.0
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A path below the worktree's root, as git knows it: any bytes. As text, those that are not UTF-8, and `%`, are written
+/// `%XX`, so that it can stand in a journal and be read back.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RepoPath(String);
+
+impl RepoPath {
+    /// The path of these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '%' => text.push_str("%25"),
+                    c => text.push(c),
+                }
+            }
+            for byte in chunk.invalid() {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        Self(text)
+    }
+
+    /// The bytes of the path.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.0.len());
+        let mut rest = self.0.as_bytes();
+        while let Some((&first, after)) = rest.split_first() {
+            let escaped = (first == b'%').then(|| after.get(..2)).flatten();
+            let escaped =
+                escaped.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+            bytes.push(escaped.unwrap_or(first));
+            rest = if escaped.is_some() { &after[2..] } else { after };
+        }
+        bytes
+    }
+
+    /// As text, with the escapes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::printable(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn object_names_are_hexadecimal() {
+        let sha1 = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(sha1.parse::<Oid>().unwrap().short(), "0123456789");
+        for bad in ["", "HEAD", &sha1[1..], &sha1.to_uppercase(), &sha1.replace('0', "-")] {
+            assert!(bad.parse::<Oid>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_of_any_bytes_comes_back(bytes: Vec<u8>) {
+            let path = RepoPath::from_bytes(&bytes);
+            prop_assert_eq!(path.to_bytes(), bytes);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Texts with names in braces: messages of commits, names of branches.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::LoopId;
+
+/// A text with names in braces that stand for something (seed 001, `commit_template`, `branch_template`). Names that it does
+/// not know are refused when it is read, not when it is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Template(String);
+
+/// Why a text is no [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Nothing to say.
+    #[error("a template cannot be empty")]
+    Empty,
+    /// A name that stands for nothing.
+    #[error("{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}} and {{timestamp}}")]
+    Unknown(String),
+    /// A brace that is not closed.
+    #[error("a {{ is not closed in {0:?}")]
+    Open(String),
+}
+
+/// What the names in a [`Template`] stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill<'a> {
+    /// `{loop}`: the loop's id.
+    pub id: &'a LoopId,
+    /// `{iteration}`; nothing before there is one.
+    pub iteration: u32,
+    /// `{max}`: the cap.
+    pub max: Option<u32>,
+    /// `{timestamp}`: now, as it can stand in the name of a branch, `20261121-173000`.
+    pub timestamp: &'a str,
+}
+
+impl Template {
+    /// The default of `--commit-template`.
+    pub const COMMIT: &'static str = "loop: iteration {iteration}";
+    /// The default of `--branch-template`.
+    pub const BRANCH: &'static str = "loop/{timestamp}";
+
+    /// The text with everything filled in.
+    #[must_use]
+    pub fn fill(&self, with: Fill<'_>) -> String {
+        let mut text = String::new();
+        for piece in pieces(&self.0) {
+            match piece {
+                Ok(Piece::Text(words)) => text.push_str(words),
+                Ok(Piece::Name(Name::Loop)) => text.push_str(with.id.as_str()),
+                Ok(Piece::Name(Name::Iteration)) => text.push_str(&with.iteration.to_string()),
+                Ok(Piece::Name(Name::Max)) => {
+                    text.push_str(&with.max.map_or_else(|| "∞".to_owned(), |max| max.to_string()));
+                }
+                Ok(Piece::Name(Name::Timestamp)) => text.push_str(with.timestamp),
+                // It was read once.
+                Err(_) => {}
+            }
+        }
+        text
+    }
+}
+
+impl Default for Template {
+    fn default() -> Self {
+        Self(Self::COMMIT.to_owned())
+    }
+}
+
+impl FromStr for Template {
+    type Err = TemplateError;
+
+    fn from_str(text: &str) -> Result<Self, TemplateError> {
+        if text.trim().is_empty() {
+            return Err(TemplateError::Empty);
+        }
+        pieces(text).find_map(Result::err).map_or_else(|| Ok(Self(text.to_owned())), Err)
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = TemplateError;
+
+    fn try_from(text: String) -> Result<Self, TemplateError> {
+        text.parse()
+    }
+}
+
+impl From<Template> for String {
+    fn from(template: Template) -> Self {
+        template.0
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Name(Name),
+}
+
+enum Name {
+    Loop,
+    Iteration,
+    Max,
+    Timestamp,
+}
+
+/// What a template is made of. There is no escape: nobody needs a brace in a subject line or a branch.
+fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, TemplateError>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let Some(open) = rest.find('{') else {
+            return (!rest.is_empty()).then(|| Ok(Piece::Text(std::mem::take(&mut rest))));
+        };
+        if open > 0 {
+            let (words, after) = rest.split_at(open);
+            rest = after;
+            return Some(Ok(Piece::Text(words)));
+        }
+        let Some((name, after)) = rest[1..].split_once('}') else {
+            rest = "";
+            return Some(Err(TemplateError::Open(text.to_owned())));
+        };
+        rest = after;
+        Some(Ok(Piece::Name(match name {
+            "loop" | "id" => Name::Loop,
+            "iteration" => Name::Iteration,
+            "max" => Name::Max,
+            "timestamp" => Name::Timestamp,
+            unknown => return Some(Err(TemplateError::Unknown(unknown.to_owned()))),
+        })))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(template: &str) -> String {
+        let id = "mend".parse().unwrap();
+        let with = Fill { id: &id, iteration: 3, max: None, timestamp: "20261121-173000" };
+        template.parse::<Template>().unwrap().fill(with)
+    }
+
+    #[test]
+    fn templates_say_what_their_names_stand_for() {
+        for (template, text) in [
+            (Template::COMMIT, "loop: iteration 3"),
+            (Template::BRANCH, "loop/20261121-173000"),
+            ("feat({loop}): {iteration}/{max}", "feat(mend): 3/∞"),
+            ("no names }", "no names }"),
+        ] {
+            assert_eq!(fill(template), text);
+        }
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_filled_is_refused_when_it_is_read() {
+        for (template, complaint) in [
+            (" ", "a template cannot be empty"),
+            (
+                "{iteratoin}",
+                "{iteratoin} stands for nothing; accepted are {loop}, {iteration}, {max} and {timestamp}",
+            ),
+            ("a {loop", "a { is not closed in \"a {loop\""),
+        ] {
+            assert_eq!(template.parse::<Template>().unwrap_err().to_string(), complaint);
+        }
+    }
+}
