@@ -12,6 +12,7 @@ pub mod event;
 pub mod git;
 pub mod ids;
 pub mod r#loop;
+pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod spec;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
 use crate::ids::LoopId;
+use crate::price::Price;
 use crate::promise::Promise;
 
 /// One loop's specification.
@@ -91,6 +92,9 @@ pub struct AgentSpec {
     /// What its standard output is.
     #[serde(default)]
     pub output_format: OutputFormat,
+    /// What its model costs by the configuration, for an agent that does not say so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 impl AgentSpec {

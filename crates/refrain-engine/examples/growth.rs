@@ -60,6 +60,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: "Do the next thing.".into(),
         iteration_context: true,

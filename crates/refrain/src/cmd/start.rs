@@ -314,6 +314,7 @@ fn resolve(context: &Context, args: &Args, project: &Project, dir: &Utf8PathBuf)
         model: args.model.clone(),
         permissions: args.permissions.map(Permissions::from).unwrap_or_default(),
         output_format,
+        price: None,
     };
     agent.admits(args.max_cost.is_some(), args.max_tokens.is_some()).map_err(|refusal| {
         CliError::usage(refusal.to_string()).hint(if agent.kind.streams() {

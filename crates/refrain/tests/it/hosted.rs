@@ -40,6 +40,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: "p".into(),
         iteration_context: true,
