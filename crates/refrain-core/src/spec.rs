@@ -152,6 +152,16 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::Generic, Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Acp];
+
+    /// The adapter of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.to_string() == name)
+    }
+
     /// The kind of a program, by its name.
     #[must_use]
     pub fn of_program(program: &str) -> Self {

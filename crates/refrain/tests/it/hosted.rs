@@ -22,6 +22,7 @@ fn host(sandbox: &Sandbox) -> Host {
         env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         data_home: utf8(sandbox.root()).join("data"),
         state_home: utf8(sandbox.root()).join("data"),
+        config_home: utf8(sandbox.root()).join("data"),
         version: "test".into(),
     }
 }
