@@ -103,7 +103,7 @@ pub enum ProjectFile {
 }
 
 /// One value, and where it comes from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Given {
     pub(super) value: toml::Value,
     pub(super) origin: Origin,
@@ -115,6 +115,13 @@ pub(super) struct Given {
 
 /// Values by the path of their key.
 pub(super) type Values = BTreeMap<Vec<String>, Given>;
+
+impl fmt::Debug for Given {
+    /// Without the value, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {}", self.origin)
+    }
+}
 
 impl Given {
     pub(super) fn new(value: toml::Value, origin: Origin) -> Self {

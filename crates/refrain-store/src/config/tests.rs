@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
+use proptest::prelude::*;
 use refrain_core::agent::Usd;
 use refrain_core::spec::{Millis, OutputFormat, Permissions, PromptMode};
 use refrain_core::values::Limit;
@@ -383,4 +384,28 @@ fn every_key_is_shown_with_its_value_and_no_secret_is() {
     assert_eq!(shown("agents.work.env.TOKEN"), "\"[redacted]\" /config/config.toml:3");
     assert_eq!(shown("start.env.KEY"), "\"[redacted]\" /config/config.toml:6");
     assert!(!serde_json::to_string(&entries).unwrap().contains("hunter2"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever stands in a file: it is taken, or refused by place; never a panic.
+    #[test]
+    fn any_text_is_taken_or_refused(
+        pieces in prop::collection::vec(prop_oneof![
+            Just("[start]\n"), Just("[agents.a]\n"), Just("[prices.\"é\"]\n"), Just("[[gates]]\n"), Just("[start.env]\n"),
+            Just("timeout = "), Just("command = "), Just("agent = "), Just("input = "), Just("a.b.c = "), Just("\"\u{7}\" = "),
+            Just("1\n"), Just("'x'\n"), Just("[1, 'é']\n"), Just("{ a = 1 }\n"), Just("1979-05-27\n"), Just("\n"), Just("'"),
+            Just("-inf\n"), Just("0xff\n"), Just("\"\"\"\n"),
+        ], 0..12),
+        tail in ".{0,8}",
+    ) {
+        let home = Home::new();
+        let text = format!("{}{tail}", pieces.concat());
+        let home = home.user(&text);
+        match home.load_for(Chosen::default()) {
+            Ok(settings) => drop(settings.entries()),
+            Err(error) => prop_assert!(error.to_string().contains("config.toml:"), "{error}"),
+        }
+    }
 }

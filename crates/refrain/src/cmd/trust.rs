@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
+use refrain_core::git::Workflow;
 use refrain_core::spec::{AgentKind, Permissions};
 use refrain_core::text::{clip, printable};
 use refrain_engine::config::{self, Config};
@@ -128,6 +129,9 @@ fn allows(config: &Config) -> String {
         say("give", "full permissions", "start");
     }
     start.env.keys().for_each(|name| say("set", name, "start"));
+    if config.git.workflow == Some(Workflow::Commit) {
+        say("do", "a commit behind each iteration", "git");
+    }
     for (name, gate) in &config.gates {
         say("run", &gate.command, &format!("gates.{name}"));
     }

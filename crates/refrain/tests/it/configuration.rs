@@ -310,6 +310,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":600,"cached_input_token
     assert!(start("no", "gpt-4").with_code(2).stderr.contains("--max-tokens"));
     let run = start("job", "gpt-5.5").with_code(11);
     assert!(run.stdout.contains("spent"), "{}", run.stdout);
+    assert!(run.stdout.contains("gpt-5.5, reckoned at $1.00 in and $10.00 out"), "{}", run.stdout);
     let status = sandbox.status("job");
     assert_eq!((&status["charged"], &status["usage"]["cost_usd"]), (&json!(2), &json!(0.00182)));
     user_file(&sandbox, "");
