@@ -12,11 +12,13 @@ pub mod event;
 pub mod git;
 pub mod ids;
 pub mod r#loop;
+pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod spec;
 pub mod state_file;
 pub mod text;
+pub mod values;
 pub mod view;
 
 pub use event::{Event, Record};

@@ -26,6 +26,7 @@ fn spec(prompt: &str) -> Spec {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: prompt.into(),
         iteration_context: true,

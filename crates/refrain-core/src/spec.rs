@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Usd;
 use crate::git::GitSpec;
 use crate::ids::LoopId;
+use crate::price::Price;
 use crate::promise::Promise;
 
 /// One loop's specification.
@@ -95,6 +96,9 @@ pub struct AgentSpec {
     /// What its standard output is.
     #[serde(default)]
     pub output_format: OutputFormat,
+    /// What its model costs by the configuration, for an agent that does not say so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 impl AgentSpec {
@@ -152,6 +156,16 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::Generic, Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Acp];
+
+    /// The adapter of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.to_string() == name)
+    }
+
     /// The kind of a program, by its name.
     #[must_use]
     pub fn of_program(program: &str) -> Self {

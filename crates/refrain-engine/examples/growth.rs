@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         env: std::env::vars_os().collect(),
         data_home: dir.join("data"),
         state_home: dir.join("data"),
+        config_home: dir.join("data"),
         version: "bench".into(),
     };
     let service = Service::open(&dir, host.clone())?;
@@ -60,6 +61,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: "Do the next thing.".into(),
         iteration_context: true,

@@ -17,7 +17,9 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError, Verdict};
 use refrain_store::layout::AttemptDir;
-use refrain_store::{Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, projects};
+use refrain_store::{
+    Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, config, projects,
+};
 
 use crate::asking::take_over;
 use crate::follow::Follower;
@@ -35,6 +37,8 @@ pub struct Host {
     pub data_home: Utf8PathBuf,
     /// The user's state home for Refrain.
     pub state_home: Utf8PathBuf,
+    /// The user's config home for Refrain.
+    pub config_home: Utf8PathBuf,
     /// The version of Refrain.
     pub version: String,
 }
@@ -91,6 +95,21 @@ impl Service {
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// What is configured for loops that are started here. `variables` says whether those of the environment count: not
+    /// inside an attempt, where they were set for the agent.
+    ///
+    /// # Errors
+    /// [`config::ConfigError`] for a file or a variable that cannot be used.
+    pub fn settings(
+        &self,
+        chosen: config::Chosen<'_>,
+        variables: bool,
+    ) -> Result<config::Settings, config::ConfigError> {
+        let Host { config_home, state_home, env, .. } = &self.host;
+        let variables: &[_] = if variables { env } else { &[] };
+        config::load(config::Places { config_home, state_home, project: &self.project, variables }, chosen)
     }
 
     /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made

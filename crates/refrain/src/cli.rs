@@ -49,6 +49,8 @@ enum ShownVerb {
     /// The loop verbs, spelled out
     #[command(name = "loop", subcommand)]
     Spelled(LoopVerb),
+    Config(cmd::config::Args),
+    Trust(cmd::trust::Args),
     Promise(cmd::promise::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
@@ -125,6 +127,8 @@ fn dispatch(cli: Cli<Verb>) -> Result<ExitCode, CliError> {
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
     match verb {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
+        Verb::Shown(ShownVerb::Config(args)) => cmd::config::run(context, &args),
+        Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
         Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),

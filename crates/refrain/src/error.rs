@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::view::StatusWord;
+use refrain_engine::config::ConfigError;
 use refrain_engine::{EngineError, GitError, NoProgram, chain};
 
 /// The documented exit codes. Public API.
@@ -143,6 +144,12 @@ impl From<EngineError> for CliError {
         };
         let error = Self::new(code, chain(&error));
         hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

@@ -278,8 +278,12 @@ fn header(spec: &Spec) -> String {
         rows.push(("git", words));
     }
     if spec.agent.kind.streams() {
-        let model = spec.agent.model.as_deref().unwrap_or("the agent's own choice");
-        rows.insert(1, ("model", model.to_owned()));
+        let mut model = spec.agent.model.clone().unwrap_or_else(|| "the agent's own choice".to_owned());
+        if let Some(price) = spec.agent.price.filter(|_| !spec.agent.kind.tells_cost()) {
+            let (input, output) = (price.input, price.output);
+            model.push_str(&format!(", reckoned at {input} in and {output} out for a million tokens"));
+        }
+        rows.insert(1, ("model", model));
         rows.insert(2, ("may", may(spec).to_owned()));
     }
     let mut text = format!("{} {}\n", "loop".bold(), spec.id.bold());

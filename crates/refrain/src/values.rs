@@ -1,51 +1,31 @@
 //! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
 //! say. Nothing past here reads the environment or sees a raw text.
 
-use std::time::Duration;
-
 use camino::Utf8PathBuf;
-use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use refrain_core::agent::Usd;
-use refrain_core::spec::{Limits, Millis};
+use refrain_core::spec::Millis;
+use refrain_core::values::{Limit, limit};
+pub(crate) use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Host, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 
-/// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
-pub(crate) fn duration(text: &str) -> Result<Millis, String> {
-    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m";
-    let parsed = match text.trim().parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
-        Err(_) => {
-            let duration: SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
-            Duration::try_from(duration).map_err(|_| format!("it is negative; {accepted}"))?
-        }
-    };
-    if parsed < Duration::from_millis(1) {
-        return Err(format!("it is nothing; {accepted}"));
-    }
-    Ok(parsed.into())
+/// A duration or `none`.
+pub(crate) fn duration_limit(text: &str) -> Result<Limit<Millis>, String> {
+    limit(text, duration)
 }
 
-/// A duration that may be nothing.
-pub(crate) fn pause(text: &str) -> Result<Option<Millis>, String> {
-    if text.trim() == "0" { Ok(None) } else { duration(text).map(Some) }
+/// An amount of money or `none`.
+pub(crate) fn usd_limit(text: &str) -> Result<Limit<Usd>, String> {
+    limit(text, usd)
 }
 
-/// The number of an iteration.
-pub(crate) fn iteration(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "accepted are whole numbers from 1 on".to_owned())
-}
-
-/// How many iterations one start may grant.
-pub(crate) fn iterations(text: &str) -> Result<u32, String> {
-    let accepted = 1..=Limits::MAX_GRANT;
-    let number = text.parse().ok().filter(|number| accepted.contains(number));
-    number.ok_or_else(|| format!("accepted are whole numbers in {}..={}", accepted.start(), accepted.end()))
+/// So many tokens or `none`.
+pub(crate) fn tokens_limit(text: &str) -> Result<Limit<u64>, String> {
+    limit(text, tokens)
 }
 
 /// `K=V`.
@@ -60,27 +40,6 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// An amount of money.
-pub(crate) fn usd(text: &str) -> Result<Usd, String> {
-    let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
-    match amount.filter(|amount| amount.is_finite() && *amount > 0.0).map(Usd::from) {
-        Some(usd) if usd > Usd(0) => Ok(usd),
-        _ => Err("accepted is an amount of US dollars above 0, like 5 or 0.50".to_owned()),
-    }
-}
-
-/// So many tokens: `500000`, `500k`, `2M`.
-pub(crate) fn tokens(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((end, 'k' | 'K')) => (&text[..end], 1_000),
-        Some((end, 'm' | 'M')) => (&text[..end], 1_000_000),
-        _ => (text, 1),
-    };
-    let count =
-        digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
-    count.ok_or_else(|| "accepted is a number of tokens above 0, like 500000, 500k or 2M".to_owned())
-}
-
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
 pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliError> {
@@ -93,20 +52,19 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
         return Err(CliError::usage(format!("-C {dir}: there is no such folder")));
     }
     let path = |name| std::env::var(name).ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
-    let data_home = path("XDG_DATA_HOME")
-        .or_else(|| path("HOME").map(|home| home.join(".local/share")))
-        .unwrap_or_else(|| Utf8PathBuf::from("/var/tmp"));
-    let state_home = path("XDG_STATE_HOME")
-        .or_else(|| path("HOME").map(|home| home.join(".local/state")))
-        .unwrap_or_else(|| Utf8PathBuf::from("/var/tmp"));
+    let home = |name, below| {
+        let home = path(name).or_else(|| path("HOME").map(|home| home.join(below)));
+        home.unwrap_or_else(|| Utf8PathBuf::from("/var/tmp")).join("refrain")
+    };
     Ok(Context {
         dir,
         host: Host {
             // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
             program: "/proc/self/exe".into(),
             env: std::env::vars_os().collect(),
-            data_home: data_home.join("refrain"),
-            state_home: state_home.join("refrain"),
+            data_home: home("XDG_DATA_HOME", ".local/share"),
+            state_home: home("XDG_STATE_HOME", ".local/state"),
+            config_home: home("XDG_CONFIG_HOME", ".config"),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         depth: std::env::var("REFRAIN_DEPTH")
@@ -169,30 +127,5 @@ pub(crate) fn only_loop(
                 ))
             }))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("300", Some(300_000))]
-    #[case("0.5", Some(500))]
-    #[case("90s", Some(90_000))]
-    #[case("1h 30m", Some(5_400_000))]
-    #[case("1h30m", Some(5_400_000))]
-    #[case("250ms", Some(250))]
-    #[case("0", None)]
-    #[case("-5", None)]
-    #[case("-5s", None)]
-    #[case("nan", None)]
-    #[case("inf", None)]
-    #[case("soon", None)]
-    #[case("", None)]
-    fn a_bare_number_is_seconds(#[case] text: &str, #[case] ms: Option<u64>) {
-        assert_eq!(duration(text).ok(), ms.map(Millis));
     }
 }

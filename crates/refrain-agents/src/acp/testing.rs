@@ -29,6 +29,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
             model: None,
             permissions: Permissions::Auto,
             output_format: Default::default(),
+            price: None,
         },
         prompt: "Mend it.".to_owned(),
         iteration_context: true,

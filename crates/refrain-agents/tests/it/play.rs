@@ -79,6 +79,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
             model: None,
             permissions: Permissions::Auto,
             output_format: Default::default(),
+            price: None,
         },
         prompt: "-do it".to_owned(),
         iteration_context: true,

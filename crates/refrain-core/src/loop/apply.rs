@@ -463,7 +463,8 @@ impl LoopState {
             *known = (all_tokens.or(known.0), all_cost.or(known.1));
         }
         let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
-        Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown }
+        let used = Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown };
+        self.spec.agent.priced(used)
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.

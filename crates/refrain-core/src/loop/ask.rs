@@ -69,17 +69,20 @@ pub struct Grant {
 pub const MAX_STEERING: usize = 8 << 10;
 
 impl AgentSpec {
-    /// Whether caps on money and on tokens can be kept with this agent.
+    /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
+    /// model has a price.
     ///
     /// # Errors
     /// [`Refusal::Untold`].
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
         let untold = |what, flag| Err(Refusal::Untold { agent: self.kind, what, flag });
-        let tells = self.output_format == OutputFormat::StreamJson;
-        match (cost && !self.kind.tells_cost(), tokens && !self.kind.streams() && !tells) {
-            (true, _) if !tells => untold("what it costs", "--max-cost"),
-            (_, true) => untold("what it uses", "--max-tokens"),
-            (_, false) => Ok(()),
+        let is_stream = self.output_format == OutputFormat::StreamJson;
+        let tells_usage = self.kind.streams() || is_stream;
+        let tells_cost = self.kind.tells_cost() || is_stream || self.price.is_some() && tells_usage;
+        match (cost && !tells_cost, tokens && !tells_usage) {
+            (true, _) => untold("what it costs", "--max-cost"),
+            (false, true) => untold("what it uses", "--max-tokens"),
+            (false, false) => Ok(()),
         }
     }
 }

@@ -328,7 +328,7 @@ impl LoopState {
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
-        is_over(&self.limits, self.spent + *live, likely)
+        is_over(&self.limits, self.spent + self.spec.agent.priced(*live), likely)
     }
 
     /// What one more iteration is likely to use, where the agent says only at its end what it used.

@@ -44,6 +44,7 @@ pub(super) fn started() -> Event {
                 model: None,
                 permissions: Default::default(),
                 output_format: Default::default(),
+                price: None,
             },
             prompt: "Mend the tests: \"quoted\", ünïcode\nand lines.".into(),
             iteration_context: true,

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_engine::{chain, tool};
+use refrain_engine::{Host, chain, tool};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         "--prompt",
         prompt,
     ];
-    let code = crate::cli::run_words(context, &start)?;
+    let code = crate::cli::run_words(&unconfigured(context, &dir), &start)?;
 
     let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
     let program = std::path::Path::new(&program).display();
@@ -65,6 +65,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
          cd {dir} && ./test.sh\n  {program} -C {dir} show demo\n  {program} -C {dir} logs demo\n"
     ));
     Ok(code)
+}
+
+/// The person's surroundings without their configuration: the demo shows the same to everybody.
+fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
+    let env = context.host.env.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("REFRAIN_"));
+    // A folder of that repository, where nobody has put a file.
+    let host =
+        Host { env: env.cloned().collect(), config_home: dir.join(".git/refrain"), ..context.host.clone() };
+    Context { dir: context.dir.clone(), host, depth: context.depth, inside: context.inside.clone() }
 }
 
 fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
 use refrain_core::view::Status;
+use refrain_engine::Trusted;
 
+use super::config::Shown;
 use super::verify::Verdict;
 use crate::error::{CliError, Code};
 
@@ -23,6 +25,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
         ("verify", schemars::schema_for!(Verdict)),
+        ("config", refrain_engine::config::schema()),
+        ("config-show", schemars::schema_for!(Shown)),
+        ("trust-list", schemars::schema_for!(Vec<Trusted>)),
     ];
     for (name, schema) in schemas {
         let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());
@@ -55,9 +60,17 @@ fn reference() -> String {
         if ["help", "loop"].contains(&verb.get_name()) {
             continue;
         }
-        let help = verb.render_long_help().to_string();
-        let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        text.push_str(&format!("\n## refrain {}\n\n```text\n{}\n```\n", verb.get_name(), help.trim_end()));
+        let name = verb.get_name().to_owned();
+        text.push_str(&help(&name, verb));
+        for inner in verb.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            text.push_str(&help(&format!("{name} {}", inner.get_name()), inner));
+        }
     }
     text
+}
+
+fn help(name: &str, verb: &mut clap::Command) -> String {
+    let help = verb.render_long_help().to_string();
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!("\n## refrain {name}\n\n```text\n{}\n```\n", help.trim_end())
 }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
+use refrain_engine::config::keys::Git;
 
 use crate::error::CliError;
 
@@ -44,41 +45,40 @@ enum Flow {
 }
 
 impl GitArgs {
-    /// What the loop does with git. The names of its branch and worktree are filled in at its start.
-    pub(super) fn spec(&self) -> Result<GitSpec, CliError> {
+    /// What the loop does with git: what the options leave out, the configuration says. The names of its branch and its
+    /// worktree are filled in at its start.
+    pub(super) fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, CliError> {
         let workflow = match self.git_workflow {
             Some(Flow::Commit) => Workflow::Commit,
+            Some(Flow::None) => Workflow::None,
             None if self.auto_commit => Workflow::Commit,
-            Some(Flow::None) | None => Workflow::None,
+            None => config.workflow.unwrap_or_default(),
         };
         if self.commit_template.is_some() && workflow == Workflow::None {
-            return Err(CliError::usage(
-                "--commit-template: nothing is committed; accepted with --git-workflow commit",
-            ));
+            let error = "--commit-template: nothing is committed; accepted with --git-workflow commit";
+            return Err(CliError::usage(error));
         }
-        if self.branch_template.is_some() && !self.create_branch && !self.worktree {
-            return Err(CliError::usage("--branch-template: accepted with --create-branch or --worktree"));
+        let apart = self.worktree || config.worktree.unwrap_or_default();
+        let on_branch = self.create_branch || config.create_branch.unwrap_or_default();
+        if self.branch_template.is_some() && !apart && !on_branch {
+            let error = "--branch-template: accepted with --create-branch or --worktree";
+            return Err(CliError::usage(error));
         }
-        let branch =
-            self.branch_template.as_ref().map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
-        let checkout = match (self.worktree, self.create_branch) {
-            (true, _) => {
-                Checkout::Worktree { branch, from: self.base.clone().unwrap_or_else(|| "HEAD".to_owned()) }
-            }
+        let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
+        let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
+        let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());
+        let checkout = match (apart, on_branch) {
+            (true, _) => Checkout::Worktree { branch, from },
             (false, true) => Checkout::Branch(branch),
             (false, false) => Checkout::AsIs,
         };
+        let template = self.commit_template.as_ref().or(config.commit_template.as_ref());
         Ok(GitSpec {
             workflow,
             checkout,
-            shared: self.share_worktree,
-            commit_template: self.commit_template.clone().unwrap_or_default(),
-            largest_file: largest_file(),
+            shared: self.share_worktree || is_shared,
+            commit_template: template.cloned().unwrap_or_default(),
+            largest_file: config.largest_file.unwrap_or_else(largest_file),
         })
-    }
-
-    /// Whether the person knows that other loops work there.
-    pub(super) fn shares(&self) -> bool {
-        self.share_worktree
     }
 }

@@ -4,16 +4,17 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use refrain_core::promise::{Promise, PromiseText, scan};
+use refrain_engine::config::keys::PROMISE;
 
-use super::start::{Match, PROMISE, promise_text};
+use super::start::Match;
 use crate::error::{CliError, Code};
-use crate::out;
+use crate::{out, values};
 
 /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The words that claim the work done
-    #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = promise_text)]
+    #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = values::promise)]
     completion_promise: PromiseText,
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]

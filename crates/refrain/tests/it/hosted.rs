@@ -22,6 +22,7 @@ fn host(sandbox: &Sandbox) -> Host {
         env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         data_home: utf8(sandbox.root()).join("data"),
         state_home: utf8(sandbox.root()).join("data"),
+        config_home: utf8(sandbox.root()).join("data"),
         version: "test".into(),
     }
 }
@@ -40,6 +41,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: "p".into(),
         iteration_context: true,

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;

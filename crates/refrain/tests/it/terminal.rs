@@ -255,3 +255,25 @@ fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
         "{piped:?}"
     );
 }
+
+#[test]
+fn on_a_terminal_nothing_is_trusted_without_a_yes() {
+    let sandbox = sandbox();
+    testkit::write(&sandbox.project().join("refrain.toml"), "[start]\ncommand = \"agent.sh\"\n");
+    for (answer, code, says) in [
+        ("\r", 1, "nothing was changed"),
+        ("no\r", 1, "nothing was changed"),
+        ("y\r", 0, "counts from now on"),
+    ] {
+        let before = sandbox.snapshot();
+        let mut terminal = Terminal::open(&sandbox, &["trust"], &[]);
+        terminal.wait_for("Trust it? [y/N]");
+        terminal.type_keys(answer);
+        let (found, shown) = terminal.wait();
+        assert!(
+            found == code && shown.contains("agent.sh") && shown.contains(says),
+            "{answer:?} {found}: {shown}"
+        );
+        assert_eq!(sandbox.snapshot() == before, code == 1, "{answer:?}");
+    }
+}

@@ -46,6 +46,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
             model: None,
             permissions: Default::default(),
             output_format: Default::default(),
+            price: None,
         },
         prompt: "Mend the tests.".into(),
         iteration_context: true,

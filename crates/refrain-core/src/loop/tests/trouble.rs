@@ -7,7 +7,8 @@ use super::journal::{Journal, failing, finished, grant, id, reporting, spec, tim
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, End, Event, Exit, StopReason, Urgency, Wait, WaitKind};
 use crate::r#loop::{Grant, LoopState, Outcome, Phase, Refusal, Step};
-use crate::spec::{AgentKind, Millis};
+use crate::price::Price;
+use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
 /// A loop whose agents speak as this kind does.
 fn of(kind: AgentKind) -> Journal {
@@ -296,6 +297,82 @@ fn a_cap_on_money_that_cannot_be_kept_blocks() {
     let silent = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(5, 5))));
     let journal = journal.spawns().ends(silent);
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+}
+
+/// Tokens for a thousandth of a dollar each million in, a hundredth out: one token in costs one billionth.
+const PRICE: Price = Price { input: Usd(1_000_000), cached_input: Usd(0), output: Usd(10_000_000) };
+
+fn priced(kind: AgentKind, cap: u64) -> Journal {
+    let mut spec = spec();
+    (spec.agent.kind, spec.agent.price) = (kind, Some(PRICE));
+    spec.limits.max_cost = Some(Usd(cap));
+    Journal::of(spec).taken_over()
+}
+
+#[rstest]
+#[case::the_price_counts(None, Some(70 + 700))]
+#[case::its_own_word_counts_more(Some(5), Some(5))]
+fn tokens_cost_what_the_pinned_price_says(#[case] told: Option<u64>, #[case] cost: Option<u64>) {
+    for is_final in [true, false] {
+        let used = reporting(|report| {
+            report.tokens = Some((Scope::Attempt, tokens(70, 70)));
+            report.cost = told.map(|usd| (Scope::Attempt, Usd(usd)));
+            report.is_final = is_final;
+        });
+        let journal = priced(AgentKind::Codex, 1_000_000).spawns().ends(used);
+        let spent = journal.state.spent;
+        assert_eq!((spent.cost.map(|usd| usd.0), spent.at_least), (cost, !is_final));
+        assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+    }
+}
+
+#[test]
+fn of_a_session_that_goes_on_only_what_is_new_costs() {
+    let told = |input, resumed| {
+        reporting(move |report| {
+            report.session.id = Some("a".into());
+            report.tokens = Some((Scope::Session, tokens(input, 0)));
+            report.resumed = resumed;
+        })
+    };
+    let journal = priced(AgentKind::Codex, 1_000_000).spawns().ends(told(1_000, false));
+    let journal = journal.obey().spawns().ends(told(1_400, true));
+    assert_eq!(journal.state.attempts[1].usage.cost, Some(Usd(400)));
+    assert_eq!(journal.state.spent.cost, Some(Usd(1_400)));
+}
+
+#[test]
+fn a_cap_on_money_is_kept_by_the_price_also_while_an_attempt_runs() {
+    let mut journal = priced(AgentKind::Opencode, 1_000).spawns();
+    journal.live.used = Usage { tokens: tokens(999, 0), ..Usage::default() };
+    assert_eq!(journal.next(), Step::Await { until: None });
+    journal.live.used.tokens = tokens(1_000, 0);
+    assert_eq!(journal.next(), Step::StopAttempt(StopReason::Budget));
+}
+
+#[test]
+fn a_price_does_not_help_where_the_tokens_are_unknown() {
+    let journal = priced(AgentKind::Codex, 1_000).spawns().ends(reporting(|report| report.tokens = None));
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+}
+
+#[rstest]
+#[case(AgentKind::Claude, OutputFormat::Auto, true, true)]
+#[case(AgentKind::Codex, OutputFormat::Auto, false, true)]
+#[case(AgentKind::Gemini, OutputFormat::Auto, false, true)]
+#[case(AgentKind::Generic, OutputFormat::Auto, false, false)]
+#[case(AgentKind::Generic, OutputFormat::Json, false, false)]
+#[case(AgentKind::Generic, OutputFormat::StreamJson, true, true)]
+fn which_agents_take_a_cap_on_money(
+    #[case] kind: AgentKind,
+    #[case] format: OutputFormat,
+    #[case] without_price: bool,
+    #[case] with_price: bool,
+) {
+    for (price, taken) in [(None, without_price), (Some(PRICE), with_price)] {
+        let agent = AgentSpec { kind, output_format: format, price, ..spec().agent };
+        assert_eq!(agent.admits(true, false).is_ok(), taken, "{price:?}");
+    }
 }
 
 #[test]

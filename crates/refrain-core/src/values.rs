@@ -1,0 +1,196 @@
+//! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal says
+//! what is accepted; who calls names the value and where it stands.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::agent::Usd;
+use crate::promise::PromiseText;
+use crate::spec::{Limits, Millis};
+
+/// A limit that can be said not to be: `none` takes back what a lower layer of the configuration says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit<T> {
+    /// There is none.
+    None,
+    /// There is this one.
+    At(T),
+}
+
+impl<T> From<Limit<T>> for Option<T> {
+    fn from(limit: Limit<T>) -> Self {
+        match limit {
+            Limit::None => None,
+            Limit::At(value) => Some(value),
+        }
+    }
+}
+
+/// `none`, or what `read` takes.
+///
+/// # Errors
+/// What is accepted.
+pub fn limit<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Limit<T>, String> {
+    if text.trim() == "none" {
+        return Ok(Limit::None);
+    }
+    read(text).map(Limit::At).map_err(|accepted| format!("{accepted}, or none"))
+}
+
+/// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
+///
+/// # Errors
+/// What is accepted.
+pub fn duration(text: &str) -> Result<Millis, String> {
+    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m";
+    let parsed = match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
+        Err(_) => {
+            let duration: SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
+            Duration::try_from(duration).map_err(|_| format!("it is negative; {accepted}"))?
+        }
+    };
+    if parsed < Duration::from_millis(1) {
+        return Err(format!("it is nothing; {accepted}"));
+    }
+    Ok(parsed.into())
+}
+
+/// A duration that may be nothing: `0` too.
+///
+/// # Errors
+/// What is accepted.
+pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
+    if text.trim() == "0" { Ok(Limit::None) } else { limit(text, duration) }
+}
+
+/// The number of an iteration.
+///
+/// # Errors
+/// What is accepted.
+pub fn iteration(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "accepted are whole numbers from 1 on".to_owned())
+}
+
+/// How many iterations one start may grant.
+///
+/// # Errors
+/// What is accepted.
+pub fn iterations(text: &str) -> Result<u32, String> {
+    let accepted = 1..=Limits::MAX_GRANT;
+    let number = text.parse().ok().filter(|number| accepted.contains(number));
+    number.ok_or_else(|| format!("accepted are whole numbers in {}..={}", accepted.start(), accepted.end()))
+}
+
+/// An amount of money.
+///
+/// # Errors
+/// What is accepted.
+pub fn usd(text: &str) -> Result<Usd, String> {
+    price(text)
+        .ok()
+        .filter(|usd| *usd > Usd(0))
+        .ok_or_else(|| "accepted is an amount of US dollars above 0, like 5 or 0.50".to_owned())
+}
+
+/// An amount of money that may be nothing.
+///
+/// # Errors
+/// What is accepted.
+pub fn price(text: &str) -> Result<Usd, String> {
+    let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
+    let amount = amount.filter(|amount| amount.is_finite() && *amount >= 0.0);
+    amount.map(Usd::from).ok_or_else(|| "accepted is an amount of US dollars, like 0.25".to_owned())
+}
+
+/// So many tokens: `500000`, `500k`, `2M`.
+///
+/// # Errors
+/// What is accepted.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1_000),
+        Some((end, 'm' | 'M')) => (&text[..end], 1_000_000),
+        _ => (text, 1),
+    };
+    let count =
+        digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
+    count.ok_or_else(|| "accepted is a number of tokens above 0, like 500000, 500k or 2M".to_owned())
+}
+
+/// So many bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
+///
+/// # Errors
+/// What is accepted.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let unit = units.iter().find_map(|(name, shift)| Some((text.strip_suffix(name)?.trim_end(), *shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    let count = count.filter(|count| *count > 0);
+    count.ok_or_else(|| "accepted is a number of bytes above 0, like 1048576, 512KiB or 10MiB".to_owned())
+}
+
+/// The words of a promise.
+///
+/// # Errors
+/// What is accepted.
+pub fn promise(text: &str) -> Result<PromiseText, String> {
+    PromiseText::try_new(text)
+        .map_err(|error| format!("{error}; accepted are words without < > and backticks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("300", Some(300_000))]
+    #[case("0.5", Some(500))]
+    #[case("90s", Some(90_000))]
+    #[case("1h 30m", Some(5_400_000))]
+    #[case("1h30m", Some(5_400_000))]
+    #[case("250ms", Some(250))]
+    #[case("0", None)]
+    #[case("-5", None)]
+    #[case("-5s", None)]
+    #[case("nan", None)]
+    #[case("inf", None)]
+    #[case("soon", None)]
+    #[case("none", None)]
+    #[case("", None)]
+    fn a_bare_number_is_seconds(#[case] text: &str, #[case] ms: Option<u64>) {
+        assert_eq!(duration(text).ok(), ms.map(Millis));
+    }
+
+    #[rstest]
+    #[case("1", Some(1))]
+    #[case("512KiB", Some(512 << 10))]
+    #[case("10 MiB", Some(10 << 20))]
+    #[case("1GiB", Some(1 << 30))]
+    #[case("0", None)]
+    #[case("-1", None)]
+    #[case("10MB", None)]
+    #[case("1.5MiB", None)]
+    #[case("99999999999999999999", None)]
+    #[case("99999999999GiB", None)]
+    #[case("MiB", None)]
+    fn bytes_have_binary_units(#[case] text: &str, #[case] count: Option<u64>) {
+        assert_eq!(bytes(text).ok(), count);
+    }
+
+    #[test]
+    fn a_limit_can_be_none() {
+        assert_eq!(limit("none", usd), Ok(Limit::None));
+        assert_eq!(limit("0.50", usd), Ok(Limit::At(Usd(500_000_000))));
+        assert!(limit("nothing", usd).unwrap_err().ends_with("or none"));
+        assert_eq!(
+            (pause("0"), pause("none"), pause("1")),
+            (Ok(Limit::None), Ok(Limit::None), Ok(Limit::At(Millis(1_000))))
+        );
+    }
+}

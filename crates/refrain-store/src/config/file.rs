@@ -1,0 +1,259 @@
+//! One configuration file: read with care, as a project's file comes from whoever wrote the project; every key known, every
+//! value readable, each with its line.
+
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::spec::AgentKind;
+use rustix::fs::OFlags;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::Config;
+use super::layers::{ConfigError, Given, Origin, Values};
+use super::schema::{Known, Table, nearest};
+use crate::layout::Project;
+
+/// The largest configuration file, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// What one file says.
+pub(super) struct Layer {
+    pub(super) given: Values,
+    config: Config,
+}
+
+/// A configuration file that could be read, whatever is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it lies.
+    pub path: Utf8PathBuf,
+    /// What it holds, to the byte.
+    pub text: String,
+}
+
+/// The project's file: `refrain.toml` at the root of the worktree. None where there is none.
+///
+/// # Errors
+/// [`ConfigError`] where it is no regular file (a link could show something else each time it is looked at), is too large or
+/// no UTF-8.
+pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError> {
+    let path = project.worktree.join("refrain.toml");
+    read(&path, OFlags::NOFOLLOW, |_| true)
+}
+
+/// The user's own file, which may be a link to where they keep such files. It must be theirs: where there is no home, its
+/// place is one that everybody can write to.
+pub(super) fn user_file(path: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
+    let own = rustix::process::geteuid().as_raw();
+    read(path, OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
+}
+
+fn read(
+    path: &Utf8Path,
+    flags: OFlags,
+    is_fine: impl FnOnce(&Metadata) -> bool,
+) -> Result<Option<ConfigFile>, ConfigError> {
+    let refuse = |why: String| Err(ConfigError::Unusable { path: path.to_owned(), why });
+    // Without waiting: a FIFO would never open.
+    let flags = (flags | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) => {
+            return refuse("it is a symbolic link; accepted is the file itself".to_owned());
+        }
+        Err(error) => return refuse(error.to_string()),
+    };
+    let meta = match file.metadata() {
+        Ok(meta) if !meta.is_file() => return refuse("it is no regular file".to_owned()),
+        Ok(meta) => meta,
+        Err(error) => return refuse(error.to_string()),
+    };
+    if !is_fine(&meta) {
+        return refuse("it belongs to another user".to_owned());
+    }
+    let mut bytes = Vec::new();
+    if let Err(error) = file.take(LARGEST + 1).read_to_end(&mut bytes) {
+        return refuse(error.to_string());
+    }
+    if bytes.len() as u64 > LARGEST {
+        return refuse(format!("it is larger than {LARGEST} bytes"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(ConfigFile { path: path.to_owned(), text })),
+        Err(error) => {
+            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter();
+            let line = line.filter(|byte| **byte == b'\n').count() + 1;
+            refuse(format!("line {line} is no UTF-8 text"))
+        }
+    }
+}
+
+impl ConfigFile {
+    /// What it says, if all of it is known and can be used.
+    ///
+    /// # Errors
+    /// [`ConfigError`] that names the line, the key, and what is accepted.
+    pub fn parse(&self) -> Result<Config, ConfigError> {
+        Ok(self.layer()?.config)
+    }
+
+    /// The same, with the line of each value.
+    pub(super) fn layer(&self) -> Result<Layer, ConfigError> {
+        let line = |at: usize| self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let origin = |at: usize| Origin::File { path: self.path.clone(), line: line(at) };
+        let wrong = |at: usize, what: String| ConfigError::Wrong { at: origin(at), what };
+        let broken = |error: &toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start.min(self.text.len()));
+            wrong(at, error.message().replace('\n', " "))
+        };
+
+        let spans = DeTable::parse(&self.text).map_err(|error| broken(&error))?;
+        let values: toml::Table = toml::from_str(&self.text).map_err(|error| broken(&error))?;
+        let mut found = Vec::new();
+        flatten(spans.get_ref(), &values, &mut Vec::new(), &mut found);
+        let known = Known::new();
+        for Found { path, key_at, .. } in &found {
+            if let Some(what) = unknown(known.root(), path) {
+                return Err(wrong(*key_at, what));
+            }
+        }
+        let config: Config = toml::from_str(&self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let of =
+                found.iter().filter(|one| one.key_at <= at && !one.is_table).max_by_key(|one| one.key_at);
+            match of.filter(|one| at < one.end) {
+                Some(one) => wrong(at, format!("{}: {}", key(&one.path), error.message())),
+                None => broken(&error),
+            }
+        })?;
+        if let Some((path, what)) = objection(&config) {
+            let at = found.iter().find(|one| one.path.iter().eq(path.iter())).map_or(0, |one| one.key_at);
+            return Err(wrong(at, format!("{}: {what}", key(&path))));
+        }
+        let folder = self.path.parent().unwrap_or(Utf8Path::new(""));
+        let given = found.into_iter().filter(|one| !one.is_table).map(|one| {
+            let value = match (one.path.as_slice(), one.value) {
+                ([table, _, last], toml::Value::String(file)) if table == "prompts" && last == "file" => {
+                    toml::Value::String(folder.join(file).into_string())
+                }
+                (_, value) => value,
+            };
+            (one.path, Given::new(value, origin(one.key_at)))
+        });
+        Ok(Layer { given: given.collect(), config })
+    }
+}
+
+/// One key of a file.
+struct Found {
+    path: Vec<String>,
+    value: toml::Value,
+    is_table: bool,
+    /// Where its name begins, in bytes.
+    key_at: usize,
+    /// Where its value ends.
+    end: usize,
+}
+
+fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, found: &mut Vec<Found>) {
+    for (name, place) in spans {
+        let Some(value) = values.get(name.get_ref().as_ref()) else { continue };
+        above.push(name.get_ref().clone().into_owned());
+        found.push(Found {
+            path: above.clone(),
+            value: value.clone(),
+            is_table: value.is_table(),
+            key_at: name.span().start,
+            end: place.span().end,
+        });
+        if let (DeValue::Table(spans), toml::Value::Table(values)) = (place.get_ref(), value) {
+            flatten(spans, values, above, found);
+        }
+        above.pop();
+    }
+}
+
+/// What to say of a key that nobody knows; nothing of one that is known, or that stands where no table should be.
+fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
+    let (name, above) = path.split_last()?;
+    let mut table = root;
+    for step in above {
+        table = table.below(step)?;
+    }
+    if table.has(name) {
+        return None;
+    }
+    let place =
+        if above.is_empty() { "a configuration file".to_owned() } else { format!("[{}]", key(above)) };
+    let elsewhere =
+        root.names().into_iter().find(|other| root.below(other).is_some_and(|it| it.has_own(name)));
+    let advice = match (nearest(name, table.names()), elsewhere) {
+        (Some(meant), _) => format!("did you mean {meant}?"),
+        (None, Some(table)) => format!("it belongs into [{table}]"),
+        (None, None) => format!("accepted are {}", table.names().join(", ")),
+    };
+    Some(format!("{name} is no key of {place}; {advice}"))
+}
+
+/// A path as TOML would have it.
+pub(super) fn key(path: &[String]) -> String {
+    let is_bare = |name: &str| {
+        !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
+    };
+    let quoted = |name: &String| if is_bare(name) { name.clone() } else { format!("{name:?}") };
+    path.iter().map(quoted).collect::<Vec<_>>().join(".")
+}
+
+/// What types cannot say: the first thing that does not fit together, and where.
+fn objection(config: &Config) -> Option<(Vec<String>, String)> {
+    let at = |path: &[&str], what: &str| {
+        Some((path.iter().map(|name| (*name).to_owned()).collect(), what.to_owned()))
+    };
+    let tables = [
+        ("agents", config.agents.keys().collect::<Vec<_>>()),
+        ("prompts", config.prompts.keys().collect()),
+        ("gates", config.gates.keys().collect()),
+    ];
+    for (table, names) in tables {
+        if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
+            return at(&[table, name], "accepted are names of a-z, 0-9 and -, with a letter first");
+        }
+    }
+    for (name, agent) in &config.agents {
+        if AgentKind::named(name).is_some() {
+            return at(&["agents", name], "this is the name of an adapter; take another");
+        }
+        if agent.command.is_none() && agent.kind.and_then(AgentKind::program).is_none() {
+            return at(&["agents", name], "it needs a command, or a kind that has a program of its own");
+        }
+        if agent.env.keys().any(|name| !is_variable(name)) {
+            return at(&["agents", name, "env"], VARIABLES);
+        }
+    }
+    if config.start.env.keys().any(|name| !is_variable(name)) {
+        return at(&["start", "env"], VARIABLES);
+    }
+    for (name, prompt) in &config.prompts {
+        if prompt.text.is_some() == prompt.file.is_some() {
+            return at(&["prompts", name], "accepted is either text or file");
+        }
+    }
+    let empty = config.gates.iter().find(|(_, gate)| gate.command.trim().is_empty());
+    empty.and_then(|(name, _)| at(&["gates", name, "command"], "it is empty; accepted is a shell command"))
+}
+
+const VARIABLES: &str = "accepted are names of variables, but those that begin with REFRAIN_";
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("REFRAIN_")
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
+}

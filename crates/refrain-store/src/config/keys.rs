@@ -1,0 +1,244 @@
+//! What may stand in `refrain.toml` and in the user's `config.toml`: the types that files are read into and that the
+//! published schema (`docs/schema/config.json`) is derived from. A key without a value says nothing; defaults are only
+//! told here, for people and editors, and applied where a start is made.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use refrain_core::agent::Usd;
+use refrain_core::git::{self, Template, Workflow};
+use refrain_core::price::Price;
+use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
+use refrain_core::values::Limit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::written::{self, Command, Written};
+
+/// The words that claim the work done where nothing else is said.
+pub const PROMISE: &str = "COMPLETE";
+
+/// A configuration file of Refrain.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Config {
+    /// What `refrain start` takes where its options do not say otherwise.
+    pub start: Start,
+    /// What a loop does with git.
+    pub git: Git,
+    /// Agents of one's own, by name: `--agent NAME`.
+    pub agents: BTreeMap<String, Agent>,
+    /// Prompts, by name: `--prompt-name NAME`.
+    pub prompts: BTreeMap<String, Prompt>,
+    /// Gates, by name: checks of the agent's work.
+    pub gates: BTreeMap<String, Gate>,
+    /// What models cost, by name, for agents that do not say what they cost.
+    pub prices: BTreeMap<String, ModelPrice>,
+}
+
+/// `[start]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Start {
+    /// The adapter or the named agent that is run; without it the kind follows the program's name.
+    pub agent: Option<String>,
+    /// What to run: one text, split like a shell's, or a list of words.
+    pub command: Option<Command>,
+    /// More arguments for it.
+    #[serde(deserialize_with = "written::args")]
+    #[schemars(with = "Option<Command>")]
+    pub agent_arg: Option<Vec<String>>,
+    /// Variables set for it.
+    pub env: BTreeMap<String, Secret>,
+    /// Start it from a short list of variables, not from all of the person's.
+    #[schemars(extend("default" = false))]
+    pub clean_env: Option<bool>,
+    /// How the prompt reaches it.
+    #[schemars(extend("default" = "auto"))]
+    pub prompt_mode: Option<PromptMode>,
+    /// What its standard output is.
+    #[schemars(extend("default" = "auto"))]
+    pub output_format: Option<OutputFormat>,
+    /// Which model it uses; without it its own choice.
+    pub model: Option<String>,
+    /// What it may do unattended.
+    #[schemars(extend("default" = "auto"))]
+    pub permissions: Option<Permissions>,
+    /// Which of the named prompts is the task, where the command line has none.
+    pub prompt_name: Option<String>,
+    /// Whether there is a promise; without one the first run that ends with exit code 0 is the end.
+    #[schemars(extend("default" = true))]
+    pub promise: Option<bool>,
+    /// The words that claim the work done.
+    #[schemars(extend("default" = PROMISE))]
+    pub completion_promise: Option<PromiseText>,
+    /// Where the promise counts; without it `tag` for known agents, `plain` for commands.
+    pub promise_match: Option<MatchMode>,
+    /// How many iterations at most.
+    #[serde(deserialize_with = "written::iterations")]
+    #[schemars(with = "Option<u32>", range(min = 1, max = 200), extend("default" = Limits::DEFAULT_ITERATIONS))]
+    pub max_iterations: Option<u32>,
+    /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub max_duration: Option<Limit<Millis>>,
+    /// How much money the loop may cost, in US dollars; or "none".
+    #[serde(deserialize_with = "written::cost_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub max_cost: Option<Limit<Usd>>,
+    /// How many tokens the loop may use, in and out: 500000, "500k", "2M"; or "none".
+    #[serde(deserialize_with = "written::token_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub max_tokens: Option<Limit<u64>>,
+    /// How long the loop may wait for a provider in a row; without it 24h for a limit and 2h for an outage.
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>")]
+    pub retry_for: Option<Limit<Millis>>,
+    /// How long one attempt may take; or "none".
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub timeout: Option<Limit<Millis>>,
+    /// How long one attempt may print nothing, or "none"; without it 30m for known agents.
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>")]
+    pub idle_timeout: Option<Limit<Millis>>,
+    /// How long to rest between iterations; or "none".
+    #[serde(deserialize_with = "written::pause")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub pause: Option<Limit<Millis>>,
+    /// Other loops may work in the same worktree: do not mention it.
+    #[schemars(extend("default" = false))]
+    pub share_worktree: Option<bool>,
+    /// Whether anything is added to the prompt.
+    #[schemars(extend("default" = true))]
+    pub iteration_context: Option<bool>,
+    /// How much of one stream of an attempt is kept, in bytes or like "512MiB"; past it the middle is dropped.
+    #[serde(deserialize_with = "written::bytes")]
+    #[schemars(with = "Option<Written>", extend("default" = Spec::OUTPUT_CAP))]
+    pub output_cap: Option<u64>,
+}
+
+/// `[git]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Git {
+    /// What is done behind each iteration (`--git-workflow`).
+    #[schemars(extend("default" = "none"))]
+    pub workflow: Option<Workflow>,
+    /// The message of a loop's commits.
+    #[schemars(extend("default" = Template::COMMIT))]
+    pub commit_template: Option<Template>,
+    /// Work on a new branch.
+    #[schemars(extend("default" = false))]
+    pub create_branch: Option<bool>,
+    /// The name of a new branch.
+    #[schemars(extend("default" = Template::BRANCH))]
+    pub branch_template: Option<Template>,
+    /// Work in a worktree of its own.
+    #[schemars(extend("default" = false))]
+    pub worktree: Option<bool>,
+    /// What such a worktree begins at: a branch, a tag, a commit.
+    #[schemars(extend("default" = "HEAD"))]
+    pub base: Option<String>,
+    /// The largest file that is committed, in bytes or like "10MiB".
+    #[serde(deserialize_with = "written::bytes")]
+    #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
+    pub largest_file: Option<u64>,
+}
+
+/// `[agents.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Agent {
+    /// Which adapter runs it; without it the kind follows the program's name.
+    pub kind: Option<AgentKind>,
+    /// What to run, as one text, split like a shell's, or as a list; without it the program of its kind.
+    pub command: Option<Command>,
+    /// More arguments for it.
+    #[serde(deserialize_with = "written::args")]
+    #[schemars(with = "Option<Command>")]
+    pub args: Option<Vec<String>>,
+    /// Which model it uses.
+    pub model: Option<String>,
+    /// Variables set for it.
+    pub env: BTreeMap<String, Secret>,
+    /// What it may do unattended.
+    pub permissions: Option<Permissions>,
+    /// How the prompt reaches it.
+    pub prompt_mode: Option<PromptMode>,
+    /// What its standard output is.
+    pub output_format: Option<OutputFormat>,
+}
+
+/// `[prompts.NAME]`: one of both.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Prompt {
+    /// The task itself.
+    pub text: Option<String>,
+    /// The file that holds it, relative to the file that names it.
+    #[schemars(with = "Option<String>")]
+    pub file: Option<Utf8PathBuf>,
+}
+
+/// `[gates.NAME]`.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Gate {
+    /// The check: a shell command that exits with 0 where all is well.
+    pub command: String,
+    /// Whether it decides; else it informs.
+    #[serde(default = "is_hard")]
+    pub hard: bool,
+    /// How long it may take.
+    #[serde(default, deserialize_with = "written::duration")]
+    #[schemars(with = "Option<Written>")]
+    pub timeout: Option<Millis>,
+    /// How often it is tried again before it counts as failed.
+    #[serde(default)]
+    pub retries: u32,
+    /// When it is run.
+    #[serde(default)]
+    pub when: When,
+}
+
+fn is_hard() -> bool {
+    true
+}
+
+/// When a gate is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// After every iteration that changed something, and after every claim.
+    #[default]
+    Iteration,
+    /// After a claim only.
+    Claim,
+}
+
+/// `[prices."MODEL"]`: US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct ModelPrice {
+    /// In.
+    #[serde(deserialize_with = "written::price")]
+    #[schemars(with = "Written")]
+    pub input: Usd,
+    /// In, read from a cache; without it as dear as any.
+    #[serde(default, deserialize_with = "written::some_price")]
+    #[schemars(with = "Option<Written>")]
+    pub cached_input: Option<Usd>,
+    /// Out.
+    #[serde(deserialize_with = "written::price")]
+    #[schemars(with = "Written")]
+    pub output: Usd,
+}
+
+impl From<ModelPrice> for Price {
+    fn from(price: ModelPrice) -> Self {
+        let ModelPrice { input, cached_input, output } = price;
+        Self { input, cached_input: cached_input.unwrap_or(input), output }
+    }
+}

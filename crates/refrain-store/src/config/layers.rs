@@ -1,0 +1,290 @@
+//! The layers of the configuration, from below: the user's file, the project's file where it is trusted, variables, and what
+//! the command line says to run. Whole values replace each other, and whole entries of named tables do.
+//!
+//! What stands in one layer beside an `agent` or a `command` describes it, and goes with it when a higher layer names
+//! another. A named agent's own values stand right below the layer that names it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::price::Price;
+use refrain_core::spec::AgentKind;
+
+use super::file;
+use super::keys::Config;
+use super::schema::nearest;
+use super::variables;
+use crate::layout::Project;
+use crate::trust::Trust;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// It is built in.
+    Default,
+    /// A line of a file, counted from 1.
+    File {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Variable(String),
+    /// An option of the command line.
+    Option(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Option(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Why the configuration cannot be used. Nothing was touched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{path} cannot be used: {why}")]
+    Unusable {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not, and what is accepted.
+        why: String,
+    },
+    /// Something in it, or a variable.
+    #[error("{at}: {what}")]
+    Wrong {
+        /// Where it stands.
+        at: Origin,
+        /// What is wrong, and what is accepted.
+        what: String,
+    },
+}
+
+/// Where to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The user's config home for Refrain.
+    pub config_home: &'a Utf8Path,
+    /// The user's state home for Refrain, where trust is kept.
+    pub state_home: &'a Utf8Path,
+    /// The project, and the worktree of it whose file counts.
+    pub project: &'a Project,
+    /// The environment. Empty inside an attempt: what stands there then was set for the agent, by Refrain or by others.
+    pub variables: &'a [(OsString, OsString)],
+}
+
+/// What the command line says to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen<'a> {
+    /// `--agent`: an adapter or a named agent.
+    pub agent: Option<&'a str>,
+    /// Whether there is a `--command`.
+    pub command: bool,
+}
+
+/// What became of the project's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectFile {
+    /// There is none.
+    Absent,
+    /// It counts.
+    Trusted(Utf8PathBuf),
+    /// It counts as not there.
+    Untrusted(Utf8PathBuf),
+}
+
+/// One value, and where it comes from.
+#[derive(Clone, PartialEq)]
+pub(super) struct Given {
+    pub(super) value: toml::Value,
+    pub(super) origin: Origin,
+    /// The layer, counted from below.
+    pub(super) layer: usize,
+    /// It is a named agent's.
+    pub(super) of_agent: bool,
+}
+
+/// Values by the path of their key.
+pub(super) type Values = BTreeMap<Vec<String>, Given>;
+
+impl fmt::Debug for Given {
+    /// Without the value, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {}", self.origin)
+    }
+}
+
+impl Given {
+    pub(super) fn new(value: toml::Value, origin: Origin) -> Self {
+        Self { value, origin, layer: 0, of_agent: false }
+    }
+}
+
+/// All layers, laid on each other.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The values that hold: a named agent's are in `start`.
+    pub config: Config,
+    /// What became of the project's file.
+    pub project_file: ProjectFile,
+    /// Where the user's file lies, or would.
+    pub user_file: Utf8PathBuf,
+    /// The values as they were given, named agents under their names.
+    pub(super) given: Values,
+    /// The values that hold.
+    resolved: Values,
+}
+
+/// Reads and merges all layers.
+///
+/// # Errors
+/// [`ConfigError`] for the first file or variable that cannot be used.
+pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
+    let user_file = places.config_home.join("config.toml");
+    let mut layers = Vec::new();
+    if let Some(file) = file::user_file(&user_file)? {
+        layers.push(file.layer()?.given);
+    }
+    let project_file = match file::project_file(places.project)? {
+        None => ProjectFile::Absent,
+        Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
+            layers.push(file.layer()?.given);
+            ProjectFile::Trusted(file.path)
+        }
+        Some(file) => ProjectFile::Untrusted(file.path),
+    };
+    layers.push(variables::layer(places.variables)?);
+
+    // Twice: an agent may be named in a lower layer than the one that describes it.
+    let (mut given, mut resolved) = (Values::new(), Values::new());
+    for (number, layer) in layers.iter().enumerate() {
+        lay(&mut given, layer, number, None);
+    }
+    for (number, layer) in layers.iter().enumerate() {
+        lay(&mut resolved, layer, number, Some(&given));
+    }
+    if chosen.command {
+        forget_agent(&mut resolved);
+    }
+    let said = chosen.agent.map(|agent| {
+        let value = toml::Value::String(agent.to_owned());
+        (start("agent"), Given::new(value, Origin::Option("--agent")))
+    });
+    lay(&mut resolved, &said.into_iter().collect(), layers.len(), Some(&given));
+    let settings = Settings { config: config(&resolved)?, project_file, user_file, given, resolved };
+    settings.knows_its_agent()?;
+    Ok(settings)
+}
+
+impl Settings {
+    /// Where a value of `[start]` that holds comes from.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Origin {
+        self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
+    }
+
+    /// Refuses a name that no agent has.
+    fn knows_its_agent(&self) -> Result<(), ConfigError> {
+        let agent = self.config.start.agent.as_deref();
+        let Some(name) = agent.filter(|name| AgentKind::named(name).is_none()) else { return Ok(()) };
+        let kinds = AgentKind::ALL.map(|kind| kind.to_string());
+        let names = kinds.iter().chain(self.config.agents.keys()).map(String::as_str);
+        let names: Vec<&str> = names.collect();
+        let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+        let what = format!(
+            "there is no agent {name:?}{}; accepted are {}",
+            meant.unwrap_or_default(),
+            names.join(", ")
+        );
+        Err(ConfigError::Wrong { at: self.origin("agent"), what })
+    }
+
+    /// What a model costs.
+    #[must_use]
+    pub fn price(&self, model: &str) -> Option<Price> {
+        self.config.prices.get(model).copied().map(Price::from)
+    }
+}
+
+/// Keys of `[start]` that describe an agent.
+const BESIDE: [&str; 7] =
+    ["agent", "command", "agent-arg", "model", "permissions", "prompt-mode", "output-format"];
+
+fn start(name: &str) -> Vec<String> {
+    vec!["start".to_owned(), name.to_owned()]
+}
+
+/// Lays one layer on those below. With `agents`, a named agent is put in place of its name, if there is one.
+fn lay(values: &mut Values, layer: &Values, number: usize, agents: Option<&Values>) {
+    if [start("agent"), start("command")].iter().any(|path| layer.contains_key(path)) {
+        forget_agent(values);
+    }
+    let is_named = |path: &[String]| path.len() > 2 && path[0] != "start";
+    for path in layer.keys().filter(|path| is_named(path)) {
+        values.retain(|other, _| other.get(..2) != path.get(..2));
+    }
+    let agent = layer.get(&start("agent")).and_then(|given| given.value.as_str());
+    let expanded = agent.zip(agents).map(|(name, agents)| expand(name, agents)).unwrap_or_default();
+    let own = layer.iter().filter(|(path, _)| expanded.is_empty() || **path != start("agent"));
+    let own: Vec<_> = own.map(|(path, given)| (path.clone(), given.clone())).collect();
+    for (path, given) in expanded.into_iter().chain(own) {
+        values.insert(path, Given { layer: number, ..given });
+    }
+}
+
+/// A higher layer says what to run: what a lower one said of that, and what stood beside it, is gone.
+fn forget_agent(values: &mut Values) {
+    let said = [start("command"), start("agent")].iter().find_map(|path| Some(values.get(path)?.layer));
+    let describes =
+        |path: &[String]| path[0] == "start" && path.len() == 2 && BESIDE.contains(&path[1].as_str());
+    values.retain(|path, given| Some(given.layer) != said || !(given.of_agent || describes(path)));
+}
+
+/// The values of a named agent as those of `[start]`; nothing where nobody has that name.
+fn expand(name: &str, agents: &Values) -> Values {
+    let own = agents.iter().filter(|(path, _)| path[0] == "agents" && path[1] == name);
+    own.map(|(path, given)| {
+        let path = match path[2].as_str() {
+            "kind" => start("agent"),
+            "args" => start("agent-arg"),
+            _ => [&["start".to_owned()], &path[2..]].concat(),
+        };
+        (path, Given { of_agent: true, ..given.clone() })
+    })
+    .collect()
+}
+
+fn config(values: &Values) -> Result<Config, ConfigError> {
+    let mut root = toml::Table::new();
+    for (path, given) in values {
+        insert(&mut root, path, &given.value);
+    }
+    root.try_into().map_err(|error: toml::de::Error| {
+        // Each layer was read by itself, so all values fit; this names the lowest if they do not together.
+        let at = values.values().next().map_or(Origin::Default, |given| given.origin.clone());
+        ConfigError::Wrong { at, what: error.message().to_owned() }
+    })
+}
+
+fn insert(table: &mut toml::Table, path: &[String], value: &toml::Value) {
+    match path {
+        [] => {}
+        [name] => drop(table.insert(name.clone(), value.clone())),
+        [name, below @ ..] => {
+            let inner = table.entry(name).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            // A value where a table should be was refused when its file was read.
+            if let toml::Value::Table(inner) = inner {
+                insert(inner, below, value);
+            }
+        }
+    }
+}

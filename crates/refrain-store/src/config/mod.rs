@@ -1,0 +1,24 @@
+//! Configuration: what may stand in a file ([`keys`]), how one file is read ([`file`]), and what all of them and the
+//! variables come to, each value with its origin ([`load`]). Whether a project's file counts is [`crate::trust`]'s to say;
+//! what a start makes of the values is not decided here.
+//!
+//! The `config` crate was weighed: it merges values whose lines are gone by then, and knows neither the names of keys nor
+//! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the rest.
+
+mod file;
+pub mod keys;
+mod layers;
+mod schema;
+mod show;
+mod variables;
+mod written;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::{ConfigFile, project_file};
+pub use keys::Config;
+pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
+pub use schema::{nearest, schema};
+pub use show::Entry;
+pub use written::Command;

@@ -1,0 +1,81 @@
+//! The names of all keys, as the published schema has them: one source for editors, for refusals and for `config show`.
+
+use schemars::Schema;
+use serde_json::Value;
+
+use super::keys::Config;
+
+/// The schema of a configuration file.
+#[must_use]
+pub fn schema() -> Schema {
+    schemars::schema_for!(Config)
+}
+
+/// What is known of keys.
+#[derive(Debug)]
+pub(super) struct Known(Value);
+
+/// A table of the configuration, as the schema describes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table<'a> {
+    root: &'a Value,
+    own: &'a Value,
+}
+
+impl Known {
+    pub(super) fn new() -> Self {
+        Self(schema().to_value())
+    }
+
+    pub(super) fn root(&self) -> Table<'_> {
+        Table { root: &self.0, own: &self.0 }
+    }
+}
+
+impl<'a> Table<'a> {
+    /// What is known of a key: its schema, `$ref` followed. None where there is no such key.
+    fn key(self, key: &str) -> Option<&'a Value> {
+        let found = self.own["properties"].get(key).or_else(|| {
+            // Names of one's own: agents, prompts, gates, models.
+            Some(&self.own["additionalProperties"]).filter(|schema| schema.is_object())
+        })?;
+        let target = found["$ref"].as_str().and_then(|target| self.root.pointer(target.strip_prefix('#')?));
+        Some(target.unwrap_or(found))
+    }
+
+    /// The table under a key, where that is one.
+    pub(super) fn below(self, key: &str) -> Option<Self> {
+        let own = self.key(key)?;
+        let is_table = own["properties"].is_object() || own["additionalProperties"].is_object();
+        is_table.then_some(Self { root: self.root, own })
+    }
+
+    pub(super) fn has(self, key: &str) -> bool {
+        self.key(key).is_some()
+    }
+
+    /// Whether a key of this very name may stand in it; one's own names do not count.
+    pub(super) fn has_own(self, key: &str) -> bool {
+        self.own["properties"].get(key).is_some()
+    }
+
+    /// The names of its keys; none where they are one's own.
+    pub(super) fn names(self) -> Vec<&'a str> {
+        let keys = self.own["properties"].as_object();
+        keys.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// What holds where the key is not given, if that can be said in one value.
+    pub(super) fn default_of(self, key: &str) -> Option<Value> {
+        let value = &self.own["properties"].get(key)?["default"];
+        (!value.is_null()).then(|| value.clone())
+    }
+}
+
+/// The name that was probably meant: at most a third of it is written otherwise.
+#[must_use]
+pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
+    let alike = rated.filter(|(wrong, known)| wrong * 3 <= known.len().max(name.len()));
+    alike.min_by_key(|(wrong, _)| *wrong).map(|(_, known)| known)
+}

@@ -1,0 +1,55 @@
+//! What `config show` shows: every key, its value, and where that comes from. Variables for agents may hold secrets, and
+//! are shown by name only.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::file::key;
+use super::layers::{Origin, Settings};
+use super::schema::Known;
+
+/// One key.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Entry {
+    /// The key, as TOML has it: `start.max-iterations`.
+    pub key: String,
+    /// Its value; `null` where it has none, and what then holds depends on other things.
+    pub value: Option<Value>,
+    /// Where that comes from: `default`, a file and its line as in `refrain.toml:3`, or the name of a variable.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub origin: Origin,
+}
+
+fn as_text<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(origin)
+}
+
+impl Settings {
+    /// Every key that there is or that was given, sorted.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let given = self.given.iter().map(|(path, given)| {
+            let is_secret = path.iter().rev().nth(1).is_some_and(|above| above == "env");
+            let value = match is_secret {
+                true => Some(Value::from("[redacted]")),
+                false => serde_json::to_value(&given.value).ok(),
+            };
+            (path.clone(), Entry { key: key(path), value, origin: given.origin.clone() })
+        });
+        let known = Known::new();
+        let tables =
+            known.root().names().into_iter().filter_map(|name| Some((name, known.root().below(name)?)));
+        let default = tables.flat_map(|(table, keys)| {
+            let names = keys.names().into_iter().filter(move |name| keys.below(name).is_none());
+            names.map(move |name| {
+                let path = vec![table.to_owned(), name.to_owned()];
+                let value = keys.default_of(name);
+                (path.clone(), Entry { key: key(&path), value, origin: Origin::Default })
+            })
+        });
+        let all: std::collections::BTreeMap<_, _> = default.chain(given).collect();
+        all.into_values().collect()
+    }
+}

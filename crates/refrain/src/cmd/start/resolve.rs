@@ -1,0 +1,258 @@
+//! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
+//! leaves out, is built in. Nothing past here sees an option that means "default".
+
+use std::io::Read;
+
+use camino::Utf8Path;
+use refrain_core::promise::{MatchMode, Promise};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
+use refrain_core::values::{self, Limit};
+use refrain_core::{LoopId, Spec};
+use refrain_engine::config::keys::{PROMISE, Start};
+use refrain_engine::config::{Settings, nearest};
+use refrain_engine::{Project, objection, prompt_limit};
+
+use super::Args;
+use crate::cli::Context;
+use crate::error::CliError;
+
+/// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
+const LARGEST_PROMPT: u64 = 10 << 20;
+
+/// The specification.
+pub(super) fn spec(
+    context: &Context,
+    args: &Args,
+    settings: &Settings,
+    project: &Project,
+    dir: &Utf8Path,
+) -> Result<Spec, CliError> {
+    let start = &settings.config.start;
+    let agent = agent(args, settings)?;
+    let prompt = prompt(context, args, settings)?;
+    if matches!(agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
+        prompt_limit::check(&prompt).map_err(|error| {
+            CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
+        })?;
+    }
+    let working_dir =
+        dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
+    Ok(Spec {
+        // Replaced where no name is given: the service makes one up that is free.
+        id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
+        prompt,
+        iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
+        promise: promise(args, start, &agent)?,
+        limits: limits(args, start, &agent),
+        agent,
+        project: project.root.clone(),
+        worktree: project.worktree.clone(),
+        working_dir,
+        git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        depth: context.depth,
+        output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
+    })
+}
+
+/// Who said a value, for a refusal: the option, or the place in the configuration.
+fn who(is_option: bool, settings: &Settings, name: &str) -> String {
+    if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
+}
+
+/// The agent, and whether it can do what is asked of it.
+fn agent(args: &Args, settings: &Settings) -> Result<AgentSpec, CliError> {
+    let start = &settings.config.start;
+    let (kind, program, mut words) = program(args, settings)?;
+    let more = if args.agent_arg.is_empty() { start.agent_arg.as_deref() } else { Some(&*args.agent_arg) };
+    words.extend(more.unwrap_or_default().iter().cloned());
+    if let Some(why) = objection(kind, &words) {
+        return Err(CliError::usage(why).hint("--agent generic reads what any command prints"));
+    }
+    let prompt_mode =
+        args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
+    if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
+        let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
+        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
+        return Err(CliError::usage(error));
+    }
+    // What is configured for agents in general is nothing to a command that cannot be told.
+    let tellable = kind != AgentKind::Generic;
+    for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
+    {
+        if is_given && !tellable {
+            let error = format!("{flag}: a generic command cannot be told; accepted are known agents");
+            return Err(CliError::usage(error).hint("--agent-arg passes an argument of its own"));
+        }
+    }
+    let model = args.model.clone().or_else(|| start.model.clone());
+    let permissions = args.permissions.map(Permissions::from).or(start.permissions.filter(|_| tellable));
+    let mut env = start.env.clone();
+    env.extend(args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))));
+    let agent = AgentSpec {
+        kind,
+        program,
+        args: words,
+        prompt_mode,
+        env,
+        clean_env: args.clean_env || start.clean_env.unwrap_or_default(),
+        price: model.as_deref().and_then(|model| settings.price(model)),
+        model: model.filter(|_| tellable),
+        permissions: permissions.unwrap_or_default(),
+        output_format: output_format(args, settings, kind)?,
+    };
+    admits(args, settings, &agent)?;
+    Ok(agent)
+}
+
+/// The adapter, the program and its arguments.
+fn program(args: &Args, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), CliError> {
+    let start = &settings.config.start;
+    let asked = start.agent.as_deref().and_then(AgentKind::named);
+    if let Some(command) = args.command.as_ref().or(start.command.as_ref()) {
+        let kind = asked.unwrap_or_else(|| AgentKind::of_program(&command.program));
+        return Ok((kind, command.program.clone(), command.args.clone()));
+    }
+    let Some(kind) = asked else {
+        let error = "nothing says what to run; accepted is --command or --agent";
+        return Err(
+            CliError::usage(error).hint("start.command or start.agent of the configuration says it too")
+        );
+    };
+    let program = kind.program().ok_or_else(|| {
+        CliError::usage(format!("--agent {kind}: accepted is that with --command, which says what to run"))
+    })?;
+    Ok((kind, program.to_owned(), Vec::new()))
+}
+
+/// What its standard output is: of known agents their stream, which is read by its own rules.
+fn output_format(args: &Args, settings: &Settings, kind: AgentKind) -> Result<OutputFormat, CliError> {
+    let asked = args.output_format.map(OutputFormat::from).or(settings.config.start.output_format);
+    match (asked.unwrap_or_default(), kind) {
+        (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
+            let name = if format == OutputFormat::Text { "text" } else { "json" };
+            let who = who(args.output_format.is_some(), settings, "output-format");
+            let error =
+                format!("{who} {name}: of {kind} its stream is read; accepted are auto and stream-json");
+            Err(CliError::usage(error).hint("--agent generic reads what any command prints"))
+        }
+        (format, _) => Ok(format),
+    }
+}
+
+/// Refuses caps that could not be kept, before anything.
+fn admits(args: &Args, settings: &Settings, agent: &AgentSpec) -> Result<(), CliError> {
+    let start = &settings.config.start;
+    let (cost, tokens) = (limit(args.max_cost, start.max_cost), limit(args.max_tokens, start.max_tokens));
+    for (cost, tokens, is_option, name) in [
+        (cost.is_some(), false, args.max_cost.is_some(), "max-cost"),
+        (false, tokens.is_some(), args.max_tokens.is_some(), "max-tokens"),
+    ] {
+        agent.admits(cost, tokens).map_err(|refusal| {
+            let error = CliError::usage(match is_option {
+                true => refusal.to_string(),
+                false => format!("{}: {refusal}", who(false, settings, name)),
+            });
+            let error = error.hint(if agent.kind.streams() {
+                "--max-tokens can be kept; --max-cost too, with --model and a price for that model in the configuration"
+            } else {
+                "--max-tokens can be kept with known agents, --max-cost with some"
+            });
+            if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
+        })?;
+    }
+    Ok(())
+}
+
+fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {
+    option.or(configured).and_then(Option::from)
+}
+
+fn limits(args: &Args, start: &Start, agent: &AgentSpec) -> Limits {
+    let silence = agent.kind.streams().then_some(Limits::DEFAULT_SILENCE);
+    Limits {
+        max_iterations: args.max_iterations.or(start.max_iterations).or(Some(Limits::DEFAULT_ITERATIONS)),
+        max_duration: limit(args.max_duration, start.max_duration),
+        timeout: limit(args.timeout, start.timeout),
+        idle_timeout: args.idle_timeout.or(start.idle_timeout).map_or(silence, Option::from),
+        pause: limit(args.pause, start.pause),
+        max_cost: limit(args.max_cost, start.max_cost),
+        max_tokens: limit(args.max_tokens, start.max_tokens),
+        retry_for: limit(args.retry_for, start.retry_for),
+    }
+}
+
+/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all else
+/// is the whole output.
+fn promise(args: &Args, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, CliError> {
+    let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
+    if is_none {
+        return Ok(None);
+    }
+    let text = args.completion_promise.clone().or_else(|| start.completion_promise.clone());
+    let text = text.map_or_else(|| values::promise(PROMISE), Ok).map_err(CliError::usage)?;
+    let default = if agent.streams() { MatchMode::Tag } else { MatchMode::Plain };
+    let mode = args.promise_match.map(MatchMode::from).or(start.promise_match).unwrap_or(default);
+    Ok(Some(Promise { text, mode }))
+}
+
+/// The task: what the command line says, else the prompt that the configuration names.
+fn prompt(context: &Context, args: &Args, settings: &Settings) -> Result<String, CliError> {
+    let prompt = if let Some(text) = &args.prompt {
+        text.clone()
+    } else if let Some(file) = &args.prompt_file {
+        read(&format!("--prompt-file {file}"), &context.dir.join(file))?
+    } else if let Some(name) = &args.prompt_name {
+        named_prompt(&format!("--prompt-name {name}"), name, settings)?
+    } else if args.words == ["-"] {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", &error))?;
+        text
+    } else if !args.words.is_empty() {
+        args.words.join(" ")
+    } else if let Some(name) = &settings.config.start.prompt_name {
+        named_prompt(&format!("{} {name}", who(false, settings, "prompt-name")), name, settings)?
+    } else {
+        let error =
+            "nothing says what it is to do; accepted is PROMPT, --prompt, --prompt-file or --prompt-name";
+        return Err(CliError::usage(error));
+    };
+    if prompt.trim().is_empty() {
+        return Err(CliError::usage("the prompt is empty; accepted is what the agent is to do"));
+    }
+    Ok(prompt)
+}
+
+fn named_prompt(who: &str, name: &str, settings: &Settings) -> Result<String, CliError> {
+    let prompts = &settings.config.prompts;
+    let Some(prompt) = prompts.get(name) else {
+        let names: Vec<_> = prompts.keys().map(String::as_str).collect();
+        let advice = match (nearest(name, names.iter().copied()), names.is_empty()) {
+            (Some(meant), _) => format!("did you mean {meant}?"),
+            (None, false) => format!("accepted are {}", names.join(", ")),
+            (None, true) => "the configuration has none; accepted is a [prompts.NAME] of it".to_owned(),
+        };
+        return Err(CliError::usage(format!("{who}: there is no such prompt; {advice}")));
+    };
+    match (&prompt.text, &prompt.file) {
+        (Some(text), _) => Ok(text.clone()),
+        (None, Some(file)) => read(&format!("{who}: {file}"), file),
+        (None, None) => Ok(String::new()),
+    }
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> CliError {
+    CliError::usage(format!(
+        "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
+    ))
+}
+
+fn read(name: &str, path: &Utf8Path) -> Result<String, CliError> {
+    let failed = |error| unreadable(name, &error);
+    // What is no file may never end, or never begin.
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() || meta.len() > LARGEST_PROMPT {
+        let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));
+        return Err(failed(error));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
