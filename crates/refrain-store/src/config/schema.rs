@@ -59,10 +59,13 @@ impl<'a> Table<'a> {
         self.own["properties"].get(key).is_some()
     }
 
-    /// The names of its keys; none where they are one's own.
+    /// The names of its keys, sorted: whether maps keep their order depends on what else is built in. None where they are
+    /// one's own.
     pub(super) fn names(self) -> Vec<&'a str> {
         let keys = self.own["properties"].as_object();
-        keys.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+        let mut names: Vec<_> = keys.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// What holds where the key is not given, if that can be said in one value.
