@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::view::Status;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -19,10 +20,15 @@ pub(crate) struct Args {
     events: bool,
 }
 
+/// Which loops it can mean.
+pub(super) fn could_be(status: &Status) -> bool {
+    !status.has_stopped()
+}
+
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", |status| !status.has_stopped())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", could_be)?;
     let follower = service.follow(&id, false)?;
     Screen::new((!args.events).then_some(Target::Stdout), args.events).run(follower);
     Ok(Code::Done.into())

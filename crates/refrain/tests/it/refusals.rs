@@ -171,6 +171,8 @@ const OTHERS: &[Case] = &[
     (&["pause"], 2, &["pause", "ID"]),
     (&["cancel"], 2, &["cancel", "ID"]),
     (&["resume"], 2, &["resume", "ID"]),
+    (&["verify"], 2, &["verify", "ID"]),
+    (&["steer"], 2, &["steer", "ID"]),
     (&["resume", "--last"], 2, &["--last"]),
     (&["resume", "--last", "--all"], 2, &["--last", "--all"]),
     (&["resume", "ghost", "--all"], 2, &["--all"]),

@@ -11,8 +11,8 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-/// A person's terminal with the program in it.
-struct Terminal {
+/// A person's terminal with a program in it.
+pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -22,14 +22,25 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(crate) fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
         Self::of_width(120, sandbox, words, env)
     }
 
-    fn of_width(cols: u16, sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(crate) fn of_width(cols: u16, sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::of_program(env!("CARGO_BIN_EXE_refrain"), cols, sandbox, words, env)
+    }
+
+    /// Another program, a shell for one, in which things are typed.
+    pub(crate) fn of_program(
+        program: &str,
+        cols: u16,
+        sandbox: &Sandbox,
+        words: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize { rows: 40, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_refrain"));
+        let mut command = CommandBuilder::new(program);
         command.args(words);
         command.env_clear();
         sandbox.env().iter().for_each(|(name, value)| command.env(name, value));
@@ -52,20 +63,22 @@ impl Terminal {
         Self { keys: pair.master.take_writer().unwrap(), master: pair.master, child, shown, closing, reader }
     }
 
-    fn type_keys(&mut self, keys: &str) {
+    pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    fn wait_for(&self, part: &str) {
+    #[track_caller]
+    pub(crate) fn wait_for(&self, part: &str) {
         eventually(&format!("the terminal shows {part:?}"), || self.text().contains(part).then_some(()));
     }
 
-    fn wait(mut self) -> (u32, String) {
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> (u32, String) {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         drop((self.master, self.keys));
         let _ = self.reader.join();
