@@ -14,6 +14,7 @@ pub mod output;
 pub mod piped;
 pub mod supervisor;
 pub mod sweep;
+mod system;
 pub mod tool;
 
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};
