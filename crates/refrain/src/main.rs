@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod error;
 mod lines;
+mod notify;
 mod out;
 mod phrase;
 mod run;

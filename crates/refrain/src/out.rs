@@ -1,6 +1,6 @@
 //! Printing. A reader that went away is no error: whatever was to be done is done all the same.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use refrain_core::LoopId;
 use serde::Serialize;
@@ -35,6 +35,11 @@ pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) {
 pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
+}
+
+/// Whether a terminal shows what this program says.
+pub(crate) fn is_watched() -> bool {
+    std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
 }
 
 /// How many characters a line of the terminal holds that standard output is; none where it is no terminal.

@@ -81,8 +81,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         resumed => resumed?,
     };
     match args.show.detach {
-        true => run::detached(&service, runner, context.dir.as_str(), &args.show),
-        false => run::in_foreground(&context.host, runner, &args.show),
+        true => run::detached(context, &service, runner, context.dir.as_str(), &args.show),
+        false => run::in_foreground(context, runner, &args.show),
     }
 }
 
@@ -133,7 +133,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
         let resumed = service
             .resume(&status.id, &Grant::default(), args.now)
             .map_err(CliError::from)
-            .and_then(|runner| run::detached(service, runner, context.dir.as_str(), &args.show));
+            .and_then(|runner| run::detached(context, service, runner, context.dir.as_str(), &args.show));
         if let Err(error) = resumed {
             error.report();
             failed = true;

@@ -260,8 +260,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         ));
     }
     match args.show.detach {
-        true => run::detached(&service, runner, dir.as_str(), &args.show),
-        false => run::in_foreground(&context.host, runner, &args.show),
+        true => run::detached(context, &service, runner, dir.as_str(), &args.show),
+        false => run::in_foreground(context, runner, &args.show),
     }
 }
 

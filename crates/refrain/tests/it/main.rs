@@ -16,6 +16,8 @@ mod journals;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod notifications;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod promise;

@@ -140,6 +140,13 @@ const STARTS: &[Case] = &[
         &["200000", "stdin"],
     ),
     (&["start", "--command", "AGENT", "p", "--colour", "blue"], 2, &["--colour"]),
+    (&["start", "--command", "AGENT", "p", "--notify=loudly"], 2, &["loudly", "terminal", "desktop"]),
+    (&["start", "--command", "AGENT", "p", "--notify-command", ""], 2, &["--notify-command", "program"]),
+    (
+        &["start", "--command", "AGENT", "p", "--notify-command", "say 'x"],
+        2,
+        &["--notify-command", "quotation"],
+    ),
     (&["loop", "start", "--command", "AGENT", "p", "-m", "0"], 2, &["'0'", "1..=200"]),
     (&["-C", "nowhere", "start", "--command", "AGENT", "p"], 2, &["-C", "nowhere"]),
     (&["start", "--command", "no-such-program-anywhere", "p"], 1, &["no-such-program-anywhere"]),
