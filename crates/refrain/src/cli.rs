@@ -9,6 +9,8 @@ use refrain_engine::{Host, Service};
 
 use crate::cmd;
 use crate::error::CliError;
+use crate::live::Manner;
+use crate::out::Target;
 use crate::values::read_environment;
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
@@ -101,6 +103,23 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn service(&self) -> Result<Service, CliError> {
         Ok(Service::open(&self.dir, self.host.clone())?)
+    }
+
+    /// A variable of the person's, where it says something.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.host.env.iter().find(|(found, _)| found == name)?;
+        found.1.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// How what is waited for is said there.
+    pub(crate) fn manner(&self, progress: Option<Target>) -> Manner {
+        match progress {
+            Some(target) if target.width().is_some() && self.variable("TERM") != Some("dumb") => {
+                Manner::InPlace
+            }
+            Some(_) => Manner::Lines,
+            None => Manner::Silent,
+        }
     }
 }
 

@@ -4,12 +4,14 @@ mod cli;
 mod cmd;
 mod error;
 mod lines;
+mod live;
 mod notify;
 mod out;
 mod phrase;
 mod run;
 mod said;
 mod screen;
+mod telling;
 mod values;
 
 use std::process::ExitCode;

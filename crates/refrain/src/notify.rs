@@ -11,7 +11,6 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use refrain_core::text::{clip, printable};
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::Host;
 use refrain_engine::tool::Errand;
 
 use crate::cli::Context;
@@ -86,8 +85,8 @@ impl NotifyArgs {
     pub(crate) fn objection(&self, context: &Context, watched: bool) -> Option<String> {
         let [program, ..] = desktop_words(String::new(), String::new());
         let on_desktop = matches!((self.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
-        let path = variable(&context.host, "PATH").unwrap_or_default();
-        let is_there = || std::env::split_paths(&path).any(|dir| dir.join(&program).is_file());
+        let path = context.variable("PATH").unwrap_or_default();
+        let is_there = || std::env::split_paths(path).any(|dir| dir.join(&program).is_file());
         (on_desktop && !is_there()).then(|| {
             format!(
                 "{program} is not installed, so no desktop can be told; --notify-command tells you otherwise"
@@ -120,7 +119,7 @@ impl NotifyArgs {
     fn send(&self, context: &Context, message: &Message) {
         let dir = context.dir.as_std_path();
         let on_terminal = match self.notify {
-            Some(How::Terminal | How::Auto) => ring(&context.host, message),
+            Some(How::Terminal | How::Auto) => ring(context, message),
             Some(How::Desktop | How::Off) | None => false,
         };
         let desktop = match self.notify {
@@ -175,12 +174,12 @@ fn desktop_words(title: String, body: String) -> [String; 5] {
 }
 
 /// Shows it on the terminal, if there is one; whether there is.
-fn ring(host: &Host, message: &Message) -> bool {
+fn ring(context: &Context, message: &Message) -> bool {
     let text = sequence(
         &message.title,
         &message.body,
-        &variable(host, "TERM").unwrap_or_default(),
-        variable(host, "TMUX").is_some(),
+        context.variable("TERM").unwrap_or_default(),
+        context.variable("TMUX").is_some(),
     );
     // Not through what strips sequences from what is shown: this one is no colour.
     let written = if std::io::stderr().is_terminal() {
@@ -208,11 +207,6 @@ fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
         true => format!("\u{1b}Ptmux;{}\u{1b}\\\u{7}", notification.replace('\u{1b}', "\u{1b}\u{1b}")),
         false => format!("{notification}\u{7}"),
     }
-}
-
-fn variable(host: &Host, name: &str) -> Option<String> {
-    let found = host.env.iter().find(|(found, _)| found == name)?;
-    found.1.to_str().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]

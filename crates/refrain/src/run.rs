@@ -8,9 +8,11 @@ use refrain_engine::{Runner, Service, Signals, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::live::{Live, Manner};
 use crate::notify::NotifyArgs;
 use crate::out;
-use crate::screen::{Screen, Target};
+use crate::out::Target;
+use crate::screen::Screen;
 
 /// How to show a run.
 #[derive(Debug, Args)]
@@ -21,7 +23,8 @@ pub(crate) struct ShowArgs {
     /// Print the final status object on stdout; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr
+    /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr. With --json the
+    /// last line is the final status object
     #[arg(long, conflicts_with = "detach")]
     pub(crate) events: bool,
     /// Print no progress
@@ -45,7 +48,8 @@ pub(crate) fn in_foreground(
         (false, false) => Some(Target::Stdout),
     };
     let screen = (progress.is_some() || show.events).then(|| {
-        let screen = Screen::new(progress, show.events);
+        let manner = if show.json || show.events { Manner::Silent } else { context.manner(progress) };
+        let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));

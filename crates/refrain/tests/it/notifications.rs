@@ -121,7 +121,8 @@ fn a_terminal_shows_it_and_rings() {
     let (code, shown) = Terminal::open(&sandbox, &start, &[]).wait();
     assert_eq!(code, 0, "{shown}");
     let said = "\u{1b}]9;Refrain loop job: completed: the agent made its promise; unverified, as no gate checks it\u{7}\u{7}";
-    assert!(shown.ends_with(said), "{shown:?}");
+    // The terminal that is closed echoes a line break.
+    assert!(shown.trim_end().ends_with(said), "{shown:?}");
     // In a log it is no more than what was printed.
     let run = sandbox.refrain(&["start", "--command", &agent, "--notify=terminal", "p"]).with_code(0);
     assert!(!run.stdout.contains('\u{7}') && !run.stderr.contains('\u{7}'), "{run:?}");

@@ -236,6 +236,63 @@ fn colour_only_on_a_terminal_and_without_no_color() {
 }
 
 #[test]
+fn what_is_waited_for_is_renewed_in_place_and_leaves_nothing_behind() {
+    let sandbox = sandbox();
+    let agent =
+        sandbox.agent("agent", &format!("echo $REFRAIN_ITERATION\ntest $REFRAIN_ITERATION = 1 || {CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--pause", "3", "p"];
+    for env in [[].as_slice(), &[("NO_COLOR", "1")]] {
+        let mut terminal = Terminal::of_width(60, &sandbox, &start, env);
+        terminal.wait_for("rests: 1s left");
+        terminal.type_keys("\x03");
+        let (code, shown) = terminal.wait();
+        assert_eq!(code, 16, "{shown}");
+        assert!(env.is_empty() || !shown.contains('\x1b'), "{shown:?}");
+        let mut screen = vt100::Parser::new(40.try_into().unwrap(), 60.try_into().unwrap(), 0);
+        screen.process(shown.as_bytes());
+        let text = screen.screen().contents();
+        assert!(!text.contains("rests: ") && !text.contains("^C"), "{text}");
+        assert!(text.contains("· rests until") && text.contains("refrain resume job"), "{text}");
+        sandbox.refrain(&["cancel", "job"]).with_code(0);
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    let (_, dumb) = Terminal::of_width(60, &sandbox, &start, &[("TERM", "dumb")]).wait();
+    assert!(!dumb.contains("rests: ") && dumb.contains("rests until"), "{dumb}");
+}
+
+#[test]
+fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo a long last line that says much more than a narrow terminal has room for\ntest $REFRAIN_ITERATION = 2 && {CLAIM}"));
+    let start =
+        ["start", "--command", &agent, "--name", "job", "--timeout", "1h", "--idle-timeout", "10m", "p"];
+    for width in [40, 60, 80] {
+        let (code, shown) = Terminal::of_width(width, &sandbox, &start, &[("NO_COLOR", "1")]).wait();
+        assert_eq!(code, 0, "{shown}");
+        let until = shown.lines().skip_while(|line| !line.contains("until "));
+        let until: Vec<_> = until.take_while(|line| !line.contains("proof ")).collect();
+        assert!(until.iter().all(|line| line.trim_end().chars().count() <= width.into()), "{until:#?}");
+        assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
+        for words in [["status", "job"], ["show", "job"]] {
+            let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
+            // What is copied is whole: a path, a command.
+            let long = |line: &&str| line.trim_end().chars().count() > width.into() && !line.contains('/');
+            assert_eq!(
+                shown.lines().filter(long).collect::<Vec<_>>(),
+                [""; 0],
+                "{words:?} at {width}: {shown}"
+            );
+        }
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    let piped = sandbox.refrain(&["show", "job"]).with_code(0).stdout;
+    assert_eq!(
+        piped.lines().count(),
+        sandbox.refrain(&["show", "job", "--json"]).json().as_array().unwrap().len()
+    );
+}
+
+#[test]
 fn a_list_fits_its_terminal_and_only_there_has_a_header_and_colour() {
     let sandbox = sandbox();
     let ids = ["mend-the-parser-of-all-dates", "short"];
