@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use refrain_agents::ear::Stream;
@@ -42,6 +42,10 @@ pub enum Sight {
         /// The bytes, cut anywhere.
         bytes: Vec<u8>,
     },
+    /// All that was of before has been seen by somebody who joins; what comes is news.
+    Joined,
+    /// Nothing, for as long as the follower's patience lasts.
+    Quiet,
 }
 
 /// Reads a loop as it happens. Blocks; belongs on a thread of its own.
@@ -64,6 +68,12 @@ pub struct Follower {
     said: VecDeque<AgentEvent>,
     /// Events up to this one are of before.
     past: u64,
+    /// What the first look finds is of before, too.
+    joins: bool,
+    /// All of that is about to have been seen.
+    joined: bool,
+    /// After how long nothing is worth a look of its own.
+    patience: Option<Duration>,
     /// The journal was read once.
     looked: bool,
     /// Everything that was there when this began has been seen.
@@ -96,6 +106,18 @@ impl Follower {
     #[must_use]
     pub fn raw(self) -> Self {
         Self { raw: true, ..self }
+    }
+
+    /// The same, where what had happened when it began is of before: needed, but not to be shown as if it happened now.
+    #[must_use]
+    pub fn joining(self) -> Self {
+        Self { joins: true, ..self }
+    }
+
+    /// The same, with [`Sight::Quiet`] whenever nothing was to be seen for so long.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
@@ -132,6 +154,9 @@ impl Follower {
             stream: None,
             said: VecDeque::new(),
             past,
+            joins: false,
+            joined: false,
+            patience: None,
             looked: false,
             caught_up,
             over: false,
@@ -143,6 +168,7 @@ impl Follower {
     /// # Errors
     /// [`JournalError`] where the journal cannot be understood.
     pub fn look(&mut self) -> Result<Option<Sight>, JournalError> {
+        let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
             if let Some(record) = self.queue.front() {
                 // What the agent printed comes before the event that says it is gone.
@@ -158,6 +184,9 @@ impl Follower {
                     return Ok(Some(if past { Sight::Past(record) } else { Sight::Event(record) }));
                 }
             }
+            if std::mem::take(&mut self.joined) {
+                return Ok(Some(Sight::Joined));
+            }
             if self.over {
                 return Ok(None);
             }
@@ -169,6 +198,10 @@ impl Follower {
             // What the first look found was there before; all that comes later is news.
             let first = !std::mem::replace(&mut self.looked, true);
             self.caught_up |= !first;
+            if first && self.joins {
+                self.past = self.queue.back().map_or(self.past, |last| last.seq);
+                self.joined = true;
+            }
             if !self.queue.is_empty() {
                 continue;
             }
@@ -178,10 +211,14 @@ impl Follower {
             if beat.over {
                 return Ok(None);
             }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(Some(Sight::Quiet));
+            }
             match &mut self.wake {
-                Wake::Pulse(pulse, seen) => *seen = pulse.wait(beat),
+                Wake::Pulse(pulse, seen) => *seen = pulse.wait(beat, left),
                 Wake::Files(notice) => {
-                    notice.wait(Some(ALIVE_CHECK));
+                    notice.wait(Some(left.map_or(ALIVE_CHECK, |left| left.min(ALIVE_CHECK))));
                     // A runner that died says no more; but what it wrote last is still to be read.
                     let dead =
                         self.runner.as_ref().is_none_or(|runner| identity::is_alive(runner) == Some(false));
@@ -211,7 +248,7 @@ impl Follower {
         }
         // What was printed by attempts that were over when somebody came to watch need not scroll by.
         if let Event::AttemptStarted(id) = record.event
-            && record.seq > self.past
+            && (record.seq > self.past || self.joins)
             && (self.caught_up || !self.queue.iter().any(ends_attempt))
         {
             self.open_logs(id);

@@ -2,6 +2,7 @@
 //! that more was printed. Never what: whoever is woken reads the files, at its own pace, and nobody waits for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What is new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +32,16 @@ impl Pulse {
         *self.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the beat is another than `seen`.
-    pub(crate) fn wait(&self, seen: Beat) -> Beat {
+    /// Waits until the beat is another than `seen`, or for `at_most`; forever without it.
+    pub(crate) fn wait(&self, seen: Beat, at_most: Option<Duration>) -> Beat {
         let guard = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |beat: &mut Beat| *beat == seen && !beat.over;
-        *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner)
+        match at_most {
+            None => *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner),
+            Some(at_most) => {
+                let waited = self.changed.wait_timeout_while(guard, at_most, same);
+                *waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
-//! machine. Read from `/proc`.
-
-use std::fs;
+//! machine.
 
 use refrain_core::event::{Identity, Process};
 
-/// What `/proc/<pid>/stat` tells of a process.
+use crate::system;
+
+/// What the system tells of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The process.
@@ -21,35 +21,21 @@ pub struct Stat {
 /// Looks a process up; none where there is no such process (any more).
 #[must_use]
 pub fn stat(pid: i32) -> Option<Stat> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, parentheses too.
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    let start = fields.nth(15)?.parse().ok()?;
-    Some(Stat { process: Process { pid, start }, parent, session, zombie: matches!(state, "Z" | "X") })
+    system::stat(pid)
 }
 
 /// Every process that can be seen.
 pub fn all() -> impl Iterator<Item = Stat> {
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?))
+    system::stats()
 }
 
 /// Whether anybody runs that was started with an argument that ends so, and with this variable.
 #[must_use]
 pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
-    let has = |pid: i32, file: &str, fits: &dyn Fn(&[u8]) -> bool| {
-        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        bytes.split(|byte| *byte == 0).any(fits)
-    };
+    let has = |bytes: Vec<u8>, fits: &dyn Fn(&[u8]) -> bool| bytes.split(|byte| *byte == 0).any(fits);
     all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid).any(|pid| {
-        has(pid, "cmdline", &|part| part.ends_with(argument.as_bytes()))
-            && has(pid, "environ", &|part| part == variable)
+        has(system::arguments(pid), &|part| part.ends_with(argument.as_bytes()))
+            && has(system::environment(pid), &|part| part == variable)
     })
 }
 
@@ -58,7 +44,7 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
 pub fn own() -> Identity {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let start = stat(pid).map_or(0, |stat| stat.process.start);
-    Identity { process: Process { pid, start }, boot: boot(), host: host() }
+    Identity { process: Process { pid, start }, boot: system::boot(), host: host() }
 }
 
 /// Whether this process may do anything: some agents refuse to bypass their questions then.
@@ -79,13 +65,8 @@ pub fn is_alive(identity: &Identity) -> Option<bool> {
     if identity.host != host() {
         return None;
     }
-    let same_boot = identity.boot == boot();
+    let same_boot = identity.boot == system::boot();
     Some(same_boot && is_running(identity.process))
-}
-
-fn boot() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 fn host() -> String {

@@ -8,12 +8,14 @@
 //! Nothing here decides when to stop somebody, and nothing here knows an agent's language.
 
 pub mod detach;
+pub mod errand;
 pub mod identity;
 pub mod keeper;
 pub mod output;
 pub mod piped;
 pub mod supervisor;
 pub mod sweep;
+mod system;
 pub mod tool;
 
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};

@@ -6,8 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::system::is_gone_within;
 
 /// A program with a pipe at each end. Its standard error is ours. Dropped, it is ended.
 #[derive(Debug)]
@@ -55,20 +56,6 @@ impl Piped {
 impl Drop for Piped {
     fn drop(&mut self) {
         let _ = self.end(Duration::ZERO);
-    }
-}
-
-fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let until = std::time::Instant::now() + grace;
-    loop {
-        let left = until.saturating_duration_since(std::time::Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

@@ -119,7 +119,7 @@ impl<L: Listener> Supervisor<L> {
     /// Where the thread cannot be started.
     pub fn start(spec: KeeperSpec, report: impl FnMut(Report<L>) + Send + 'static) -> io::Result<Self> {
         // A killed keeper's orphans become ours, so that they can be found and ended.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        crate::system::adopt_orphans()?;
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();

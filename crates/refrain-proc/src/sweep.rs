@@ -2,18 +2,15 @@
 //! gets complete; a pid is only ever signalled through a descriptor that was checked to be the process that was listed.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal, waitid,
-    waitpid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 
 use crate::identity::{self, Stat};
 use crate::keeper::KEEPER_NAME;
+use crate::system;
 
 /// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
 const ROUNDS_BOUND: Duration = Duration::from_secs(5);
@@ -152,22 +149,13 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
 }
 
 fn bears(pid: i32, variable: &str) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+    system::environment(pid).split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
 }
 
 fn is_keeper(pid: i32) -> bool {
-    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    command.split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
+    system::arguments(pid).split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
 }
 
-/// Signals exactly that process, or nobody.
 fn send((pid, start): (i32, u64), signal: Signal) {
-    let Some(pid) = Pid::from_raw(pid) else { return };
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    let same = identity::stat(pid.as_raw_nonzero().get()).is_some_and(|stat| stat.process.start == start);
-    if same {
-        // It may have died just now; that is what was wanted.
-        let _ = pidfd_send_signal(handle, signal);
-    }
+    system::signal(Process { pid, start }, signal);
 }

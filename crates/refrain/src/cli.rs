@@ -9,6 +9,8 @@ use refrain_engine::{Host, Service};
 
 use crate::cmd;
 use crate::error::CliError;
+use crate::live::Manner;
+use crate::out::Target;
 use crate::values::read_environment;
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
@@ -18,6 +20,7 @@ use crate::values::read_environment;
     version,
     propagate_version = true,
     arg_required_else_help = true,
+    after_long_help = EXIT_CODES,
     max_term_width = 100
 )]
 struct Cli<V: Subcommand> {
@@ -27,6 +30,21 @@ struct Cli<V: Subcommand> {
     #[command(subcommand)]
     verb: V,
 }
+
+/// What scripts rely on; `error::Code` in words.
+const EXIT_CODES: &str = "Exit codes:
+  0   completed, or the command did what it was asked
+  1   failed
+  2   usage: nothing was touched
+  3   not found
+  10  iteration cap
+  11  budget exceeded
+  12  timed out
+  13  stuck
+  14  blocked: it waits for a person
+  15  cancelled
+  16  paused
+  17  refused: another runner has the loop, the name is taken, or its state does not allow it";
 
 /// All that can be said; what only Refrain says to itself is hidden.
 #[derive(Debug, Subcommand)]
@@ -88,6 +106,23 @@ impl Context {
     pub(crate) fn service(&self) -> Result<Service, CliError> {
         Ok(Service::open(&self.dir, self.host.clone())?)
     }
+
+    /// A variable of the person's, where it says something.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.host.env.iter().find(|(found, _)| found == name)?;
+        found.1.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// How what is waited for is said there.
+    pub(crate) fn manner(&self, progress: Option<Target>) -> Manner {
+        match progress {
+            Some(target) if target.width().is_some() && self.variable("TERM") != Some("dumb") => {
+                Manner::InPlace
+            }
+            Some(_) => Manner::Lines,
+            None => Manner::Silent,
+        }
+    }
 }
 
 /// The definition of what people say, for completions and manuals: they know nothing of hidden verbs.
@@ -97,6 +132,9 @@ pub(crate) fn definition() -> clap::Command {
 
 /// Reads the command line, does what it says, and answers with the exit code.
 pub(crate) fn run() -> ExitCode {
+    if cmd::completions::answer() {
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::<Verb>::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return CliError::from(error).report(),
@@ -132,7 +170,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
         Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
-        Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(&args),
+        Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(context, &args),
         Verb::Drive(args) => cmd::drive::run(context, &args),
         Verb::AcpBridge(args) => cmd::acp_bridge::run(context, args),
         Verb::Generate(args) => cmd::generate::run(&args),

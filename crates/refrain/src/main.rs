@@ -5,11 +5,14 @@ mod cmd;
 mod committed;
 mod error;
 mod lines;
+mod live;
+mod notify;
 mod out;
 mod phrase;
 mod run;
 mod said;
 mod screen;
+mod telling;
 mod values;
 
 use std::process::ExitCode;

@@ -1,11 +1,40 @@
 //! Printing. A reader that went away is no error: whatever was to be done is done all the same.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use refrain_core::LoopId;
 use serde::Serialize;
 
 use crate::error::{CliError, Code};
+
+/// Where progress goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stdout,
+    Stderr,
+}
+
+impl Target {
+    /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once nobody reads any more.
+    pub(crate) fn write(self, text: &str) -> bool {
+        let write = |to: &mut dyn Write| to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok();
+        match self {
+            Self::Stdout => write(&mut anstream::stdout().lock()),
+            Self::Stderr => write(&mut anstream::stderr().lock()),
+        }
+    }
+
+    /// How many characters a line of the terminal holds that it is; none where it is no terminal.
+    pub(crate) fn width(self) -> Option<usize> {
+        const USUAL: usize = 80;
+        let size = match self {
+            Self::Stdout => rustix::termios::tcgetwinsize(std::io::stdout()),
+            Self::Stderr => rustix::termios::tcgetwinsize(std::io::stderr()),
+        };
+        // A terminal that nobody told its size says 0.
+        Some(size.ok()?.ws_col).map(|columns| if columns == 0 { USUAL } else { columns.into() })
+    }
+}
 
 /// Prints on standard output; colour only on a terminal and without `NO_COLOR`.
 pub(crate) fn print(text: &str) {
@@ -37,12 +66,14 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
 }
 
+/// Whether a terminal shows what this program says.
+pub(crate) fn is_watched() -> bool {
+    std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
+}
+
 /// How many characters a line of the terminal holds that standard output is; none where it is no terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
-    const USUAL: usize = 80;
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    // A terminal that nobody told its size says 0.
-    Some(if size.ws_col == 0 { USUAL } else { size.ws_col.into() })
+    Target::Stdout.width()
 }
 
 /// Prints one JSON value, readable, on standard output.

@@ -2,7 +2,10 @@
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Usage};
+use textwrap::core::display_width;
 
 /// So many of something.
 pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
@@ -44,6 +47,72 @@ pub(crate) fn used(usage: &Usage) -> String {
 /// The words behind a comma, where there are any.
 pub(crate) fn after(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(", {words}") }
+}
+
+/// A fact: its name, and what it is.
+pub(crate) struct Row {
+    name: &'static str,
+    value: String,
+    /// Whether it may be broken into lines. What is typed or copied may not: a command, a path.
+    may_break: bool,
+}
+
+impl Row {
+    pub(crate) fn prose(name: &'static str, value: String) -> Self {
+        Self { name, value, may_break: true }
+    }
+
+    pub(crate) fn exact(name: &'static str, value: String) -> Self {
+        Self { name, value, may_break: false }
+    }
+}
+
+/// The facts that there are, one a line behind `margin`, their names `column` wide; broken where that fits better into
+/// `width`.
+pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for Row { name, value, may_break } in rows.iter().filter(|row| !row.value.is_empty()) {
+        let begin = format!("{margin}{:<column$} ", name.dimmed());
+        let value = printable(value).replace('\n', " ");
+        let indent = margin.len() + column + 1;
+        match width.filter(|_| *may_break) {
+            Some(width) => text.push_str(&broken(&begin, indent, &value, width)),
+            None => text.push_str(&format!("{begin}{value}")),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The text behind `begin`, in lines of at most `width` that begin below its own begin; at a narrow terminal's edge, where
+/// there is no room for that.
+pub(crate) fn broken(begin: &str, indent: usize, text: &str, width: usize) -> String {
+    const NARROWEST: usize = 24;
+    let indent = " ".repeat(if width < indent + NARROWEST { 2 } else { indent });
+    let options = textwrap::Options::new(width)
+        .initial_indent(begin)
+        .subsequent_indent(&indent)
+        // An option that is broken behind its hyphen cannot be copied.
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
+/// The begin of a line, as much of it as fits into so many columns.
+pub(crate) fn cut(line: &str, columns: usize) -> String {
+    if display_width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut begin = line.to_owned();
+    while display_width(&begin) >= columns && begin.pop().is_some() {}
+    format!("{begin}…")
+}
+
+/// So many seconds, whole ones.
+pub(crate) fn seconds(count: i64) -> String {
+    match u64::try_from(count).unwrap_or_default() {
+        count @ 0..60 => format!("{count}s"),
+        count => Millis(count.saturating_mul(1000)).to_string(),
+    }
 }
 
 /// Where a loop is, of how many iterations it may have.

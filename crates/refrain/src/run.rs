@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use refrain_core::LoopState;
 use refrain_core::view::{self, Alive};
-use refrain_engine::{Host, Runner, Service, Signals};
+use refrain_engine::{Runner, Service, Signals, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::live::{Live, Manner};
+use crate::notify::NotifyArgs;
 use crate::out;
-use crate::screen::{Screen, Target};
+use crate::out::Target;
+use crate::screen::Screen;
 
 /// How to show a run.
 #[derive(Debug, Args)]
@@ -21,32 +23,49 @@ pub(crate) struct ShowArgs {
     /// Print the final status object on stdout; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr
+    /// Print the journal's events on stdout as they happen, one JSON object a line; progress goes to stderr. With --json the
+    /// last line is the final status object
     #[arg(long, conflicts_with = "detach")]
     pub(crate) events: bool,
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) notify: NotifyArgs,
 }
 
 /// Drives the loop until it stops, showing it; answers with the exit code of its end.
-pub(crate) fn in_foreground(host: &Host, runner: Runner, show: &ShowArgs) -> Result<ExitCode, CliError> {
-    let follower = runner.follow();
+pub(crate) fn in_foreground(
+    context: &Context,
+    runner: Runner,
+    show: &ShowArgs,
+) -> Result<ExitCode, CliError> {
+    let (follower, id) = (runner.follow(), runner.id().clone());
+    note_objection(context, show, out::is_watched());
     let progress = match (show.quiet, show.json || show.events) {
         (true, _) => None,
         (false, true) => Some(Target::Stderr),
         (false, false) => Some(Target::Stdout),
     };
     let screen = (progress.is_some() || show.events).then(|| {
-        let screen = Screen::new(progress, show.events);
+        let manner = if show.json || show.events { Manner::Silent } else { context.manner(progress) };
+        let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
-    let state = runtime()?.block_on(runner.drive(host, Signals::Foreground, || {}));
+    let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the loop; if it panicked, the loop's own result is what counts.
         let _ = screen.join();
     }
-    finish(&state?, show)
+    let state = driven.inspect_err(|error| show.notify.tell_failure(context, id.as_str(), &chain(error)))?;
+    let status = view::status(&state, Alive::NOBODY);
+    if show.json && show.events {
+        out::print_json_line(&status)?;
+    } else if show.json {
+        out::print_json(&status)?;
+    }
+    show.notify.tell(context, &status);
+    Ok(Code::from(status.status).into())
 }
 
 /// Refuses to hand a loop to a process of its own from inside an attempt: that process would be one that the agent left
@@ -61,6 +80,7 @@ pub(crate) fn may_detach(context: &Context) -> Result<(), CliError> {
 
 /// Hands the loop to a process of its own.
 pub(crate) fn detached(
+    context: &Context,
     service: &Service,
     runner: Runner,
     dir: &str,
@@ -68,10 +88,13 @@ pub(crate) fn detached(
 ) -> Result<ExitCode, CliError> {
     if runner.ends_at_once() {
         // There is nothing to hand over: it has used up what it has, or may not be tried again.
-        return in_foreground(service.host(), runner, show);
+        return in_foreground(context, runner, show);
     }
     let id = runner.id().to_string();
-    let state = service.detach(runner, &["-C", dir, "drive", &id].map(str::to_owned))?;
+    note_objection(context, show, false);
+    let mut words = ["-C", dir, "drive", &id].map(str::to_owned).to_vec();
+    words.extend(show.notify.as_words());
+    let state = service.detach(runner, &words)?;
     if show.json {
         out::print_json(&view::status(&state, Alive::DRIVEN))?;
     } else if !show.quiet {
@@ -81,14 +104,10 @@ pub(crate) fn detached(
     Ok(Code::Done.into())
 }
 
-fn finish(state: &LoopState, show: &ShowArgs) -> Result<ExitCode, CliError> {
-    let status = view::status(state, Alive::NOBODY);
-    if show.json && show.events {
-        out::print_json_line(&status)?;
-    } else if show.json {
-        out::print_json(&status)?;
+fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
+    if let Some(objection) = show.notify.objection(context, watched) {
+        out::tell(&format!("note: {objection}\n"));
     }
-    Ok(Code::from(status.status).into())
 }
 
 /// One thread for everything that waits; what blocks gets others, for as long as it does.

@@ -13,11 +13,28 @@ const LONGEST: usize = 160;
 pub(crate) struct Said {
     /// Text in parts has begun a line.
     open: bool,
+    /// What was said last: a fault that says the same says nothing new.
+    last: String,
 }
 
 impl Said {
     /// What there is to be shown of an event, whole lines or the next part of one; maybe nothing.
     pub(crate) fn show(&mut self, event: &AgentEvent) -> String {
+        let words = match event {
+            AgentEvent::Fault(fault) | AgentEvent::Retry(fault) => Some(&fault.message),
+            AgentEvent::Text { text, part: false, by: Speaker::Agent } | AgentEvent::Notice(text) => {
+                Some(text)
+            }
+            _ => None,
+        };
+        if let Some(words) = words {
+            let repeats =
+                matches!(event, AgentEvent::Fault(_) | AgentEvent::Retry(_)) && words.trim() == self.last;
+            words.trim().clone_into(&mut self.last);
+            if repeats {
+                return String::new();
+            }
+        }
         let shown = match event {
             AgentEvent::Text { text, part: true, by: Speaker::Agent } => {
                 let text = printable(text).into_owned();
@@ -25,8 +42,8 @@ impl Said {
                 return text;
             }
             AgentEvent::Text { text, part: false, by: Speaker::Agent } => whole(text),
-            AgentEvent::Text { text, by: Speaker::SubAgent, .. } => folded("  ¦", text),
-            AgentEvent::Thought(text) => folded("~", text),
+            AgentEvent::Text { text, by: Speaker::SubAgent, .. } => folded("  ¦ sub-agent:", text),
+            AgentEvent::Thought(text) => folded("~ thinks:", text),
             AgentEvent::ToolCall { name, about, by } => {
                 let mark = if *by == Speaker::Agent { "→" } else { "  →" };
                 folded(mark, &format!("{name} {about}"))
@@ -34,7 +51,7 @@ impl Said {
             AgentEvent::ToolResult { ok: Some(false), output } => folded("  failed:", output),
             AgentEvent::ToolResult { output, .. } => result(output),
             AgentEvent::Retry(fault) => folded("· it tries again:", &fault.message),
-            AgentEvent::Fault(fault) => format!("{}\n", line("!", &fault.message).red()),
+            AgentEvent::Fault(fault) => format!("{}\n", line("! fault:", &fault.message).red()),
             AgentEvent::Notice(text) => folded("·", text),
             AgentEvent::Session(_)
             | AgentEvent::Tokens { .. }
@@ -42,11 +59,26 @@ impl Said {
             | AgentEvent::Final { .. }
             | AgentEvent::Unknown => String::new(),
         };
-        if shown.is_empty() { shown } else { self.end() + &shown }
+        if shown.is_empty() { shown } else { self.end_line() + &shown }
     }
 
-    /// Ends the begun line, if there is one.
+    /// What was said last, by the agent or of a fault.
+    pub(crate) fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// Whether a line was begun that has not come to its end.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Ends what was said, and the begun line, if there is one.
     pub(crate) fn end(&mut self) -> String {
+        self.last.clear();
+        self.end_line()
+    }
+
+    fn end_line(&mut self) -> String {
         if std::mem::take(&mut self.open) { "\n".to_owned() } else { String::new() }
     }
 }
@@ -85,6 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_is_said_once() {
+        let fault = |message: &str| Fault { kind: FaultKind::Limit, message: message.into(), until: None };
+        let mut said = Said::default();
+        let mut show = |event| anstream::adapter::strip_str(&said.show(&event)).to_string();
+        assert_eq!(show(text("You have hit your limit.\n", false)), "You have hit your limit.\n");
+        assert_eq!(show(AgentEvent::Fault(fault("You have hit your limit."))), "");
+        assert_eq!(show(AgentEvent::Retry(fault("overloaded"))), "· it tries again: overloaded\n");
+        assert_eq!(show(AgentEvent::Fault(fault("overloaded"))), "");
+        assert_eq!(show(AgentEvent::Fault(fault("no such model"))), "! fault: no such model\n");
+        said.end();
+        assert_eq!(said.show(&AgentEvent::Notice("on".into())).lines().count(), 1);
+        assert!(
+            !said.show(&AgentEvent::Fault(fault("no such model"))).is_empty(),
+            "another attempt's is another"
+        );
+    }
+
+    #[test]
     fn text_is_whole_and_all_else_one_line_each() {
         let events = [
             text("I will\nlook.", false),
@@ -102,7 +152,7 @@ mod tests {
         let plain = anstream::adapter::strip_str(&shown).to_string();
         assert_eq!(
             plain,
-            "I will\nlook.\n→ Bash cargo test\n   ok 1 (+2 lines)\n  failed: no such file\nparts\nand\n! log in\n"
+            "I will\nlook.\n→ Bash cargo test\n   ok 1 (+2 lines)\n  failed: no such file\nparts\nand\n! fault: log in\n"
         );
     }
 }

@@ -73,7 +73,7 @@ impl Keeper {
         let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
         rustix::process::setsid()?;
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        crate::system::adopt_orphans()?;
         let (signals, wake) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
         // A handler, unlike an ignored signal, does not outlive exec: every agent starts with default dispositions,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::view::Status;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -15,11 +16,15 @@ pub(crate) struct Args {
     id: Option<LoopId>,
 }
 
+/// Which loops it can mean.
+pub(super) fn could_be(status: &Status) -> bool {
+    status.ended_at.is_some()
+}
+
 /// Moves the loop, and says where it lies.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id =
-        values::only_loop(&service, args.id.as_ref(), "refrain archive", |status| status.ended_at.is_some())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain archive", could_be)?;
     let path = service.archive(&id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

@@ -30,14 +30,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
     if !args.all {
-        let id = values::only_loop(&service, args.id.as_ref(), "refrain cancel", is_open)?;
+        let id = values::only_loop(&service, args.id.as_ref(), "refrain cancel", could_be)?;
         return cancel(&service, &id, urgency).map(|()| Code::Done.into());
     }
     let rows = service.list()?;
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if is_open(&status) => Some(status.id),
+            Listed::Loop(status) if could_be(&status) => Some(status.id),
             Listed::Loop(_) | Listed::Damaged { .. } => None,
         })
         .collect();
@@ -48,7 +48,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
-fn is_open(status: &Status) -> bool {
+/// Which loops it can mean: those that are not over.
+pub(super) fn could_be(status: &Status) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

@@ -1,23 +1,155 @@
-//! `refrain completions`.
+//! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the definition,
+//! ids from the loops that are there. Nothing else in the program knows of completion.
+//!
+//! A shell asks in the middle of somebody's typing: what cannot be found out is left out without a word, and nothing is
+//! written.
 
 use std::process::ExitCode;
 
+use camino::Utf8PathBuf;
+use clap::builder::StyledStr;
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use refrain_core::view::Status;
+use refrain_engine::{Listed, Service};
 
+use super::{archive, cancel, pause, resume, steer, watch};
 use crate::error::{CliError, Code};
-use crate::out;
+use crate::{out, phrase, values};
 
-/// Print a shell's completions
+/// Print what teaches a shell to complete verbs, options and the ids of loops
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Which shell
     shell: Shell,
 }
 
-/// Prints them.
+const EXAMPLES: &str = "Where it belongs:
+  bash  echo 'source <(refrain completions bash)' >> ~/.bashrc
+  zsh   echo 'source <(refrain completions zsh)' >> ~/.zshrc      (below compinit)
+  fish  echo 'refrain completions fish | source' >> ~/.config/fish/config.fish";
+
+/// The variable by which a shell's script asks. Private to it: whoever sets it gets answers instead of a program.
+const ASKS: &str = "_REFRAIN_COMPLETES";
+
+/// Prints the script.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+    let failed = |error: std::io::Error| {
+        CliError::new(Code::Failed, format!("the completions of {} cannot be made: {error}", args.shell))
+    };
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell.to_string());
+    let shell = shell.ok_or_else(|| failed(std::io::Error::other("it is not known")))?;
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::cli::definition(), "refrain", &mut text);
+    shell.write_registration(ASKS, "refrain", "refrain", &program(), &mut text).map_err(failed)?;
     out::print_raw(&text);
     Ok(Code::Done.into())
+}
+
+/// How the script calls this program: by its name, as the person does, or by the path where it was called so.
+fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let called = std::path::Path::new(&called);
+    let path = if called.components().count() > 1 { std::path::absolute(called).ok() } else { None };
+    path.map_or_else(|| "refrain".to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// Answers a shell that asks what may come next. Whether one asked: then there is nothing more to be done.
+pub(crate) fn answer() -> bool {
+    let here = std::env::current_dir().ok();
+    let answer = CompleteEnv::with_factory(completed).var(ASKS);
+    // A question that cannot be answered was one all the same.
+    answer.try_complete(std::env::args_os(), here.as_deref()).unwrap_or(true)
+}
+
+/// Whether a verb can mean a loop.
+type CouldBe = fn(&Status) -> bool;
+
+/// Which loops each verb can mean, with an ID as without one.
+const MEANT: [(&str, CouldBe); 10] = [
+    ("archive", archive::could_be),
+    ("cancel", cancel::could_be),
+    ("logs", any),
+    ("pause", pause::could_be),
+    ("resume", resume::could_be),
+    ("show", any),
+    ("status", any),
+    ("steer", steer::could_be),
+    ("verify", any),
+    ("watch", watch::could_be),
+];
+
+fn any(_: &Status) -> bool {
+    true
+}
+
+/// The definition, with what only its surroundings know.
+fn completed() -> Command {
+    let definition = crate::cli::definition();
+    let definition = definition.mut_arg("run-in", |arg| arg.value_hint(ValueHint::DirPath));
+    with_values(definition).mut_subcommand("loop", with_values)
+}
+
+fn with_values(verbs: Command) -> Command {
+    let verbs = verbs.mut_subcommand("start", |start| {
+        // Each in its place: `mut_arg` would put it last, and the place of a word is its meaning.
+        start.mut_args(|arg| match arg.get_id().as_str() {
+            "prompt_file" => arg.value_hint(ValueHint::FilePath),
+            "working_dir" => arg.value_hint(ValueHint::DirPath),
+            _ => arg,
+        })
+    });
+    MEANT.iter().fold(verbs, |verbs, (verb, could_be)| {
+        let ids = ArgValueCandidates::new(|| ids(*could_be));
+        let with_ids = |arg: Arg| if arg.get_id() == "id" { arg.add(ids.clone()) } else { arg };
+        verbs.mut_subcommand(verb, |verb| verb.mut_args(with_ids))
+    })
+}
+
+/// The ids of the loops that could be meant, last touched first, each with how it stands.
+fn ids(could_be: CouldBe) -> Vec<CompletionCandidate> {
+    let list = || {
+        let context = values::read_environment(run_in()).ok()?;
+        Service::open(&context.dir, context.host).ok()?.list().ok()
+    };
+    let meant = list().into_iter().flatten().filter_map(|row| match row {
+        Listed::Loop(status) if could_be(&status) => Some(status),
+        Listed::Loop(_) | Listed::Damaged { .. } => None,
+    });
+    meant.enumerate().map(|(place, status)| candidate(&status).display_order(Some(place))).collect()
+}
+
+fn candidate(status: &Status) -> CompletionCandidate {
+    let progress = phrase::progress(status.iteration, status.max_iterations);
+    let help = format!("{} at iteration {progress}", status.status.as_str());
+    CompletionCandidate::new(status.id.as_str()).help(Some(StyledStr::from(help)))
+}
+
+/// The folder that the words so far name with `-C`.
+fn run_in() -> Option<Utf8PathBuf> {
+    let mut words =
+        std::env::args_os().skip_while(|word| word != "--").filter_map(|word| word.into_string().ok());
+    let word = words.find(|word| word.starts_with("-C"))?;
+    match &word[2..] {
+        "" => words.next().map(Utf8PathBuf::from),
+        dir => Some(Utf8PathBuf::from(dir)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_that_takes_an_id_has_them_completed() {
+        let verbs = crate::cli::definition();
+        let takes_id = |verb: &&Command| verb.get_arguments().any(|arg| arg.get_id() == "id");
+        let mut names: Vec<_> = verbs.get_subcommands().filter(takes_id).map(Command::get_name).collect();
+        names.sort_unstable();
+        assert_eq!(names, MEANT.map(|(verb, _)| verb));
+        completed().debug_assert();
+    }
 }

@@ -4,16 +4,19 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
-use refrain_engine::{DETACHED_READY, Signals, chain};
+use refrain_engine::{DETACHED_READY, EngineError, Signals, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::notify::NotifyArgs;
 use crate::{out, run};
 
 /// Drive a loop without a terminal
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     id: LoopId,
+    #[command(flatten)]
+    notify: NotifyArgs,
 }
 
 /// Takes the loop over and drives it to its end.
@@ -21,6 +24,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
-    let state = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready))?;
-    Ok(Code::from(view::status(&state, Alive::NOBODY).status).into())
+    let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
+    let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
+    let status = view::status(&driven.inspect_err(failed)?, Alive::NOBODY);
+    args.notify.tell(context, &status);
+    Ok(Code::from(status.status).into())
 }

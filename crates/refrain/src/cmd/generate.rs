@@ -57,7 +57,17 @@ fn reference() -> String {
     let mut text =
         String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
     for verb in definition.get_subcommands_mut() {
-        if ["help", "loop"].contains(&verb.get_name()) {
+        if verb.get_name() == "help" {
+            continue;
+        }
+        // Its verbs are those of the top level, each described there.
+        if verb.get_name() == "loop" {
+            let same = verb.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help");
+            let same: Vec<_> = same.map(|name| format!("`refrain loop {name}`")).collect();
+            text.push_str(&format!(
+                "\n## refrain loop\n\nThe same verbs, spelled out: {}.\n",
+                same.join(", ")
+            ));
             continue;
         }
         let name = verb.get_name().to_owned();

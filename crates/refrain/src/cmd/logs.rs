@@ -119,6 +119,7 @@ fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliErro
         let text = match follower.look().map_err(refrain_engine::EngineError::from)? {
             None => break,
             Some(Sight::Said(event)) => said.show(&event),
+            Some(Sight::Joined | Sight::Quiet) => String::new(),
             Some(Sight::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
             Some(Sight::Event(record) | Sight::Past(record)) => {
                 let heading = match record.event {

@@ -4,23 +4,32 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 
+use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
 /// Print the manual page, or write the pages of all verbs into a folder
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to write them
+    /// The folder to write them into; it is made where it is missing
     dir: Option<Utf8PathBuf>,
 }
 
 /// Prints or writes them.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let definition = crate::cli::definition();
     let failed =
         |error: std::io::Error| CliError::new(Code::Failed, format!("the manual cannot be written: {error}"));
     match &args.dir {
-        Some(dir) => clap_mangen::generate_to(definition, dir).map_err(failed)?,
+        Some(dir) => {
+            let dir = context.dir.join(dir);
+            let written =
+                std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(definition, &dir));
+            written.map_err(|error| {
+                let error = format!("the manual cannot be written into {dir}: {error}");
+                CliError::new(Code::Failed, error).hint("name a folder that you may write to")
+            })?;
+        }
         None => {
             let mut text = Vec::new();
             clap_mangen::Man::new(definition).render(&mut text).map_err(failed)?;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
+use refrain_core::view::Status;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -19,10 +20,15 @@ pub(crate) struct Args {
     now: bool,
 }
 
+/// Which loops it can mean.
+pub(super) fn could_be(status: &Status) -> bool {
+    !status.has_stopped()
+}
+
 /// Asks for the pause; returns once the loop has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain pause", |status| !status.has_stopped())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain pause", could_be)?;
     let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
     let state = service.ask(&id, "be paused", Ask::Pause(urgency), out::tell_slow(&id))?;
     match state.ended {

@@ -7,7 +7,7 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{Status, StatusWord};
 use refrain_engine::{EngineError, Listed, Service};
 
 use crate::cli::Context;
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let id = if args.last {
         last(&service)?
     } else {
-        values::only_loop(&service, args.id.as_ref(), "refrain resume", |status| can_go_on(status.status))?
+        values::only_loop(&service, args.id.as_ref(), "refrain resume", could_be)?
     };
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
     let grant = Grant {
@@ -81,8 +81,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         resumed => resumed?,
     };
     match args.show.detach {
-        true => run::detached(&service, runner, context.dir.as_str(), &args.show),
-        false => run::in_foreground(&context.host, runner, &args.show),
+        true => run::detached(context, &service, runner, context.dir.as_str(), &args.show),
+        false => run::in_foreground(context, runner, &args.show),
     }
 }
 
@@ -97,9 +97,10 @@ fn from_inside(own: &str) -> CliError {
     CliError::new(Code::Refused, error).hint("a person does that, from outside")
 }
 
-fn can_go_on(status: StatusWord) -> bool {
+/// Which loops it can mean: those that can go on.
+pub(super) fn could_be(status: &Status) -> bool {
     matches!(
-        status,
+        status.status,
         StatusWord::Paused
             | StatusWord::Crashed
             | StatusWord::Blocked
@@ -111,7 +112,7 @@ fn can_go_on(status: StatusWord) -> bool {
 
 fn last(service: &Service) -> Result<LoopId, CliError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
-        Listed::Loop(status) if can_go_on(status.status) => Some(status.id),
+        Listed::Loop(status) if could_be(&status) => Some(status.id),
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
     let id = found.ok_or_else(|| {
@@ -132,7 +133,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
         let resumed = service
             .resume(&status.id, &Grant::default(), args.now)
             .map_err(CliError::from)
-            .and_then(|runner| run::detached(service, runner, context.dir.as_str(), &args.show));
+            .and_then(|runner| run::detached(context, service, runner, context.dir.as_str(), &args.show));
         if let Err(error) = resumed {
             error.report();
             failed = true;

@@ -7,8 +7,8 @@ use refrain_core::{LoopId, Record};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::screen::clock;
-use crate::{out, values};
+use crate::telling::clock;
+use crate::{out, phrase, values};
 
 /// Show a loop's journal, readable
 #[derive(Debug, clap::Args)]
@@ -29,9 +29,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.json {
         out::print_json(&records)?;
     } else {
+        let width = out::terminal_width();
         for record in &records {
             let line = line(record).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
-            if !out::print_raw(line.as_bytes()) {
+            let line = match width {
+                Some(width) => phrase::broken("", 7, &line, width),
+                None => line,
+            };
+            if !out::print_raw(format!("{line}\n").as_bytes()) {
                 break;
             }
         }
@@ -47,7 +52,7 @@ fn line(record: &Record) -> serde_json::Result<String> {
     let mut facts = Vec::new();
     flatten("", &event["data"], &mut facts);
     let line = format!("{:>5}  {}  {name:<22} {}", record.seq, clock(record.at), facts.join(" "));
-    Ok(format!("{}\n", printable(line.trim_end()).replace('\n', " ")))
+    Ok(printable(line.trim_end()).replace('\n', " "))
 }
 
 /// `key=value`, nested keys joined by dots.

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::ArgGroup;
+use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::promise::PromiseText;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::values::Limit;
-use refrain_core::LoopId;
 use refrain_engine::config::{Chosen, Command, ProjectFile, Settings};
 use refrain_engine::{Runner, Service};
 
@@ -154,8 +154,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         ));
     }
     match args.show.detach {
-        true => run::detached(&service, runner, dir.as_str(), &args.show),
-        false => run::in_foreground(&context.host, runner, &args.show),
+        true => run::detached(context, &service, runner, dir.as_str(), &args.show),
+        false => run::in_foreground(context, runner, &args.show),
     }
 }
 

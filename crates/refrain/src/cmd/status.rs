@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord};
@@ -10,7 +11,8 @@ use refrain_engine::{Listed, Located, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::screen::{clock, words};
+use crate::phrase::Row;
+use crate::telling::{clock, words};
 use crate::{out, phrase, values};
 
 /// Show how a loop stands
@@ -34,7 +36,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.json {
         out::print_json(&status)?;
     } else {
-        out::print(&text(&status, &service.locate(&id)?));
+        out::print(&text(&status, &service.locate(&id)?, out::terminal_width()));
     }
     Ok(Code::Done.into())
 }
@@ -53,30 +55,30 @@ fn meant(service: &Service) -> Result<LoopId, CliError> {
 }
 
 /// One fact a line.
-fn text(status: &Status, found: &Located) -> String {
+fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let attempts = phrase::counted(status.started, "attempt", "attempts");
     let mut rows = vec![
-        ("loop", status.id.to_string()),
-        ("status", format!("{}: {}", status.status.as_str(), status.reason)),
-        ("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
-        ("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
-        ("in", status.worktree.clone()),
-        ("used", phrase::used(&status.usage)),
-        ("started", clock(status.started_at)),
-        ("last event", clock(status.updated_at)),
+        Row::exact("loop", status.id.to_string()),
+        Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
+        Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
+        Row::exact("in", status.worktree.clone()),
+        Row::prose("used", phrase::used(&status.usage)),
+        Row::exact("started", clock(status.started_at)),
+        Row::exact("last event", clock(status.updated_at)),
     ];
     if found.archived {
-        rows.push(("archived", found.dir.0.to_string()));
+        rows.push(Row::exact("archived", found.dir.0.to_string()));
     }
     if let Some(promise) = &status.completion_promise {
-        rows.push(("promise", promise.clone()));
+        rows.push(Row::exact("promise", promise.clone()));
     }
     if let Some(wait) = status.wait {
         let left = Millis::from(wait.until.duration_since(refrain_engine::now()).unsigned_abs());
         let left =
             if wait.until > refrain_engine::now() { format!("{left} left") } else { "over".to_owned() };
-        rows.push(("waits until", format!("{} ({left})", clock(wait.until))));
+        rows.push(Row::prose("waits until", format!("{} ({left})", clock(wait.until))));
     }
     if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
         let life = match runner.alive {
@@ -84,19 +86,22 @@ fn text(status: &Status, found: &Located) -> String {
             Some(false) => "gone",
             None => "out of sight",
         };
-        rows.push(("runner", format!("pid {} on {}, {life}", runner.pid, runner.host)));
+        rows.push(Row::prose("runner", format!("pid {} on {}, {life}", runner.pid, runner.host)));
     }
     if let Some(needs) = &status.needs {
-        rows.push(("next", needs.clone()));
+        rows.push(Row::exact("next", needs.clone()));
     }
-    let mut text = String::new();
-    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
-        text.push_str(&format!("{name:<12} {}\n", printable(&value).replace('\n', " ")));
-    }
+    let mut text = phrase::rows(&rows, "", 12, width);
     let iterations = status.iterations.as_deref().unwrap_or_default();
     for iteration in &iterations[iterations.len().saturating_sub(10)..] {
-        let ended = iteration.ended_at.map(|ended| ended.duration_since(iteration.started_at).unsigned_abs());
-        let took = ended.map_or_else(|| "running".to_owned(), |took| Millis::from(took).to_string());
+        let took = match (iteration.ended_at, iteration.outcome) {
+            (None, _) => "running".to_owned(),
+            // When it ended nobody saw.
+            (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),
+            (Some(ended), _) => {
+                Millis::from(ended.duration_since(iteration.started_at).unsigned_abs()).to_string()
+            }
+        };
         let exit = match (iteration.exit_code, iteration.signal) {
             (Some(code), _) => format!("exit {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
@@ -105,7 +110,10 @@ fn text(status: &Status, found: &Located) -> String {
         let name = AttemptId { iteration: iteration.n, attempt: iteration.attempt }.to_string();
         let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
         let preview = iteration.preview.as_deref().unwrap_or_default();
-        text.push_str(&format!("  {name:<6} {took:>8}  {exit:<10} {preview}{refunded}\n"));
+        let line =
+            format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {}", printable(preview).replace('\n', " "));
+        let line = width.map_or(line.clone(), |width| phrase::cut(&line, width));
+        text.push_str(&format!("{}\n", line.trim_end()));
     }
     text
 }

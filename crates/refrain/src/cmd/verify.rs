@@ -7,13 +7,13 @@ use refrain_engine::{EngineError, JournalError, Verdict as Found};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::out;
+use crate::{out, values};
 
 /// Check every byte of a loop's journal
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which loop
-    id: LoopId,
+    /// Which; the only one, where it is left out
+    id: Option<LoopId>,
     /// Print the verdict as an object
     #[arg(long)]
     json: bool,
@@ -36,9 +36,10 @@ pub(crate) struct Verdict {
 
 /// Says that it is intact, or fails with the first line that is not.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let found = context.service()?.verify(&args.id);
+    let service = context.service()?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain verify", |_| true)?;
+    let found = service.verify(&id);
     if args.json {
-        let id = args.id.clone();
         let (verdict, code) = match found {
             Ok(Found { records, torn }) => {
                 (Verdict { id, intact: true, records, problem: None, torn_bytes: torn }, Code::Done)
@@ -56,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return Ok(code.into());
     }
     let found = found?;
-    out::print(&format!("{}: {} records, every byte as it was written\n", args.id, found.records));
+    out::print(&format!("{}: {} records, every byte as it was written\n", id, found.records));
     if found.torn > 0 {
         out::print(&format!("  its tail was torn: {} bytes of a last write are no record\n", found.torn));
     }

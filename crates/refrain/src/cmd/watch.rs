@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::view::Status;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::screen::{Screen, Target};
+use crate::live::Live;
+use crate::out::Target;
+use crate::screen::Screen;
 use crate::values;
 
 /// Watch a loop as if it had been started here; Ctrl-C leaves it alone
@@ -19,11 +22,20 @@ pub(crate) struct Args {
     events: bool,
 }
 
+/// Which loops it can mean.
+pub(super) fn could_be(status: &Status) -> bool {
+    !status.has_stopped()
+}
+
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", |status| !status.has_stopped())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", could_be)?;
     let follower = service.follow(&id, false)?;
-    Screen::new((!args.events).then_some(Target::Stdout), args.events).run(follower);
+    let progress = (!args.events).then_some(Target::Stdout);
+    let live = Live::new(context.manner(progress), refrain_engine::now());
+    // Scripts get every event; a person, how it stands and what comes.
+    let follower = if args.events { follower } else { follower.joining() };
+    Screen::new(progress, args.events, live).run(follower);
     Ok(Code::Done.into())
 }

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod completions;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod hosted;
@@ -17,6 +19,8 @@ mod hostile_project;
 mod journals;
 #[cfg(test)]
 mod main_job;
+#[cfg(test)]
+mod notifications;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]

@@ -302,6 +302,40 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
 }
 
 #[test]
+fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "agent",
+        &format!("echo early $REFRAIN_ITERATION; echo x > $NOTES/up.$REFRAIN_ITERATION; read -r _ < $GATES/go\ntest $REFRAIN_ITERATION = 2 && {CLAIM}"),
+    );
+    let start = ["start", "--command", &agent, "--name", "job", "--pause", "100ms", "--detach", "p"];
+    sandbox.refrain(&start).with_code(0);
+    sandbox.wait_for_note("up.1");
+    sandbox.refrain(&["steer", "job", "left, not right"]).with_code(0);
+    gate.let_one_pass();
+    sandbox.wait_for_note("up.2");
+    let watch = sandbox.spawn(&["watch"]);
+    watch.wait_for_output("[loop job iteration 2/20]");
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    watch.wait_for_output("asked to pause after this iteration");
+    let again = sandbox.spawn(&["watch", "job"]);
+    again.wait_for_output("asked to pause after this iteration");
+    gate.let_one_pass();
+    for text in [watch.wait(), again.wait()].map(|run| run.with_code(0).stdout) {
+        let lines: Vec<_> = text.lines().collect();
+        assert!(text.contains("what was printed so far: refrain logs job"), "{text}");
+        assert!(text.contains("· iteration 1 took"), "how it went: {text}");
+        assert!(lines.contains(&"early 2") && text.contains("completed after 2"), "what goes on: {text}");
+        for old in ["[loop job iteration 1/20]", "the next prompt will say", "rests until", "early 1"] {
+            assert!(!text.contains(old), "{old}: {text}");
+        }
+    }
+    let after = sandbox.refrain(&["watch", "job"]).with_code(0).stdout;
+    assert!(after.contains("· iteration 2 took") && after.contains("completed after 2"), "{after}");
+}
+
+#[test]
 fn logs_show_characters_and_escapes_whole_that_came_in_parts() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");

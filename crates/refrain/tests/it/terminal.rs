@@ -11,8 +11,8 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-/// A person's terminal with the program in it.
-struct Terminal {
+/// A person's terminal with a program in it.
+pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -22,14 +22,25 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(crate) fn open(sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
         Self::of_width(120, sandbox, words, env)
     }
 
-    fn of_width(cols: u16, sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(crate) fn of_width(cols: u16, sandbox: &Sandbox, words: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::of_program(env!("CARGO_BIN_EXE_refrain"), cols, sandbox, words, env)
+    }
+
+    /// Another program, a shell for one, in which things are typed.
+    pub(crate) fn of_program(
+        program: &str,
+        cols: u16,
+        sandbox: &Sandbox,
+        words: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize { rows: 40, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_refrain"));
+        let mut command = CommandBuilder::new(program);
         command.args(words);
         command.env_clear();
         sandbox.env().iter().for_each(|(name, value)| command.env(name, value));
@@ -52,20 +63,22 @@ impl Terminal {
         Self { keys: pair.master.take_writer().unwrap(), master: pair.master, child, shown, closing, reader }
     }
 
-    fn type_keys(&mut self, keys: &str) {
+    pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    fn wait_for(&self, part: &str) {
+    #[track_caller]
+    pub(crate) fn wait_for(&self, part: &str) {
         eventually(&format!("the terminal shows {part:?}"), || self.text().contains(part).then_some(()));
     }
 
-    fn wait(mut self) -> (u32, String) {
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> (u32, String) {
         let status = eventually("the program ends", || self.child.try_wait().unwrap());
         drop((self.master, self.keys));
         let _ = self.reader.join();
@@ -220,6 +233,63 @@ fn colour_only_on_a_terminal_and_without_no_color() {
         let (_, plain) = Terminal::open(&sandbox, words, &[("NO_COLOR", "1")]).wait();
         assert!(!plain.contains('\x1b'), "{words:?}: {plain:?}");
     }
+}
+
+#[test]
+fn what_is_waited_for_is_renewed_in_place_and_leaves_nothing_behind() {
+    let sandbox = sandbox();
+    let agent =
+        sandbox.agent("agent", &format!("echo $REFRAIN_ITERATION\ntest $REFRAIN_ITERATION = 1 || {CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", "job", "--pause", "3", "p"];
+    for env in [[].as_slice(), &[("NO_COLOR", "1")]] {
+        let mut terminal = Terminal::of_width(60, &sandbox, &start, env);
+        terminal.wait_for("rests: 1s left");
+        terminal.type_keys("\x03");
+        let (code, shown) = terminal.wait();
+        assert_eq!(code, 16, "{shown}");
+        assert!(env.is_empty() || !shown.contains('\x1b'), "{shown:?}");
+        let mut screen = vt100::Parser::new(40.try_into().unwrap(), 60.try_into().unwrap(), 0);
+        screen.process(shown.as_bytes());
+        let text = screen.screen().contents();
+        assert!(!text.contains("rests: ") && !text.contains("^C"), "{text}");
+        assert!(text.contains("· rests until") && text.contains("refrain resume job"), "{text}");
+        sandbox.refrain(&["cancel", "job"]).with_code(0);
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    let (_, dumb) = Terminal::of_width(60, &sandbox, &start, &[("TERM", "dumb")]).wait();
+    assert!(!dumb.contains("rests: ") && dumb.contains("rests until"), "{dumb}");
+}
+
+#[test]
+fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo a long last line that says much more than a narrow terminal has room for\ntest $REFRAIN_ITERATION = 2 && {CLAIM}"));
+    let start =
+        ["start", "--command", &agent, "--name", "job", "--timeout", "1h", "--idle-timeout", "10m", "p"];
+    for width in [40, 60, 80] {
+        let (code, shown) = Terminal::of_width(width, &sandbox, &start, &[("NO_COLOR", "1")]).wait();
+        assert_eq!(code, 0, "{shown}");
+        let until = shown.lines().skip_while(|line| !line.contains("until "));
+        let until: Vec<_> = until.take_while(|line| !line.contains("proof ")).collect();
+        assert!(until.iter().all(|line| line.trim_end().chars().count() <= width.into()), "{until:#?}");
+        assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
+        for words in [["status", "job"], ["show", "job"]] {
+            let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
+            // What is copied is whole: a path, a command.
+            let long = |line: &&str| line.trim_end().chars().count() > width.into() && !line.contains('/');
+            assert_eq!(
+                shown.lines().filter(long).collect::<Vec<_>>(),
+                [""; 0],
+                "{words:?} at {width}: {shown}"
+            );
+        }
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    let piped = sandbox.refrain(&["show", "job"]).with_code(0).stdout;
+    assert_eq!(
+        piped.lines().count(),
+        sandbox.refrain(&["show", "job", "--json"]).json().as_array().unwrap().len()
+    );
 }
 
 #[test]

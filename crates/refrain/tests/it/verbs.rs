@@ -282,25 +282,32 @@ fn detach_returns_once_the_runner_has_taken_over() {
     sandbox.nobody_survives();
 }
 
+/// What a formatter of manuals finds wrong with the pages: errors, not matters of taste.
+fn lint(sandbox: &Sandbox) -> String {
+    sandbox.tool("sh", &["-c", "mandoc -T lint -W error ../man/*.1"]).run().stdout
+}
+
 #[test]
 fn completions_and_manuals_know_every_verb_but_the_hidden_ones() {
     let sandbox = sandbox();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let text = sandbox.refrain(&["completions", shell]).with_code(0).stdout;
-        assert!(text.contains("archive") && text.contains("promise"), "{shell}: {text}");
-        for verb in ["drive", "generate"] {
-            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-            assert!(words.all(|word| word != verb), "{shell} completes {verb}");
-        }
+        let script = sandbox.refrain(&["completions", shell]).with_code(0).stdout;
+        assert!(script.contains("_REFRAIN_COMPLETES"), "{shell}: it asks the program: {script}");
+        let ask = sandbox.command(&["--", "refrain", ""]).env("_REFRAIN_COMPLETES", shell);
+        let answer = ask.env("_CLAP_COMPLETE_INDEX", "1").run().with_code(0).stdout;
+        let verbs: Vec<_> = answer.lines().filter_map(|line| line.split([':', '\t']).next()).collect();
+        assert!(["archive", "loop", "promise"].iter().all(|verb| verbs.contains(verb)), "{shell}: {answer}");
+        assert!(!verbs.contains(&"drive") && !verbs.contains(&"generate"), "{shell}: {answer}");
     }
     let man = sandbox.root().join("man");
-    std::fs::create_dir(&man).unwrap();
     sandbox.refrain(&["man", man.to_str().unwrap()]).with_code(0);
     let pages =
         std::fs::read_dir(&man).unwrap().flatten().map(|page| page.file_name().into_string().unwrap());
     let pages: Vec<_> = pages.collect();
     assert!(pages.contains(&"refrain-start.1".to_owned()), "{pages:?}");
     assert!(!pages.iter().any(|page| page.contains("drive") || page.contains("generate")), "{pages:?}");
+    assert!(sandbox.tool("sh", &["-c", "command -v mandoc"]).run().code != 0 || lint(&sandbox).is_empty());
     let page = sandbox.refrain(&["man"]).with_code(0).stdout;
+    assert!(page.contains("Exit codes"), "{page}");
     assert!(page.contains("refrain\\-start") && !page.contains("drive"), "{page}");
 }

@@ -1,0 +1,8 @@
+//! What differs from one operating system to another: what can be known of other processes, how exactly one is signalled
+//! or waited for, and how orphans are adopted. One file an operating system, one interface; all else in this crate is
+//! POSIX.
+
+#[cfg_attr(target_os = "linux", path = "system/linux.rs")]
+mod os;
+
+pub(crate) use os::{adopt_orphans, arguments, boot, environment, is_gone_within, signal, stat, stats};

@@ -1,0 +1,86 @@
+//! Linux: `/proc`, descriptors of processes, subreapers.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use refrain_core::event::Process;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::identity::Stat;
+
+/// Looks a process up; none where there is no such process (any more).
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Stat { process: Process { pid, start }, parent, session, zombie: matches!(state, "Z" | "X") })
+}
+
+/// Every process that can be seen.
+pub(crate) fn stats() -> impl Iterator<Item = Stat> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// The arguments that a process was started with, its name first, each ended by a zero byte; empty where they cannot be
+/// read.
+pub(crate) fn arguments(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
+/// The variables that a process was started with, likewise.
+pub(crate) fn environment(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+/// Which run of the machine this is.
+pub(crate) fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// Makes this process the parent of every descendant that loses its own.
+///
+/// # Errors
+/// Where the system does not let it.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Signals exactly that process, or nobody: its number may be another's by now.
+pub(crate) fn signal(process: Process, signal: Signal) {
+    let Some(pid) = Pid::from_raw(process.pid) else { return };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let same = stat(process.pid).is_some_and(|stat| stat.process == process);
+    if same {
+        // It may have died just now; that is what was wanted.
+        let _ = pidfd_send_signal(handle, signal);
+    }
+}
+
+/// Waits for the end of a child that was not waited for, at most so long; whether it came.
+///
+/// # Errors
+/// Where there is no such process, or it cannot be waited for.
+pub(crate) fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let until = Instant::now() + grace;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

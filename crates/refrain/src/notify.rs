@@ -1,0 +1,237 @@
+//! Telling a person who looks elsewhere that a loop has come to an end, or needs them: on the terminal that they watch, on
+//! their desktop, or by a command of theirs. An observer: it comes after the end, and whatever becomes of it changes
+//! nothing.
+//!
+//! What an agent or a provider said is data here too: no control character, no markup, no shell.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use refrain_core::text::{clip, printable};
+use refrain_core::view::{Status, StatusWord};
+use refrain_engine::tool::Errand;
+
+use crate::cli::Context;
+use crate::out;
+
+/// What a person says of notifications.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct NotifyArgs {
+    /// Tell you when the loop ends or needs you
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    notify: Option<How>,
+    /// The same by a command of yours: the message on its standard input, REFRAIN_NOTIFY_ID and REFRAIN_NOTIFY_STATUS set;
+    /// words are split like a shell's, no shell runs it
+    #[arg(long, value_name = "CMD ARGS", value_parser = words)]
+    notify_command: Option<Words>,
+}
+
+/// Where a notification is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// On the terminal that shows the loop; on the desktop, where no terminal does
+    Auto,
+    /// On the terminal: its own notification where it has them, and its bell
+    Terminal,
+    /// On the desktop, by notify-send or osascript
+    Desktop,
+    /// Nowhere
+    Off,
+}
+
+/// A command line, in words.
+#[derive(Clone, Debug)]
+struct Words(Vec<String>);
+
+fn words(text: &str) -> Result<Words, String> {
+    let words =
+        shlex::split(text).ok_or("a quotation is not closed; accepted is a program and its arguments")?;
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(Words(words)),
+        _ => Err("accepted is a program and its arguments".to_owned()),
+    }
+}
+
+/// How long a program may take to show a notification.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The longest message, in bytes: a line on a screen.
+const LONGEST: usize = 400;
+
+/// What is said.
+struct Message {
+    id: String,
+    status: &'static str,
+    /// What happened to which loop.
+    title: String,
+    /// Why, and what to do next; one line.
+    body: String,
+}
+
+impl NotifyArgs {
+    /// The options that hand these on to a runner of its own.
+    pub(crate) fn as_words(&self) -> Vec<String> {
+        let how = self.notify.and_then(|how| how.to_possible_value());
+        let how = how.map(|how| format!("--notify={}", how.get_name()));
+        let command = self.notify_command.as_ref().and_then(|Words(words)| {
+            let words = words.iter().map(String::as_str);
+            Some(format!("--notify-command={}", shlex::try_join(words).ok()?))
+        });
+        how.into_iter().chain(command).collect()
+    }
+
+    /// What cannot be done of it, said before anybody relies on it. `watched` is whether a terminal will show the loop.
+    pub(crate) fn objection(&self, context: &Context, watched: bool) -> Option<String> {
+        let [program, ..] = desktop_words(String::new(), String::new());
+        let on_desktop = matches!((self.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
+        let path = context.variable("PATH").unwrap_or_default();
+        let is_there = || std::env::split_paths(path).any(|dir| dir.join(&program).is_file());
+        (on_desktop && !is_there()).then(|| {
+            format!(
+                "{program} is not installed, so no desktop can be told; --notify-command tells you otherwise"
+            )
+        })
+    }
+
+    /// Tells of a loop that has stopped, unless the person just stopped it.
+    pub(crate) fn tell(&self, context: &Context, status: &Status) {
+        let message = match status.status {
+            StatusWord::Paused | StatusWord::Cancelled => return,
+            // One that has not stopped was let go of by a runner that failed.
+            StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
+            stopped @ (StatusWord::Blocked
+            | StatusWord::Completed
+            | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
+            | StatusWord::TimedOut
+            | StatusWord::Stuck) => stopped.as_str(),
+        };
+        let next = status.needs.as_ref().map(|needs| format!("; next: {needs}")).unwrap_or_default();
+        self.send(context, &Message::new(status.id.as_str(), message, &format!("{}{next}", status.reason)));
+    }
+
+    /// Tells of a loop whose runner could not go on.
+    pub(crate) fn tell_failure(&self, context: &Context, id: &str, error: &str) {
+        self.send(context, &Message::new(id, "failed", error));
+    }
+
+    fn send(&self, context: &Context, message: &Message) {
+        let dir = context.dir.as_std_path();
+        let on_terminal = match self.notify {
+            Some(How::Terminal | How::Auto) => ring(context, message),
+            Some(How::Desktop | How::Off) | None => false,
+        };
+        let desktop = match self.notify {
+            Some(How::Desktop) => true,
+            Some(How::Auto) => !on_terminal,
+            Some(How::Terminal | How::Off) | None => false,
+        };
+        if desktop {
+            errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
+        }
+        if let Some(Words(command)) = &self.notify_command
+            && self.notify != Some(How::Off)
+        {
+            errand(command, dir, message);
+        }
+    }
+}
+
+impl Message {
+    fn new(id: &str, status: &'static str, body: &str) -> Self {
+        let body = printable(body).replace(['\n', '\t'], " ");
+        let title = format!("Refrain loop {id}: {status}");
+        Self { id: id.to_owned(), status, title, body: clip(&body, LONGEST).into_owned() }
+    }
+}
+
+/// Runs a program that shows the message. That it failed is said, once, and nothing else comes of it.
+fn errand(argv: &[String], dir: &Path, message: &Message) {
+    let Message { id, status, title, body } = message;
+    let env = [("REFRAIN_NOTIFY_ID", id.as_str()), ("REFRAIN_NOTIFY_STATUS", status)];
+    let text = format!("{title}\n{body}\n");
+    if let Err(error) = (Errand { argv, env: &env, dir, text: &text, limit: LIMIT }).run() {
+        let program = argv.first().map(String::as_str).unwrap_or_default();
+        let error = format!("the notification could not be shown: {program}: {error}");
+        out::tell(&format!("refrain: {}\n", printable(&error).replace('\n', " ")));
+    }
+}
+
+/// The program that shows a message on the desktop. Both take the texts as arguments of their own.
+fn desktop_words(title: String, body: String) -> [String; 5] {
+    let words = |words: [&str; 3]| words.map(str::to_owned);
+    if cfg!(target_os = "macos") {
+        let script =
+            "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
+        let [program, flag, script] = words(["osascript", "-e", script]);
+        return [program, flag, script, title, body];
+    }
+    // The desktop may read markup in it.
+    let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let [program, name, end] = words(["notify-send", "--app-name=Refrain", "--"]);
+    [program, name, end, title, body]
+}
+
+/// Shows it on the terminal, if there is one; whether there is.
+fn ring(context: &Context, message: &Message) -> bool {
+    let text = sequence(
+        &message.title,
+        &message.body,
+        context.variable("TERM").unwrap_or_default(),
+        context.variable("TMUX").is_some(),
+    );
+    // Not through what strips sequences from what is shown: this one is no colour.
+    let written = if std::io::stderr().is_terminal() {
+        std::io::stderr().write_all(text.as_bytes())
+    } else if std::io::stdout().is_terminal() {
+        std::io::stdout().write_all(text.as_bytes())
+    } else {
+        return false;
+    };
+    written.is_ok()
+}
+
+/// What makes a terminal show a notification. There are two dialects, told by whom; whoever speaks neither passes over it
+/// and rings its bell.
+fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
+    let notification = match term {
+        "" | "dumb" => String::new(),
+        term if term.starts_with("rxvt") || term.starts_with("foot") => {
+            format!("\u{1b}]777;notify;{title};{body}\u{7}")
+        }
+        _ => format!("\u{1b}]9;{title}: {body}\u{7}"),
+    };
+    match in_tmux && !notification.is_empty() {
+        // Handed on to the terminal around it, where that is allowed.
+        true => format!("\u{1b}Ptmux;{}\u{1b}\\\u{7}", notification.replace('\u{1b}', "\u{1b}\u{1b}")),
+        false => format!("{notification}\u{7}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_the_dialect_that_it_speaks_and_no_other_sequence() {
+        let Message { title, body, .. } =
+            Message::new("job", "blocked", "the provider said \u{1b}]0;owned\u{7}\u{9b}2J<b>\nno");
+        assert_eq!(body, "the provider said <b> no");
+        let shown = |term, tmux| sequence(&title, &body, term, tmux);
+        let said = format!("{title}: {body}");
+        assert_eq!(shown("xterm-256color", false), format!("\u{1b}]9;{said}\u{7}\u{7}"));
+        assert_eq!(shown("foot", false), format!("\u{1b}]777;notify;{title};{body}\u{7}\u{7}"));
+        assert_eq!(
+            shown("tmux-256color", true),
+            format!("\u{1b}Ptmux;\u{1b}\u{1b}]9;{said}\u{7}\u{1b}\\\u{7}")
+        );
+        assert_eq!(shown("dumb", false), "\u{7}");
+    }
+
+    #[test]
+    fn a_desktop_gets_no_markup_and_no_options() {
+        let words = desktop_words("--title".into(), "<a href=x>&".into());
+        assert_eq!(words[2..], ["--", "--title", "&lt;a href=x&gt;&amp;"]);
+    }
+}
