@@ -17,6 +17,7 @@ pub mod prompt;
 pub mod spec;
 pub mod state_file;
 pub mod text;
+pub mod usage;
 pub mod view;
 
 pub use event::{Event, Record};

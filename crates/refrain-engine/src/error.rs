@@ -6,6 +6,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
 use refrain_core::{LoopId, Refusal};
+use refrain_store::catalog::CatalogError;
 use refrain_store::{DiskError, JournalError};
 
 /// What failed and why, down to its first cause, in one line.
@@ -64,6 +65,9 @@ pub enum EngineError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The catalog of all loops.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),

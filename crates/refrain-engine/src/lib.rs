@@ -7,6 +7,7 @@
 
 mod agent_news;
 mod asking;
+mod catalog;
 mod clock;
 mod dispatcher;
 mod error;
@@ -19,6 +20,7 @@ mod runner;
 mod service;
 mod signals;
 
+pub use catalog::Listed;
 pub use clock::now;
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
@@ -28,11 +30,12 @@ pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
+pub use refrain_store::catalog::Brief;
 pub use refrain_store::journal::Verdict;
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::{JournalError, Project};
 pub use runner::Runner;
-pub use service::{Host, Listed, Located, Service};
+pub use service::{Host, Located, Service};
 pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.

@@ -9,6 +9,7 @@ mod phrase;
 mod run;
 mod said;
 mod screen;
+mod table;
 mod values;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use refrain_core::agent::Usd;
 use refrain_core::spec::{Limits, Millis};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Host, Service};
+use refrain_engine::{Brief, Host, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -135,7 +135,7 @@ pub(crate) fn only_loop(
     service: &Service,
     id: Option<&LoopId>,
     verb: &str,
-    could_be: impl Fn(&refrain_core::view::Status) -> bool,
+    could_be: impl Fn(&Brief) -> bool,
 ) -> Result<LoopId, CliError> {
     if let Some(id) = id {
         return Ok(id.clone());

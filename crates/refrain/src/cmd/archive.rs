@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::view::StatusWord;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -18,8 +19,9 @@ pub(crate) struct Args {
 /// Moves the loop, and says where it lies.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id =
-        values::only_loop(&service, args.id.as_ref(), "refrain archive", |status| status.ended_at.is_some())?;
+    let id = values::only_loop(&service, args.id.as_ref(), "refrain archive", |brief| {
+        brief.has_stopped() && brief.status != StatusWord::Crashed
+    })?;
     let path = service.archive(&id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use refrain_core::event::{Ask, Urgency};
-use refrain_core::view::{Status, StatusWord};
+use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{EngineError, Listed, Service};
+use refrain_engine::{Brief, EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if is_open(&status) => Some(status.id),
+            Listed::Loop(status) if is_open(&status) => Some(status.id.clone()),
             Listed::Loop(_) | Listed::Damaged { .. } => None,
         })
         .collect();
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
-fn is_open(status: &Status) -> bool {
+fn is_open(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

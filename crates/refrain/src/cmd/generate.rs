@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::usage::Report;
 use refrain_core::view::Status;
 
 use super::verify::Verdict;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("list", schemars::schema_for!(Vec<Status>)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
+        ("usage", schemars::schema_for!(Report)),
         ("verify", schemars::schema_for!(Verdict)),
     ];
     for (name, schema) in schemas {

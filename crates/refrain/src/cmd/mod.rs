@@ -17,5 +17,6 @@ pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod steer;
+pub(crate) mod usage;
 pub(crate) mod verify;
 pub(crate) mod watch;

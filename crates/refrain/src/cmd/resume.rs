@@ -111,7 +111,7 @@ fn can_go_on(status: StatusWord) -> bool {
 
 fn last(service: &Service) -> Result<LoopId, CliError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
-        Listed::Loop(status) if can_go_on(status.status) => Some(status.id),
+        Listed::Loop(status) if can_go_on(status.status) => Some(status.id.clone()),
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
     let id = found.ok_or_else(|| {
