@@ -18,6 +18,7 @@ pub mod prompt;
 pub mod spec;
 pub mod state_file;
 pub mod text;
+pub mod usage;
 pub mod values;
 pub mod view;
 

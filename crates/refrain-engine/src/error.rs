@@ -8,6 +8,7 @@ use refrain_agents::generic::NoProgram;
 use refrain_core::git::TemplateError;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
+use refrain_store::catalog::CatalogError;
 use refrain_store::{DiskError, JournalError};
 
 /// What failed and why, down to its first cause, in one line.
@@ -82,6 +83,9 @@ pub enum EngineError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The catalog of all loops.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -8,6 +8,7 @@
 mod account;
 mod agent_news;
 mod asking;
+mod catalog;
 mod clock;
 mod dispatcher;
 mod error;
@@ -20,6 +21,7 @@ mod runner;
 mod service;
 mod signals;
 
+pub use catalog::Listed;
 pub use clock::now;
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
@@ -30,12 +32,13 @@ pub use refrain_git::GitError;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
+pub use refrain_store::catalog::Brief;
 pub use refrain_store::journal::Verdict;
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config};
 pub use runner::Runner;
-pub use service::{Host, Listed, Located, Service};
+pub use service::{Host, Located, Service};
 pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
-use refrain_store::{Journal, RunnerLock, WorktreeLock};
+use refrain_store::{Journal, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::Drive;
 use crate::follow::Follower;
@@ -82,12 +82,15 @@ impl Runner {
         ready: impl FnOnce(),
     ) -> Result<LoopState, EngineError> {
         let pulse = Arc::clone(&self.pulse);
+        let dir = self.journal.dir().clone();
         let driven = Drive::begin(self, host, signals, ready).await;
         let state = match driven {
             Ok(drive) => drive.run().await,
             Err(error) => Err(error),
         };
         pulse.update(|beat| beat.over = true);
+        // Only a convenience: what is not noted, the next one who lists finds. Nothing else runs in this thread any more.
+        let _ = catalog::note(&host.data_home, &dir);
         state
     }
 }

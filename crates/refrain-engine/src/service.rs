@@ -47,7 +47,7 @@ pub struct Host {
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) project: Project,
-    host: Host,
+    pub(crate) host: Host,
 }
 
 /// A loop that was found.
@@ -57,20 +57,6 @@ pub struct Located {
     pub dir: LoopDir,
     /// Whether it lies in the archive.
     pub archived: bool,
-}
-
-/// One row of a list.
-#[derive(Debug)]
-pub enum Listed {
-    /// A loop.
-    Loop(Box<Status>),
-    /// A loop whose journal cannot be read: named, so that it is not just missing.
-    Damaged {
-        /// Its folder's name.
-        name: String,
-        /// What is wrong.
-        error: JournalError,
-    },
 }
 
 /// How many more names are tried where a made-up one is taken.
@@ -298,36 +284,6 @@ impl Service {
         Ok(look(&dir, &journal::read(&dir)?.state))
     }
 
-    /// Every loop of the project, last touched first.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the project's data cannot be listed.
-    pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
-        let mut rows: Vec<Listed> = self
-            .project
-            .loop_dirs()?
-            .into_iter()
-            .map(|dir| match journal::read(&dir) {
-                Ok(snapshot) => Listed::Loop(Box::new(look(&dir, &snapshot.state).without_iterations())),
-                Err(error) => {
-                    Listed::Damaged { name: dir.0.file_name().unwrap_or_default().to_owned(), error }
-                }
-            })
-            .collect();
-        rows.sort_by_key(|row| match row {
-            Listed::Loop(status) => std::cmp::Reverse(Some(status.updated_at)),
-            Listed::Damaged { .. } => std::cmp::Reverse(None),
-        });
-        Ok(rows)
-    }
-
-    /// The other projects that Refrain has worked in.
-    #[must_use]
-    pub fn other_projects(&self) -> Vec<Utf8PathBuf> {
-        let known = projects::known(&self.host.data_home);
-        known.into_iter().filter(|root| *root != self.project.root).collect()
-    }
-
     /// Moves a stopped loop into the archive; returns where it lies then.
     ///
     /// # Errors
@@ -377,7 +333,7 @@ impl Service {
 }
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
-fn look(dir: &LoopDir, state: &LoopState) -> Status {
+pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));

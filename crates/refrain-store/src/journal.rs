@@ -11,7 +11,7 @@ mod write;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use read::{Snapshot, Tail, Verdict, read, records, verify};
 pub use write::{Batch, Committed, Durability, Journal};

@@ -8,6 +8,9 @@ use refrain_core::{AttemptId, LoopId};
 
 use crate::{DiskError, OnPath};
 
+/// The journal's name in its loop's folder.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -116,7 +119,7 @@ impl LoopDir {
     /// The journal.
     #[must_use]
     pub fn journal(&self) -> Utf8PathBuf {
-        self.0.join("journal.jsonl")
+        self.0.join(JOURNAL)
     }
 
     /// Held for the life of a runner.

@@ -1,12 +1,14 @@
 //! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
-//! how others ask ([`inbox`]), what is put aside ([`archive`]), which projects there are ([`projects`]), and the files that
-//! agents read ([`worktree`]); what people configured ([`config`]), and whether a project's part of that counts ([`trust`]).
+//! how others ask ([`inbox`]), what is put aside ([`archive`]), which projects there are ([`projects`]), what is known of all
+//! their loops together ([`catalog`]), the files that agents read ([`worktree`]), what people configured ([`config`]), and
+//! whether a project's part of that counts ([`trust`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
 mod account;
 pub mod archive;
 mod atomic;
+pub mod catalog;
 pub mod config;
 pub mod inbox;
 pub mod journal;

@@ -28,13 +28,13 @@ pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> 
     writeln!(file, "{root}").on("write", &path)
 }
 
-/// Every project that is still there.
+/// Every project on the list, whether it is still there or not.
 #[must_use]
-pub fn known(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
+pub fn listed(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut text = String::new();
     if let Ok(mut file) = File::open(data_home.join("projects")) {
         // What cannot be read lists nothing: the list is a convenience, the projects are the truth.
         let _ = file.read_to_string(&mut text);
     }
-    text.lines().map(Utf8PathBuf::from).filter(|path| path.is_dir()).collect()
+    text.lines().map(Utf8PathBuf::from).collect()
 }

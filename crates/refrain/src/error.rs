@@ -140,7 +140,10 @@ impl From<EngineError> for CliError {
             EngineError::NoProgram(
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
             ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
-            EngineError::Journal(_) | EngineError::Disk(_) | EngineError::Process(..) => (Code::Failed, None),
+            EngineError::Journal(_)
+            | EngineError::Catalog(_)
+            | EngineError::Disk(_)
+            | EngineError::Process(..) => (Code::Failed, None),
         };
         let error = Self::new(code, chain(&error));
         hint.into_iter().fold(error, Self::hint)

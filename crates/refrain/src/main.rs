@@ -12,6 +12,7 @@ mod phrase;
 mod run;
 mod said;
 mod screen;
+mod table;
 mod telling;
 mod values;
 

@@ -86,6 +86,11 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
     result(serde_json::to_string(value))
 }
 
+/// Prints a JSON array of values that are text already, one a line.
+pub(crate) fn print_json_array(values: &[&str]) -> Result<(), CliError> {
+    result(Ok(if values.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", values.join(",\n")) }))
+}
+
 /// A result that a script waits for: unlike progress, it fails if it cannot be written.
 fn result(text: serde_json::Result<String>) -> Result<(), CliError> {
     let failed = |error: &dyn std::error::Error| {

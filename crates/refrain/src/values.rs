@@ -8,7 +8,7 @@ use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, limit};
 pub(crate) use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Host, Service};
+use refrain_engine::{Brief, Host, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -93,7 +93,7 @@ pub(crate) fn only_loop(
     service: &Service,
     id: Option<&LoopId>,
     verb: &str,
-    could_be: impl Fn(&refrain_core::view::Status) -> bool,
+    could_be: impl Fn(&Brief) -> bool,
 ) -> Result<LoopId, CliError> {
     if let Some(id) = id {
         return Ok(id.clone());

@@ -397,11 +397,17 @@ impl Status {
     /// Whether it is over: nothing more happens unless a person lets it go on.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
-        !matches!(self.status, StatusWord::Running | StatusWord::Waiting)
+        self.status.has_stopped()
     }
 }
 
 impl StatusWord {
+    /// Whether it is over: nothing more happens unless a person lets it go on.
+    #[must_use]
+    pub fn has_stopped(self) -> bool {
+        !matches!(self, Self::Running | Self::Waiting)
+    }
+
     /// The word itself.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -23,11 +23,11 @@ pub(super) fn sandbox() -> Sandbox {
     Sandbox { _dir: dir, loop_dir: LoopDir(path.join("loops/a")) }
 }
 
-pub(super) fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-pub(super) fn started() -> Event {
+pub(crate) fn started() -> Event {
     let here = Utf8PathBuf::from("/project");
     Event::LoopStarted(Box::new(LoopStarted {
         format: FORMAT,

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
-use refrain_core::view::Status;
+use refrain_core::view::StatusWord;
+use refrain_engine::Brief;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -17,8 +18,8 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean.
-pub(super) fn could_be(status: &Status) -> bool {
-    status.ended_at.is_some()
+pub(super) fn could_be(status: &Brief) -> bool {
+    status.has_stopped() && status.status != StatusWord::Crashed
 }
 
 /// Moves the loop, and says where it lies.

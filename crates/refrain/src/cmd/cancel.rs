@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use refrain_core::event::{Ask, Urgency};
-use refrain_core::view::{Status, StatusWord};
+use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{EngineError, Listed, Service};
+use refrain_engine::{Brief, EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let open: Vec<_> = rows
         .into_iter()
         .filter_map(|row| match row {
-            Listed::Loop(status) if could_be(&status) => Some(status.id),
+            Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
             Listed::Loop(_) | Listed::Damaged { .. } => None,
         })
         .collect();
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Which loops it can mean: those that are not over.
-pub(super) fn could_be(status: &Status) -> bool {
+pub(super) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

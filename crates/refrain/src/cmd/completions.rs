@@ -12,8 +12,7 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
-use refrain_core::view::Status;
-use refrain_engine::{Listed, Service};
+use refrain_engine::{Brief, Listed, Service};
 
 use super::{archive, cancel, pause, resume, steer, watch};
 use crate::error::{CliError, Code};
@@ -66,7 +65,7 @@ pub(crate) fn answer() -> bool {
 }
 
 /// Whether a verb can mean a loop.
-type CouldBe = fn(&Status) -> bool;
+type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
 const MEANT: [(&str, CouldBe); 10] = [
@@ -82,7 +81,7 @@ const MEANT: [(&str, CouldBe); 10] = [
     ("watch", watch::could_be),
 ];
 
-fn any(_: &Status) -> bool {
+fn any(_: &Brief) -> bool {
     true
 }
 
@@ -122,7 +121,7 @@ fn ids(could_be: CouldBe) -> Vec<CompletionCandidate> {
     meant.enumerate().map(|(place, status)| candidate(&status).display_order(Some(place))).collect()
 }
 
-fn candidate(status: &Status) -> CompletionCandidate {
+fn candidate(status: &Brief) -> CompletionCandidate {
     let progress = phrase::progress(status.iteration, status.max_iterations);
     let help = format!("{} at iteration {progress}", status.status.as_str());
     CompletionCandidate::new(status.id.as_str()).help(Some(StyledStr::from(help)))

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::usage::Report;
 use refrain_core::view::Status;
 use refrain_engine::Trusted;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("list", schemars::schema_for!(Vec<Status>)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
+        ("usage", schemars::schema_for!(Report)),
         ("verify", schemars::schema_for!(Verdict)),
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),

@@ -1,17 +1,19 @@
 //! `refrain list`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{Status, StatusWord};
-use refrain_engine::{Listed, Service, chain};
+use refrain_core::view::StatusWord;
+use refrain_engine::{Brief, Listed, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
 /// List the loops of this project
@@ -20,7 +22,7 @@ pub(crate) struct Args {
     /// Those of every project that refrain has worked in
     #[arg(long)]
     all_projects: bool,
-    /// Print an array of status objects
+    /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -28,38 +30,42 @@ pub(crate) struct Args {
 /// Prints the list; what is damaged is named, and does not keep the rest from being shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let mut services = vec![service.clone()];
-    if args.all_projects {
-        let others = service.other_projects();
-        services.extend(others.iter().filter_map(|root| Service::open(root, context.host.clone()).ok()));
-    }
-    let mut loops: Vec<Status> = Vec::new();
-    for service in &services {
-        for row in service.list()? {
-            match row {
-                Listed::Loop(status) => loops.push(*status),
-                Listed::Damaged { name, error } => {
-                    out::tell(&format!("refrain: {name}: {}\n", chain(&error)))
-                }
-            }
-        }
-    }
+    let rows = if args.all_projects { service.list_everywhere()? } else { service.list()? };
+    let loops: Vec<Brief> = rows.into_iter().filter_map(loop_or_tell).collect();
     if args.json {
-        out::print_json(&loops)?;
+        let objects: Vec<&str> = loops.iter().map(|brief| brief.object.as_str()).collect();
+        out::print_json_array(&objects)?;
     } else if loops.is_empty() {
-        out::print("No loops in this project.\n");
+        out::print(if args.all_projects {
+            "No loops in any project.\n"
+        } else {
+            "No loops in this project.\n"
+        });
     } else {
         out::print(&text(&loops, args.all_projects));
     }
     Ok(Code::Done.into())
 }
 
+/// The loop; what cannot be read is told on standard error.
+pub(super) fn loop_or_tell(row: Listed) -> Option<Brief> {
+    match row {
+        Listed::Loop(brief) => Some(*brief),
+        Listed::Damaged { name, error } => {
+            let line = format!("{name}: {}", chain(&error)).replace('\n', " ");
+            out::tell(&format!("refrain: {}\n", printable(&line)));
+            None
+        }
+    }
+}
+
 /// For a terminal a table that fits it; else one plain line a loop, nothing cut off.
-fn text(loops: &[Status], with_project: bool) -> String {
+fn text(loops: &[Brief], with_project: bool) -> String {
     let now = refrain_engine::now();
-    let rows: Vec<Row> = loops.iter().map(|status| row(status, now, with_project)).collect();
+    let rows: Vec<Row> = loops.iter().map(|brief| row(brief, now)).collect();
     match out::terminal_width() {
-        Some(width) => table(&rows, with_project, width),
+        Some(width) if with_project => grouped(rows, width),
+        Some(width) => table(&rows, width).concat(),
         None => rows.iter().map(|row| line(row, with_project)).collect(),
     }
 }
@@ -74,16 +80,16 @@ struct Row {
     reason: String,
 }
 
-fn row(status: &Status, now: Timestamp, with_project: bool) -> Row {
+fn row(brief: &Brief, now: Timestamp) -> Row {
     let flat = |text: &str| printable(text).replace('\n', " ");
-    let ago = Millis::from(now.duration_since(status.updated_at).unsigned_abs());
+    let ago = Millis::from(now.duration_since(brief.updated_at).unsigned_abs());
     Row {
-        id: status.id.to_string(),
-        status: status.status,
-        iteration: phrase::progress(status.iteration, status.max_iterations),
+        id: brief.id.to_string(),
+        status: brief.status,
+        iteration: phrase::progress(brief.iteration, brief.max_iterations),
         changed: format!("{ago} ago"),
-        project: if with_project { flat(&status.project) } else { String::new() },
-        reason: flat(&status.reason),
+        project: flat(&brief.project),
+        reason: flat(&brief.reason),
     }
 }
 
@@ -93,71 +99,48 @@ fn line(row: &Row, with_project: bool) -> String {
     format!("{id:<24} {:<14} {iteration:>7}  {changed:>12}  {reason}{project}\n", status.as_str())
 }
 
-/// A column: its title, the text of each row, and whether that may be cut off at its end.
-struct Column<'a> {
-    title: &'static str,
-    cells: Vec<&'a str>,
-    may_be_cut: bool,
+/// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals
+/// too. Projects, like loops, come last touched first.
+fn grouped(rows: Vec<Row>, width: usize) -> String {
+    let mut places = HashMap::new();
+    let mut projects: Vec<(String, Vec<Row>)> = Vec::new();
+    for row in rows {
+        let place = *places.entry(row.project.clone()).or_insert(projects.len());
+        if place == projects.len() {
+            projects.push((row.project.clone(), Vec::new()));
+        }
+        projects[place].1.push(row);
+    }
+    let names: Vec<(String, usize)> =
+        projects.iter().map(|(name, rows)| (name.clone(), rows.len())).collect();
+    let rows: Vec<Row> = projects.into_iter().flat_map(|(_, rows)| rows).collect();
+    let mut lines = table(&rows, width).into_iter();
+    let mut text: String = lines.next().into_iter().collect();
+    for (project, count) in names {
+        text.push_str(&format!("{}\n", table::cut(&project, width, Cut::Begin).underline()));
+        text.extend(lines.by_ref().take(count));
+    }
+    text
 }
 
-/// The narrowest that a column is cut to, in characters.
-const NARROWEST: usize = 10;
-
-/// As many columns as fit, from the left, under a header. Whole, but for texts whose begin says enough; an id is cut only
-/// where the terminal is narrower than that alone.
-fn table(rows: &[Row], with_project: bool, width: usize) -> String {
-    let column = |title, may_be_cut, cell: fn(&Row) -> &str| Column {
+/// The lines of a table that fits. An id is cut only where the terminal is narrower than that alone.
+fn table(rows: &[Row], width: usize) -> Vec<String> {
+    let column = |title, cut, cell: fn(&Row) -> &str| Column {
         title,
-        cells: rows.iter().map(cell).collect(),
-        may_be_cut,
+        cells: rows.iter().map(|row| Cow::Borrowed(cell(row))).collect(),
+        cut,
+        right: false,
+        paint: &table::plain,
     };
-    let mut columns = vec![
-        column("ID", false, |row| &row.id),
-        column("STATUS", false, |row| row.status.as_str()),
-        column("ITERATION", false, |row| &row.iteration),
-        column("CHANGED", false, |row| &row.changed),
+    let status = |row: usize, cell: &str| phrase::coloured(rows[row].status, cell);
+    let columns = [
+        column("ID", Cut::No, |row| &row.id),
+        Column { paint: &status, ..column("STATUS", Cut::No, |row| row.status.as_str()) },
+        column("ITERATION", Cut::No, |row| &row.iteration),
+        column("CHANGED", Cut::No, |row| &row.changed),
+        column("REASON", Cut::End, |row| &row.reason),
     ];
-    if with_project {
-        columns.push(column("PROJECT", true, |row| &row.project));
-    }
-    columns.push(column("REASON", true, |row| &row.reason));
-
-    let mut lines = vec![String::new(); rows.len() + 1];
-    let mut left = width;
-    for (k, column) in columns.iter().enumerate() {
-        let gap = if k == 0 { 0 } else { 2 };
-        let longest = column.cells.iter().chain([&column.title]).map(|cell| cell.chars().count()).max();
-        let wanted = longest.unwrap_or_default();
-        let room = left.saturating_sub(gap);
-        let fits = wanted <= room || k == 0 || column.may_be_cut && room >= NARROWEST;
-        if !fits {
-            break;
-        }
-        let wide = wanted.min(room);
-        left = room - wide;
-        for (row, line) in lines.iter_mut().enumerate() {
-            let status = row.checked_sub(1).and_then(|row| rows.get(row)).map(|row| row.status);
-            let cell = row.checked_sub(1).map_or(column.title, |row| column.cells[row]);
-            let cell = format!("{:<wide$}", cut(cell, wide));
-            let cell = match (status, column.title) {
-                (None, _) => cell.bold().to_string(),
-                (Some(status), "STATUS") => phrase::coloured(status, &cell),
-                (Some(_), _) => cell,
-            };
-            line.push_str(&" ".repeat(gap));
-            line.push_str(&cell);
-        }
-    }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// The begin of the text, at most `wide` characters, with an ellipsis where something was cut off.
-fn cut(text: &str, wide: usize) -> Cow<'_, str> {
-    if text.chars().count() <= wide {
-        return Cow::Borrowed(text);
-    }
-    let begin: String = text.chars().take(wide.saturating_sub(1)).collect();
-    Cow::Owned(format!("{begin}…"))
+    table::lines(&columns, Some(width))
 }
 
 #[cfg(test)]
@@ -167,18 +150,19 @@ mod tests {
     use super::*;
 
     fn loops() -> Vec<Row> {
-        let row = |id: &str, status, reason: &str| Row {
+        let row = |id: &str, project: &str, status, reason: &str| Row {
             id: id.to_owned(),
             status,
             iteration: "12/20".to_owned(),
             changed: "5m 3s ago".to_owned(),
-            project: "/home/somebody/work/a-project".to_owned(),
+            project: project.to_owned(),
             reason: reason.to_owned(),
         };
         let done = "the agent made its promise; unverified, as no gate checks it";
         vec![
-            row("claude-4f2a", StatusWord::Completed, done),
-            row("mend-the-parser-of-dates", StatusWord::IterationCap, "20 iterations without a claim"),
+            row("claude-4f2a", "/home/somebody/work/a-project", StatusWord::Completed, done),
+            row("mend-the-parser-of-dates", "/p", StatusWord::IterationCap, "20 iterations without a claim"),
+            row("codex-77aa", "/home/somebody/work/a-project", StatusWord::Paused, "by a person or a signal"),
         ]
     }
 
@@ -194,18 +178,23 @@ mod tests {
     #[case(30, &["ID"], "claude-4f2a")]
     #[case(10, &["ID"], "mend-the-…")]
     fn a_table_has_the_columns_that_fit(#[case] width: usize, #[case] titles: &[&str], #[case] part: &str) {
-        let text = plain(&table(&loops(), false, width));
+        let text = plain(&table(&loops(), width).concat());
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), titles, "{text}");
-        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= width), "{text}");
         assert!(text.contains(part), "{text}");
         assert!(width < 24 || lines[2].starts_with("mend-the-parser-of-dates"), "ids are whole: {text}");
     }
 
-    #[test]
-    fn the_project_comes_before_the_reason() {
-        let text = plain(&table(&loops(), true, 100));
-        assert!(text.contains("PROJECT") && text.contains("/home/somebody/work/a-project"), "{text}");
+    #[rstest]
+    #[case(80, "/home/somebody/work/a-project")]
+    #[case(40, "/home/somebody/work/a-project")]
+    #[case(20, "…body/work/a-project")]
+    fn loops_stand_under_their_projects(#[case] width: usize, #[case] project: &str) {
+        let text = plain(&grouped(loops(), width));
+        let firsts: Vec<_> = text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+        let id = if width < 24 { "mend-the-parser-of-…" } else { "mend-the-parser-of-dates" };
+        assert_eq!(firsts, ["ID", project, "claude-4f2a", "codex-77aa", "/p", id], "{text}");
     }
 }

@@ -20,5 +20,6 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod trust;
+pub(crate) mod usage;
 pub(crate) mod verify;
 pub(crate) mod watch;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_core::view::Status;
+use refrain_engine::Brief;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean.
-pub(super) fn could_be(status: &Status) -> bool {
+pub(super) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 

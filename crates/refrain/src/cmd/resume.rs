@@ -7,8 +7,8 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
-use refrain_core::view::{Status, StatusWord};
-use refrain_engine::{EngineError, Listed, Service};
+use refrain_core::view::StatusWord;
+use refrain_engine::{Brief, EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -98,7 +98,7 @@ fn from_inside(own: &str) -> CliError {
 }
 
 /// Which loops it can mean: those that can go on.
-pub(super) fn could_be(status: &Status) -> bool {
+pub(super) fn could_be(status: &Brief) -> bool {
     matches!(
         status.status,
         StatusWord::Paused
@@ -112,7 +112,7 @@ pub(super) fn could_be(status: &Status) -> bool {
 
 fn last(service: &Service) -> Result<LoopId, CliError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
-        Listed::Loop(status) if could_be(&status) => Some(status.id),
+        Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
     let id = found.ok_or_else(|| {

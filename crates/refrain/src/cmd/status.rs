@@ -7,7 +7,7 @@ use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Listed, Located, Service};
+use refrain_engine::{Brief, Listed, Located, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -43,11 +43,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
 
 /// The only loop that runs, else the only one that could go on, else the only one.
 fn meant(service: &Service) -> Result<LoopId, CliError> {
-    let over = |status: &Status| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
-    let tiers: [&dyn Fn(&Status) -> bool; 3] =
+    let over = |status: &Brief| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+    let tiers: [&dyn Fn(&Brief) -> bool; 3] =
         [&|status| !status.has_stopped(), &|status| !over(status), &|_| true];
     let loops = service.list()?;
-    let any = |tier: &&dyn Fn(&Status) -> bool| {
+    let any = |tier: &&dyn Fn(&Brief) -> bool| {
         loops.iter().any(|row| matches!(row, Listed::Loop(status) if tier(status)))
     };
     let tier = tiers.into_iter().find(any).unwrap_or(&|_| true);

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::Ask;
-use refrain_core::view::{Status, StatusWord};
+use refrain_core::view::StatusWord;
+use refrain_engine::Brief;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -21,7 +22,7 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean: those that will have a next attempt, or may.
-pub(super) fn could_be(status: &Status) -> bool {
+pub(super) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
-use refrain_core::view::Status;
+use refrain_engine::Brief;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 /// Which loops it can mean.
-pub(super) fn could_be(status: &Status) -> bool {
+pub(super) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 

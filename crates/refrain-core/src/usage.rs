@@ -1,0 +1,375 @@
+//! What loops used, added up: by day, project, agent or model; how many iterations it took to be done; how loops stopped.
+//!
+//! An attempt counts where it ended, because only then it is known what it used. What nobody told is unknown and never 0:
+//! beside a sum stands how many attempts it knows nothing of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::agent;
+use crate::event::{Blocked, End};
+use crate::spec::AgentKind;
+use crate::view::{StatusWord, Usage};
+
+/// The version of the object's shape.
+pub const SCHEMA: u32 = 1;
+
+/// What `refrain usage --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report {
+    /// The version of this shape.
+    pub schema: u32,
+    /// What each group has in common.
+    pub by: By,
+    /// What ended before is left out; null where nothing is.
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
+    /// The zone whose days are meant.
+    pub time_zone: String,
+    /// The project; null where it is all of them.
+    pub project: Option<String>,
+    /// All groups together.
+    pub total: Sum,
+    /// Days in their order; all else the dearest first.
+    pub groups: Vec<Group>,
+    /// How many iterations completed loops took; null where none completed.
+    pub iterations_to_done: Option<Spread>,
+    /// How loops stopped, the most frequent first.
+    pub stops: Vec<Stop>,
+}
+
+/// What the attempts of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// The day on which they ended.
+    Day,
+    /// Their project.
+    Project,
+    /// Their agent.
+    Agent,
+    /// The model that the agent said it used, or was told to.
+    Model,
+}
+
+/// What some attempts used.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sum {
+    /// The loops that they belong to.
+    pub loops: u64,
+    /// How many there are. Those that could not be started are none.
+    pub attempts: u64,
+    /// What is known to be used; null where nothing is known.
+    pub usage: Usage,
+    /// Attempts whose cost nobody told: it is not in `cost_usd`.
+    pub without_cost: u64,
+    /// Attempts whose tokens nobody told: they are not in the tokens.
+    pub without_tokens: u64,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Group {
+    /// The day (`2026-11-21`), the project's folder, the agent or the model; null where nobody told the model.
+    pub key: Option<String>,
+    /// What it used.
+    pub used: Sum,
+}
+
+/// How numbers lie: the least, the quartiles and the most.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// How many loops it is about.
+    pub loops: u64,
+    /// The least.
+    pub min: u32,
+    /// A quarter took at most so many.
+    pub p25: f64,
+    /// Half took at most so many.
+    pub median: f64,
+    /// Three quarters took at most so many.
+    pub p75: f64,
+    /// The most.
+    pub max: u32,
+}
+
+/// How many loops stopped so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Stop {
+    /// How.
+    pub status: StatusWord,
+    /// Why, where a person is needed.
+    pub why: Option<Blocked>,
+    /// How many loops.
+    pub loops: u64,
+}
+
+/// An attempt that ended, as far as it matters here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spent {
+    /// Which loop it belongs to, by any number that no other one has.
+    pub of: u64,
+    /// That loop's project.
+    pub project: String,
+    /// That loop's agent.
+    pub agent: AgentKind,
+    /// The model.
+    pub model: Option<String>,
+    /// When it ended.
+    pub at: Timestamp,
+    /// What it used.
+    pub usage: agent::Usage,
+}
+
+/// The report while it is being added up.
+#[derive(Debug)]
+pub struct Tally {
+    by: By,
+    zone: TimeZone,
+    total: Adding,
+    groups: BTreeMap<Option<String>, Adding>,
+    days: BTreeMap<Date, Adding>,
+    done: Vec<u32>,
+    stops: Vec<(End, u64)>,
+    unused: u64,
+}
+
+#[derive(Debug, Default)]
+struct Adding {
+    of: BTreeSet<u64>,
+    attempts: u64,
+    used: agent::Usage,
+    without_cost: u64,
+    without_tokens: u64,
+}
+
+impl Adding {
+    fn add(&mut self, spent: &Spent) {
+        let agent::Usage { tokens, cost, .. } = spent.usage;
+        self.of.insert(spent.of);
+        self.attempts += 1;
+        self.used = self.used + spent.usage;
+        self.without_cost += u64::from(cost.is_none());
+        self.without_tokens += u64::from(tokens.input.is_none() && tokens.output.is_none());
+    }
+
+    fn sum(&self) -> Sum {
+        Sum {
+            loops: self.of.len() as u64,
+            attempts: self.attempts,
+            usage: self.used.into(),
+            without_cost: self.without_cost,
+            without_tokens: self.without_tokens,
+        }
+    }
+}
+
+impl Tally {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(by: By, zone: TimeZone) -> Self {
+        Self {
+            by,
+            zone,
+            total: Adding::default(),
+            groups: BTreeMap::new(),
+            days: BTreeMap::new(),
+            done: Vec::new(),
+            stops: Vec::new(),
+            unused: u64::MAX,
+        }
+    }
+
+    /// A number for a loop that has none: far from those that count from below.
+    pub fn unused_number(&mut self) -> u64 {
+        self.unused -= 1;
+        self.unused
+    }
+
+    /// Adds an attempt.
+    pub fn spend(&mut self, spent: &Spent) {
+        self.total.add(spent);
+        let group = match self.by {
+            By::Day => self.days.entry(self.zone.to_datetime(spent.at).date()).or_default(),
+            By::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
+            By::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
+            By::Model => self.groups.entry(spent.model.clone()).or_default(),
+        };
+        group.add(spent);
+    }
+
+    /// Adds a loop that stopped, after so many iterations that count.
+    pub fn stop(&mut self, end: End, charged: u32) {
+        if let End::Completed { .. } = end {
+            self.done.push(charged);
+        }
+        // Who claimed it does not matter here.
+        let same = |other: End| match (end, other) {
+            (End::Completed { .. }, End::Completed { .. }) => true,
+            _ => end == other,
+        };
+        match self.stops.iter_mut().find(|(other, _)| same(*other)) {
+            Some((_, loops)) => *loops += 1,
+            None => self.stops.push((end, 1)),
+        }
+    }
+
+    /// The report on what was added.
+    #[must_use]
+    pub fn report(mut self, since: Option<Timestamp>, time_zone: String, project: Option<String>) -> Report {
+        let days = self.days.iter().map(|(day, used)| (Some(day.to_string()), used));
+        let mut groups: Vec<_> =
+            days.chain(self.groups.iter().map(|(key, used)| (key.clone(), used))).collect();
+        if self.by != By::Day {
+            groups.sort_by_key(|(_, adding)| {
+                let used = adding.used;
+                std::cmp::Reverse((used.cost, used.tokens.counted(), adding.attempts))
+            });
+        }
+        self.stops.sort_by_key(|(_, loops)| std::cmp::Reverse(*loops));
+        let stop = |(end, loops): &(End, u64)| {
+            let why = if let End::Blocked { why } = end { Some(*why) } else { None };
+            Stop { status: StatusWord::from(*end), why, loops: *loops }
+        };
+        Report {
+            schema: SCHEMA,
+            by: self.by,
+            since,
+            time_zone,
+            project,
+            total: self.total.sum(),
+            groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
+            iterations_to_done: spread(&mut self.done),
+            stops: self.stops.iter().map(stop).collect(),
+        }
+    }
+}
+
+/// How the numbers lie; nothing of none. Between two of them it is interpolated.
+fn spread(numbers: &mut [u32]) -> Option<Spread> {
+    numbers.sort_unstable();
+    let (min, max) = (*numbers.first()?, *numbers.last()?);
+    let quantile = |quarters: usize| {
+        let at = (numbers.len() - 1) * quarters;
+        let low = numbers[at / 4];
+        let high = numbers.get(at / 4 + 1).copied().unwrap_or(low);
+        f64::from(low) + f64::from(high - low) * [0.0, 0.25, 0.5, 0.75][at % 4]
+    };
+    let loops = numbers.len() as u64;
+    Some(Spread { loops, min, p25: quantile(1), median: quantile(2), p75: quantile(3), max })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::agent::{Tokens, Usd};
+    use crate::event::ClaimSource;
+
+    fn spent(of: u64, at: &str, agent: AgentKind, cost: Option<u64>) -> Spent {
+        let tokens = Tokens { input: cost.map(|_| 100), cached_input: None, output: cost.map(|_| 10) };
+        Spent {
+            of,
+            project: "/p".into(),
+            agent,
+            model: (agent == AgentKind::Claude).then(|| "opus".into()),
+            at: at.parse().unwrap(),
+            usage: agent::Usage { tokens, cost: cost.map(Usd), at_least: false },
+        }
+    }
+
+    fn report(by: By, zone: TimeZone) -> Report {
+        let mut tally = Tally::new(by, zone);
+        for spent in [
+            spent(1, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)),
+            spent(1, "2026-11-21T00:30:00Z", AgentKind::Claude, Some(500_000_000)),
+            spent(2, "2026-11-21T01:30:00Z", AgentKind::Generic, None),
+        ] {
+            tally.spend(&spent);
+        }
+        tally.report(None, "a zone".into(), None)
+    }
+
+    /// Key, loops, attempts, money, attempts of unknown cost.
+    type Row<'a> = (Option<&'a str>, u64, u64, Option<f64>, u64);
+
+    fn rows(report: &Report) -> Vec<Row<'_>> {
+        let groups = report.groups.iter().map(|group| (group.key.as_deref(), &group.used));
+        groups
+            .map(|(key, sum)| (key, sum.loops, sum.attempts, sum.usage.cost_usd, sum.without_cost))
+            .collect()
+    }
+
+    #[test]
+    fn days_are_those_of_the_zone() {
+        let utc = report(By::Day, TimeZone::UTC);
+        assert_eq!(
+            rows(&utc),
+            [(Some("2026-11-20"), 1, 1, Some(1.5), 0), (Some("2026-11-21"), 2, 2, Some(0.5), 1)]
+        );
+        assert_eq!(
+            rows(&report(By::Day, TimeZone::fixed(jiff::tz::offset(9)))),
+            [(Some("2026-11-21"), 2, 3, Some(2.0), 1)]
+        );
+        assert_eq!((utc.total.attempts, utc.total.loops, utc.total.without_cost), (3, 2, 1));
+    }
+
+    #[test]
+    fn unknown_is_null_and_never_nothing() {
+        let report = report(By::Agent, TimeZone::UTC);
+        assert_eq!(rows(&report), [(Some("claude"), 1, 2, Some(2.0), 0), (Some("generic"), 1, 1, None, 1)]);
+        let usage = &report.groups[1].used.usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens), (None, None));
+        assert_eq!(report.groups[1].used.without_tokens, 1);
+    }
+
+    #[test]
+    fn a_model_that_nobody_told_is_a_group_of_its_own() {
+        let report = report(By::Model, TimeZone::UTC);
+        assert_eq!(rows(&report), [(Some("opus"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
+    }
+
+    #[rstest]
+    #[case(&[], None)]
+    #[case(&[7], Some((7, 7.0, 7.0, 7.0, 7)))]
+    #[case(&[4, 1, 3, 2], Some((1, 1.75, 2.5, 3.25, 4)))]
+    #[case(&[1, 1, 2, 9, 20], Some((1, 1.0, 2.0, 9.0, 20)))]
+    fn a_spread_is_the_quartiles(
+        #[case] numbers: &[u32],
+        #[case] expected: Option<(u32, f64, f64, f64, u32)>,
+    ) {
+        let spread = spread(&mut numbers.to_vec());
+        assert_eq!(
+            spread.map(|spread| (spread.min, spread.p25, spread.median, spread.p75, spread.max)),
+            expected
+        );
+    }
+
+    #[test]
+    fn stops_are_told_apart_by_what_a_person_would_do() {
+        let mut tally = Tally::new(By::Day, TimeZone::UTC);
+        for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
+            tally.stop(End::Completed { claim }, 4);
+        }
+        for why in [Blocked::Login, Blocked::Login, Blocked::Login, Blocked::Model] {
+            tally.stop(End::Blocked { why }, 9);
+        }
+        let report = tally.report(None, "UTC".into(), None);
+        let stops: Vec<_> = report.stops.iter().map(|stop| (stop.status, stop.why, stop.loops)).collect();
+        assert_eq!(
+            stops,
+            [
+                (StatusWord::Blocked, Some(Blocked::Login), 3),
+                (StatusWord::Completed, None, 2),
+                (StatusWord::Blocked, Some(Blocked::Model), 1)
+            ]
+        );
+        assert_eq!(report.iterations_to_done.map(|spread| (spread.loops, spread.median)), Some((2, 4.0)));
+    }
+}

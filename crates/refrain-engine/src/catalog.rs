@@ -1,0 +1,138 @@
+//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops that
+//! have stopped; how the others stand is looked at anew.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use refrain_core::usage::Tally;
+use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Found, Shelf};
+use refrain_store::{JournalError, Project, projects};
+
+use crate::service::look;
+use crate::{EngineError, Service};
+
+/// One row of a list.
+#[derive(Debug)]
+pub enum Listed {
+    /// A loop.
+    Loop(Box<Brief>),
+    /// A loop whose journal cannot be read, or a project: named, so that it is not just missing.
+    Damaged {
+        /// Its folder's name, or the project's folder.
+        name: String,
+        /// What is wrong.
+        error: JournalError,
+    },
+}
+
+impl Service {
+    /// Every loop of the project, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the project's data cannot be listed.
+    pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
+        let work = |catalog: &mut Catalog| rows(catalog.update(&self.project, Shelf::Loops)?);
+        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+    }
+
+    /// Every loop of every project that Refrain has worked in and of this one, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be listed at all.
+    pub fn list_everywhere(&self) -> Result<Vec<Listed>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let mut all = Vec::new();
+            for project in self.all_projects(catalog)? {
+                let found = catalog.update(&project, Shelf::Loops);
+                all.extend(rows(unless_unreadable(&project, found)?)?);
+            }
+            Ok(all)
+        };
+        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+    }
+
+    /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
+    /// archived ones count. Returns, with the sums, what could not be read and is not in them.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be read at all.
+    pub fn usage(
+        &self,
+        everywhere: bool,
+        since: Option<Timestamp>,
+        tally: impl Fn() -> Tally,
+    ) -> Result<(Tally, Vec<Listed>), EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let (mut sums, mut unread) = (tally(), Vec::new());
+            let projects = if everywhere { self.all_projects(catalog)? } else { vec![self.project.clone()] };
+            for project in projects {
+                let mut found = Vec::new();
+                for shelf in [Shelf::Loops, Shelf::Archive] {
+                    found.extend(unless_unreadable(&project, catalog.update(&project, shelf))?);
+                }
+                catalog.add_up(&project, &found, since, &mut sums)?;
+                unread.extend(found.into_iter().filter_map(damaged));
+            }
+            Ok((sums, unread))
+        };
+        Ok(catalog::with(&self.host.data_home, work)?)
+    }
+
+    /// This project, and those on the list that are still there, each once. Of those that are off the list the catalog
+    /// knows nothing any more.
+    fn all_projects(&self, catalog: &mut Catalog) -> Result<Vec<Project>, CatalogError> {
+        let listed = projects::listed(&self.host.data_home);
+        let mut all = vec![self.project.clone()];
+        for root in listed.iter().filter(|root| root.is_dir()) {
+            if let Ok(project) = Project::find(root)
+                && all.iter().all(|other| other.data != project.data)
+            {
+                all.push(project);
+            }
+        }
+        let roots: Vec<&str> =
+            listed.iter().chain(all.iter().map(|project| &project.root)).map(|root| root.as_str()).collect();
+        catalog.keep_projects(&roots)?;
+        Ok(all)
+    }
+}
+
+/// How each loop stands, the living looked at.
+fn rows(found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+    let row = |found| {
+        Ok(match found {
+            Found::Stopped(brief) => Listed::Loop(brief),
+            Found::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
+            Found::Damaged { name, error } => Listed::Damaged { name, error },
+        })
+    };
+    found.into_iter().map(row).collect()
+}
+
+fn damaged(found: Found) -> Option<Listed> {
+    match found {
+        Found::Stopped(_) | Found::Open(..) => None,
+        Found::Damaged { name, error } => Some(Listed::Damaged { name, error }),
+    }
+}
+
+/// One project that cannot be read must not hide the others: it is named among their loops.
+fn unless_unreadable(
+    project: &Project,
+    found: Result<Vec<Found>, CatalogError>,
+) -> Result<Vec<Found>, CatalogError> {
+    match found {
+        Err(CatalogError::Disk(error)) => {
+            Ok(vec![Found::Damaged { name: project.root.to_string(), error: error.into() }])
+        }
+        found => found,
+    }
+}
+
+fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
+    rows.sort_by_cached_key(|row| match row {
+        Listed::Loop(brief) => (Reverse(Some(brief.updated_at)), brief.id.to_string()),
+        Listed::Damaged { name, .. } => (Reverse(None), name.clone()),
+    });
+    rows
+}

@@ -1,0 +1,182 @@
+//! The catalog as a file: opening it, putting it aside where it is of no use, and doing without it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use rusqlite_migration::{M, Migrations};
+
+use super::fold::Row;
+use super::stamp::Stamp;
+use super::{CatalogError, Shelf, rows};
+use crate::atomic::make_dir;
+use crate::journal;
+use crate::layout::{LoopDir, Project};
+use crate::{DiskError, OnPath};
+
+/// How long a reader waits for somebody who writes.
+const READER_WAITS: Duration = Duration::from_secs(2);
+/// How long a runner does: what it could not write, the next reader does.
+const RUNNER_WAITS: Duration = Duration::from_millis(100);
+
+/// Only ever added to. A change of what is derived (the status object, what an attempt used) is one that empties
+/// `projects`, and with that everything.
+pub(super) const STEPS: &[M<'_>] = &[M::up(
+    "CREATE TABLE projects (
+        id INTEGER PRIMARY KEY,
+        data TEXT NOT NULL UNIQUE,
+        root TEXT NOT NULL
+    );
+    CREATE TABLE loops (
+        id INTEGER PRIMARY KEY,
+        project INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+        archived INTEGER NOT NULL,
+        folder TEXT NOT NULL,
+        length INTEGER NOT NULL,
+        modified INTEGER NOT NULL,
+        inode INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        charged INTEGER NOT NULL,
+        ended TEXT NOT NULL,
+        ended_at INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        iteration INTEGER NOT NULL,
+        max_iterations INTEGER,
+        updated_at INTEGER NOT NULL,
+        worktree TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        object TEXT NOT NULL,
+        UNIQUE (project, archived, folder)
+    );
+    CREATE TABLE attempts (
+        loop INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        ended_at INTEGER NOT NULL,
+        model TEXT,
+        input INTEGER,
+        cached_input INTEGER,
+        output INTEGER,
+        cost INTEGER,
+        at_least INTEGER NOT NULL,
+        PRIMARY KEY (loop, number)
+    ) WITHOUT ROWID;",
+)];
+
+/// An open catalog. Looking makes no file: it is made when there is something to be kept.
+#[derive(Debug)]
+pub struct Catalog {
+    pub(super) db: Connection,
+    /// Where it is to be, and how long to wait for others, while there is none.
+    unmade: Option<(Utf8PathBuf, Duration)>,
+}
+
+/// Does `work` on the user's catalog; on one in memory where that one cannot be used.
+///
+/// # Errors
+/// [`CatalogError`]: `work`'s own, or that there is no memory.
+pub fn with<T>(
+    data_home: &Utf8Path,
+    mut work: impl FnMut(&mut Catalog) -> Result<T, CatalogError>,
+) -> Result<T, CatalogError> {
+    let mut attempt = || Catalog::open(data_home, READER_WAITS).and_then(|mut catalog| work(&mut catalog));
+    let done = match attempt() {
+        Err(CatalogError::Unfit(_)) => {
+            put_aside(data_home);
+            attempt()
+        }
+        done => done,
+    };
+    match done {
+        Err(CatalogError::Unfit(_) | CatalogError::Unreachable(_)) => work(&mut Catalog::in_memory()?),
+        done => done,
+    }
+}
+
+/// Notes a loop that has stopped, for whoever looks next.
+///
+/// # Errors
+/// [`CatalogError`], which harms nobody: what is not noted, the next reader finds.
+pub fn note(data_home: &Utf8Path, dir: &LoopDir) -> Result<(), CatalogError> {
+    let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
+    let folder = fs::File::open(shelf).on("open", shelf)?;
+    let Some(stamp) = Stamp::of(folder.as_fd(), name) else { return Ok(()) };
+    let Ok(snapshot) = journal::read(dir) else { return Ok(()) };
+    let Some(row) = Row::new(name.to_owned(), stamp, &snapshot.state)? else { return Ok(()) };
+    let project = Project::find(&snapshot.state.spec.project)?;
+    let mut catalog = Catalog::open(data_home, RUNNER_WAITS)?;
+    rows::write(catalog.writable()?, (&project, Shelf::Loops), &[row], &[])
+}
+
+impl Catalog {
+    /// The user's catalog; others may have it open too.
+    fn open(data_home: &Utf8Path, patience: Duration) -> Result<Self, CatalogError> {
+        let path = path(data_home);
+        if path.exists() {
+            return Ok(Self { db: connect(Connection::open(&path)?, patience)?, unmade: None });
+        }
+        Ok(Self { unmade: Some((path, patience)), ..Self::in_memory()? })
+    }
+
+    /// One that is gone with its value.
+    fn in_memory() -> Result<Self, CatalogError> {
+        Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
+    }
+
+    /// The catalog's file, made where there is none.
+    pub(super) fn writable(&mut self) -> Result<&mut Connection, CatalogError> {
+        if let Some((path, patience)) = self.unmade.take() {
+            make(&path).map_err(|_| {
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+                CatalogError::Unreachable(rusqlite::Error::SqliteFailure(code, None))
+            })?;
+            self.db = connect(Connection::open(&path)?, patience)?;
+        }
+        Ok(&mut self.db)
+    }
+}
+
+/// Makes the file here and not by SQLite, which gives what lies beside it the same mode.
+fn make(path: &Utf8Path) -> Result<(), DiskError> {
+    path.parent().map_or(Ok(()), make_dir)?;
+    let made = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    made.map(drop).on("open", path)
+}
+
+fn connect(mut db: Connection, patience: Duration) -> Result<Connection, CatalogError> {
+    db.busy_timeout(patience)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    // In WAL mode this is safe against damage; a power loss takes at most what was noted last.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    let steps = Migrations::from_slice(STEPS);
+    // Somebody else may be at it too: whoever comes second finds it done.
+    steps.to_latest(&mut db).or_else(|_| steps.to_latest(&mut db)).map_err(|error| match error {
+        rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
+        other => CatalogError::Unfit(other.to_string()),
+    })?;
+    Ok(db)
+}
+
+fn path(data_home: &Utf8Path) -> Utf8PathBuf {
+    data_home.join("catalog.sqlite")
+}
+
+/// Moves the catalog out of the way, for a person who wants to know what became of it. What SQLite keeps beside it goes
+/// first: it must never be found beside the next one. Whoever has it open goes on with what nobody finds any more.
+fn put_aside(data_home: &Utf8Path) {
+    let path = path(data_home);
+    for suffix in ["-wal", "-shm"] {
+        // Where it cannot be removed, neither can the catalog be made anew, and the work is done in memory.
+        let _ = fs::remove_file(format!("{path}{suffix}"));
+    }
+    match fs::rename(&path, format!("{path}.aside")) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            let _ = fs::remove_file(&path);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,100 @@
+//! From a loop's state to what is kept of it.
+
+use jiff::Timestamp;
+use refrain_core::agent::Usage;
+use refrain_core::r#loop::{Ended, Outcome};
+use refrain_core::spec::AgentKind;
+use refrain_core::view::{self, Alive, Status, StatusWord};
+use refrain_core::{LoopId, LoopState};
+
+use super::CatalogError;
+use super::stamp::Stamp;
+
+/// What a list says of a loop, and the whole status object as text for whoever asks for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// The loop's id.
+    pub id: LoopId,
+    /// Where it stands.
+    pub status: StatusWord,
+    /// Iterations begun.
+    pub iteration: u32,
+    /// The cap; none is none.
+    pub max_iterations: Option<u32>,
+    /// When the last event happened.
+    pub updated_at: Timestamp,
+    /// The project's folder.
+    pub project: String,
+    /// The folder that the agent works in.
+    pub worktree: String,
+    /// Why it stands where it stands, in one line.
+    pub reason: String,
+    /// The status object without its iterations: one line of JSON.
+    pub object: String,
+}
+
+impl Brief {
+    /// Whether it is over: nothing more happens unless a person lets it go on.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.status.has_stopped()
+    }
+}
+
+impl TryFrom<Status> for Brief {
+    type Error = CatalogError;
+
+    fn try_from(status: Status) -> Result<Self, CatalogError> {
+        let status = status.without_iterations();
+        let object = serde_json::to_string(&status)?;
+        let Status { id, status, iteration, max_iterations, updated_at, project, worktree, reason, .. } =
+            status;
+        Ok(Self { id, status, iteration, max_iterations, updated_at, project, worktree, reason, object })
+    }
+}
+
+/// What is kept of a loop that has stopped: it changes with its journal alone.
+pub(super) struct Row {
+    pub(super) folder: String,
+    /// The journal's, from before it was folded.
+    pub(super) stamp: Stamp,
+    pub(super) agent: AgentKind,
+    pub(super) charged: u32,
+    pub(super) ended: Ended,
+    pub(super) brief: Brief,
+    pub(super) attempts: Vec<Spending>,
+}
+
+impl Row {
+    /// None of a loop that has not stopped.
+    pub(super) fn new(folder: String, stamp: Stamp, state: &LoopState) -> Result<Option<Self>, CatalogError> {
+        let Some(ended) = state.ended else { return Ok(None) };
+        Ok(Some(Self {
+            folder,
+            stamp,
+            agent: state.spec.agent.kind,
+            charged: state.charged,
+            ended,
+            brief: view::status(state, Alive::NOBODY).try_into()?,
+            attempts: spendings(state).collect(),
+        }))
+    }
+}
+
+/// What one attempt used.
+pub(super) struct Spending {
+    pub(super) at: Timestamp,
+    pub(super) model: Option<String>,
+    pub(super) usage: Usage,
+}
+
+/// What each attempt that is over used. What could not be started used nothing, and is left out.
+pub(super) fn spendings(state: &LoopState) -> impl Iterator<Item = Spending> {
+    let started = state.attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotStarted);
+    started.map(|attempt| {
+        let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
+        let said = report.and_then(|report| report.session.model.clone());
+        let model = said.or_else(|| state.spec.agent.model.clone());
+        Spending { at: attempt.ended_at, model, usage: attempt.usage }
+    })
+}

@@ -1,0 +1,66 @@
+//! The catalog: what lists and sums need to know of every project's loops, in one SQLite file in the user's data home.
+//!
+//! It is derived from the journals and may be deleted at any time. Whoever reads it brings it up to date first: each
+//! journal's [`Stamp`](stamp::Stamp) is compared with the one that its row was made from, and only what changed is read
+//! again. Of a loop that has not stopped the journal is always read, as its view depends on who is alive.
+//!
+//! A catalog that is damaged or that a newer version made is put aside and built anew; where it cannot be written or
+//! somebody writes for too long, the same work is done on one in memory. Only a project's own files can make it fail.
+//!
+//! The list of projects is not here but in [`projects`](crate::projects): deleting the catalog loses nothing.
+
+mod file;
+mod fold;
+mod rows;
+mod spent;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod update;
+
+pub use file::{Catalog, note, with};
+pub use fold::Brief;
+pub use update::{Found, Shelf};
+
+use crate::DiskError;
+
+/// Why the catalog could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// It is damaged, or a newer version made it.
+    #[error("the catalog cannot be used: {0}")]
+    Unfit(String),
+    /// It cannot be read or written for now.
+    #[error("the catalog cannot be reached")]
+    Unreachable(#[source] rusqlite::Error),
+    /// A project's own files cannot be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl From<rusqlite::Error> for CatalogError {
+    /// What another moment or another place could mend is no damage; all else is.
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DiskFull
+                | ErrorCode::OutOfMemory
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::SystemIoFailure,
+            ) => Self::Unreachable(error),
+            _ => Self::Unfit(error.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for CatalogError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unfit(error.to_string())
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows in and out: all SQL of one project's loops.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use refrain_core::event::End;
+use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
+
+use super::fold::{Brief, Row, Spending};
+use super::stamp::Stamp;
+use super::{CatalogError, Shelf};
+use crate::layout::Project;
+
+/// What is known of a loop: the stamp of the journal that it was made from, and how it stands.
+pub(super) type Known = (Stamp, Brief);
+
+/// Forgets the loops of all projects but these.
+pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), CatalogError> {
+    let mut query = db.prepare("SELECT id, root FROM projects")?;
+    let all = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let all: Vec<(i64, String)> = all.collect::<Result<_, _>>()?;
+    for (id, _) in all.iter().filter(|(_, root)| !keep.contains(&root.as_str())) {
+        db.execute("DELETE FROM projects WHERE id = ?1", [id])?;
+    }
+    Ok(())
+}
+
+/// What is known of a project's loops, by their folders.
+pub(super) fn known(
+    db: &Connection,
+    (project, shelf): (&Project, Shelf),
+) -> Result<HashMap<String, Known>, CatalogError> {
+    let mut query = db.prepare(
+        "SELECT folder, length, modified, inode,
+                ended, name, iteration, max_iterations, updated_at, worktree, reason, object
+         FROM loops WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2",
+    )?;
+    let mut columns = query.query(params![project.data.as_str(), shelf.is_archive()])?;
+    let mut known = HashMap::new();
+    while let Some(row) = columns.next()? {
+        let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
+        known.insert(row.get(0)?, (stamp, brief(row, project)?));
+    }
+    Ok(known)
+}
+
+fn brief(row: &Columns<'_>, project: &Project) -> Result<Brief, CatalogError> {
+    let end: End = serde_json::from_str(row.get_ref(4)?.as_str().map_err(unfit)?)?;
+    Ok(Brief {
+        id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
+        status: end.into(),
+        iteration: row.get(6)?,
+        max_iterations: row.get(7)?,
+        updated_at: Timestamp::from_millisecond(row.get(8)?).map_err(unfit)?,
+        project: project.root.to_string(),
+        worktree: row.get(9)?,
+        reason: row.get(10)?,
+        object: row.get(11)?,
+    })
+}
+
+pub(super) fn unfit(error: impl std::fmt::Display) -> CatalogError {
+    CatalogError::Unfit(error.to_string())
+}
+
+/// Writes what changed, and forgets what is gone: all of it or nothing.
+pub(super) fn write(
+    db: &mut Connection,
+    (project, shelf): (&Project, Shelf),
+    changed: &[Row],
+    gone: &[String],
+) -> Result<(), CatalogError> {
+    let all = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let project: i64 = all.query_row(
+        "INSERT INTO projects (data, root) VALUES (?1, ?2)
+         ON CONFLICT (data) DO UPDATE SET root = excluded.root RETURNING id",
+        [project.data.as_str(), project.root.as_str()],
+        |row| row.get(0),
+    )?;
+    let mut forget = all.prepare("DELETE FROM loops WHERE project = ?1 AND archived = ?2 AND folder = ?3")?;
+    let mut add = all.prepare(
+        "INSERT INTO loops (project, archived, folder, length, modified, inode, agent, charged,
+            ended, ended_at, name, iteration, max_iterations, updated_at, worktree, reason, object)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?;
+    let mut add_attempt = all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    for folder in gone.iter().chain(changed.iter().map(|row| &row.folder)) {
+        forget.execute(params![project, shelf.is_archive(), folder])?;
+    }
+    for Row { folder, stamp, agent, charged, ended, brief, attempts } in changed {
+        let id = add.insert(params![
+            project,
+            shelf.is_archive(),
+            folder,
+            stamp.length,
+            stamp.modified,
+            stamp.inode,
+            serde_json::to_string(agent)?,
+            charged,
+            serde_json::to_string(&ended.end)?,
+            ended.at.as_millisecond(),
+            brief.id.as_str(),
+            brief.iteration,
+            brief.max_iterations,
+            brief.updated_at.as_millisecond(),
+            brief.worktree,
+            brief.reason,
+            brief.object,
+        ])?;
+        for (number, Spending { at, model, usage }) in (0_i64..).zip(attempts) {
+            add_attempt.execute(params![
+                id,
+                number,
+                at.as_millisecond(),
+                model,
+                usage.tokens.input.map(signed),
+                usage.tokens.cached_input.map(signed),
+                usage.tokens.output.map(signed),
+                usage.cost.map(|cost| signed(cost.0)),
+                usage.at_least,
+            ])?;
+        }
+    }
+    drop((forget, add, add_attempt));
+    Ok(all.commit()?)
+}
+
+/// SQLite's numbers have a sign; nobody uses more than that.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,76 @@
+//! What attempts used, and how loops stopped: what the sums of `refrain usage` are made of.
+
+use jiff::Timestamp;
+use refrain_core::agent::{Tokens, Usage, Usd};
+use refrain_core::event::End;
+use refrain_core::usage::{Spent, Tally};
+use rusqlite::{Row, params};
+
+use super::fold::{Spending, spendings};
+use super::rows::unfit;
+use super::update::Found;
+use super::{Catalog, CatalogError};
+use crate::layout::Project;
+
+impl Catalog {
+    /// Adds what a project's loops used and how they stopped, archived ones too: of those that have stopped what the
+    /// catalog knows since the last [`update`](Self::update), of the others what that found.
+    ///
+    /// # Errors
+    /// [`CatalogError`].
+    pub fn add_up(
+        &self,
+        project: &Project,
+        found: &[Found],
+        since: Option<Timestamp>,
+        tally: &mut Tally,
+    ) -> Result<(), CatalogError> {
+        let from = since.map_or(i64::MIN, |since| since.as_millisecond());
+        let mut query = self.db.prepare(
+            "SELECT id, agent, attempts.ended_at, model, input, cached_input, output, cost, at_least
+             FROM loops JOIN attempts ON attempts.loop = loops.id
+             WHERE project = (SELECT id FROM projects WHERE data = ?1) AND attempts.ended_at >= ?2",
+        )?;
+        let mut rows = query.query(params![project.data.as_str(), from])?;
+        while let Some(row) = rows.next()? {
+            tally.spend(&spent(row, project)?);
+        }
+        let mut query = self.db.prepare(
+            "SELECT ended, charged FROM loops
+             WHERE project = (SELECT id FROM projects WHERE data = ?1) AND ended_at >= ?2 ORDER BY id",
+        )?;
+        let mut rows = query.query(params![project.data.as_str(), from])?;
+        while let Some(row) = rows.next()? {
+            let end: End = serde_json::from_str(row.get_ref(0)?.as_str().map_err(unfit)?)?;
+            tally.stop(end, row.get(1)?);
+        }
+        for found in found {
+            if let Found::Open(_, state) = found {
+                let of = tally.unused_number();
+                for Spending { at, model, usage } in spendings(state) {
+                    if since.is_none_or(|since| at >= since) {
+                        let (project, agent) = (project.root.to_string(), state.spec.agent.kind);
+                        tally.spend(&Spent { of, project, agent, model, at, usage });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn spent(row: &Row<'_>, project: &Project) -> Result<Spent, CatalogError> {
+    let number = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(at)?.map(i64::cast_unsigned));
+    Ok(Spent {
+        of: row.get::<_, i64>(0)?.cast_unsigned(),
+        project: project.root.to_string(),
+        agent: serde_json::from_str(row.get_ref(1)?.as_str().map_err(unfit)?)?,
+        at: Timestamp::from_millisecond(row.get(2)?).map_err(unfit)?,
+        model: row.get(3)?,
+        usage: Usage {
+            tokens: Tokens { input: number(4)?, cached_input: number(5)?, output: number(6)? },
+            cost: number(7)?.map(Usd),
+            at_least: row.get(8)?,
+        },
+    })
+}

@@ -1,0 +1,30 @@
+//! What tells whether a journal was written since it was last read, without opening it.
+
+use std::os::fd::BorrowedFd;
+
+use camino::Utf8Path;
+use rustix::fs::{AtFlags, statat};
+
+use crate::layout::JOURNAL;
+
+/// A journal that looks the same was not written since: same length, same time, same inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) length: i64,
+    /// Nanoseconds of the Unix epoch.
+    pub(super) modified: i64,
+    pub(super) inode: i64,
+}
+
+impl Stamp {
+    /// That of the loop `name` on the shelf `folder`; none where there is no journal.
+    pub(super) fn of(folder: BorrowedFd<'_>, name: &str) -> Option<Self> {
+        let stat = statat(folder, Utf8Path::new(name).join(JOURNAL).as_str(), AtFlags::empty()).ok()?;
+        let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
+        Some(Self {
+            length: stat.st_size,
+            modified: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanoseconds),
+            inode: stat.st_ino.cast_signed(),
+        })
+    }
+}

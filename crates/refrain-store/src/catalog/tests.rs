@@ -1,0 +1,316 @@
+//! What the catalog promises: it says what the journals say, whatever became of its file.
+
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::PermissionsExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::tz::TimeZone;
+use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
+use refrain_core::event::{Ask, AttemptFinished, End, Event, Exit, Identity, Process, Urgency};
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::usage::{By, Report, Tally};
+use refrain_core::{AttemptId, LoopId};
+use rstest::rstest;
+use rusqlite_migration::Migrations;
+
+use super::file::STEPS;
+use super::{CatalogError, Found, Shelf, note, with};
+use crate::archive;
+use crate::journal::tests::{at, started};
+use crate::journal::{Durability, Journal};
+use crate::layout::{LoopDir, Project};
+
+struct Place {
+    _dir: tempfile::TempDir,
+    home: Utf8PathBuf,
+    project: Project,
+}
+
+fn place() -> Place {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Utf8Path::from_path(dir.path()).unwrap().canonicalize_utf8().unwrap();
+    fs::create_dir(root.join("project")).unwrap();
+    let project = Project::find(&root.join("project")).unwrap();
+    Place { _dir: dir, home: root.join("home"), project }
+}
+
+fn id(name: &str) -> LoopId {
+    name.parse().unwrap()
+}
+
+/// A loop of two attempts, whose agent tells the cost of the first; it has stopped where an end is given.
+fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
+    let dir = project.loop_dir(&id(name));
+    let Event::LoopStarted(mut begin) = started() else { panic!("not a start") };
+    begin.spec.id = id(name);
+    begin.spec.project = project.root.clone();
+    let text = PromiseText::try_new("COMPLETE").unwrap();
+    begin.spec.promise = Some(Promise { text, mode: MatchMode::Tag });
+    let mut journal = Journal::create(dir.clone(), Event::LoopStarted(begin), at(0)).unwrap();
+    let process = Process { pid: 1, start: 1 };
+    let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
+    journal.push(recover, at(1)).unwrap();
+    for iteration in 1..=2 {
+        journal.push(Event::IterationBegun { iteration }, at(2)).unwrap();
+        journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at(2)).unwrap();
+        journal.push(Event::AttemptSpawned { process }, at(2)).unwrap();
+        journal.push(Event::AttemptFinished(Box::new(finished(iteration == 1))), at(3)).unwrap();
+    }
+    let urgency = Urgency::AfterIteration;
+    let asked = end.and_then(|end| match end {
+        End::Cancelled => Some(Ask::Cancel(urgency)),
+        End::Paused => Some(Ask::Pause(urgency)),
+        _ => None,
+    });
+    if let Some(ask) = asked {
+        journal.push(Event::Asked { request: None, ask }, at(9)).unwrap();
+    }
+    if let Some(end) = end {
+        journal.push(Event::LoopEnded(end), at(9)).unwrap();
+    }
+    journal.commit(Durability::Written).unwrap();
+    dir
+}
+
+fn finished(tells: bool) -> AttemptFinished {
+    let report = AgentReport {
+        session: Session { id: None, model: Some("opus".into()), version: None },
+        tokens: Some((Scope::Attempt, Tokens { input: Some(1000), cached_input: None, output: Some(10) })),
+        cost: Some((Scope::Attempt, Usd(1_250_000_000))),
+        is_final: true,
+        ..AgentReport::default()
+    };
+    AttemptFinished {
+        exit: Exit::Code(0),
+        promised: false,
+        near_miss: None,
+        state_done: false,
+        stdout_bytes: 10,
+        stderr_bytes: 0,
+        left: false,
+        output_error: None,
+        report: tells.then(|| Box::new(report)),
+        preview: "not yet".into(),
+    }
+}
+
+/// What is found, in words, in order.
+fn seen(place: &Place) -> Vec<String> {
+    let found = with(&place.home, |catalog| catalog.update(&place.project, Shelf::Loops)).unwrap();
+    words(&found)
+}
+
+fn words(found: &[Found]) -> Vec<String> {
+    let word = |found: &Found| match found {
+        Found::Stopped(brief) => {
+            assert!(brief.object.contains(&format!("\"status\":\"{}\"", brief.status.as_str())));
+            format!("{} {}", brief.id, brief.status.as_str())
+        }
+        Found::Open(dir, _) => format!("{} open", dir.0.file_name().unwrap()),
+        Found::Damaged { name, .. } => format!("{name} damaged"),
+    };
+    let mut words: Vec<_> = found.iter().map(word).collect();
+    words.sort();
+    words
+}
+
+fn sums(place: &Place, since: Option<i64>) -> Report {
+    let tally = with(&place.home, |catalog| {
+        let mut tally = Tally::new(By::Agent, TimeZone::UTC);
+        let mut found = catalog.update(&place.project, Shelf::Loops)?;
+        found.extend(catalog.update(&place.project, Shelf::Archive)?);
+        catalog.add_up(&place.project, &found, since.map(at), &mut tally)?;
+        Ok(tally)
+    });
+    tally.unwrap().report(None, "UTC".into(), None)
+}
+
+fn file(place: &Place) -> Utf8PathBuf {
+    place.home.join("catalog.sqlite")
+}
+
+/// Writes other bytes, so that nothing but the content tells.
+#[expect(clippy::disallowed_methods, reason = "damage needs no crash promise")]
+fn overwrite(path: &Utf8Path, bytes: &[u8]) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, bytes).unwrap();
+    let times = FileTimes::new().set_modified(modified);
+    File::options().write(true).open(path).unwrap().set_times(times).unwrap();
+}
+
+#[test]
+fn the_tables_can_be_made() {
+    Migrations::from_slice(STEPS).validate().unwrap();
+}
+
+#[test]
+fn it_says_what_the_journals_say_as_they_change() {
+    let place = place();
+    assert_eq!(seen(&place), [""; 0]);
+    assert!(!file(&place).exists(), "looking at nothing leaves nothing");
+
+    make(&place.project, "a", Some(End::Cancelled));
+    make(&place.project, "b", None);
+    let c = make(&place.project, "c", Some(End::Paused));
+    assert_eq!(seen(&place), ["a cancelled", "b open", "c paused"]);
+    assert_eq!(fs::metadata(file(&place)).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let mut journal = Journal::open(c.clone(), at(10)).unwrap();
+    let limits = journal.state().limits.clone();
+    journal.push(Event::LoopResumed { limits }, at(10)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    assert_eq!(seen(&place), ["a cancelled", "b open", "c open"]);
+
+    fs::remove_dir_all(&c.0).unwrap();
+    archive::put_aside(&place.project, &id("a"), at(9)).unwrap();
+    assert_eq!(seen(&place), ["b open"]);
+}
+
+#[test]
+fn a_journal_that_was_not_written_since_is_not_opened() {
+    let place = place();
+    let journal = make(&place.project, "a", Some(End::Cancelled)).journal();
+    assert_eq!(seen(&place), ["a cancelled"]);
+    let bytes = fs::read(&journal).unwrap();
+    overwrite(&journal, &vec![b'x'; bytes.len()]);
+    assert_eq!(seen(&place), ["a cancelled"], "it was opened");
+    overwrite(&journal, b"damage\n");
+    assert_eq!(seen(&place), ["a damaged"]);
+    overwrite(&journal, &bytes);
+    assert_eq!(seen(&place), ["a cancelled"]);
+}
+
+#[test]
+fn what_a_runner_noted_is_as_if_it_had_been_looked_for() {
+    let place = place();
+    let dirs = [("a", Some(End::Cancelled)), ("b", None)].map(|(name, end)| make(&place.project, name, end));
+    for dir in &dirs {
+        note(&place.home, dir).unwrap();
+    }
+    overwrite(&dirs[0].journal(), &vec![b'x'; fs::read(dirs[0].journal()).unwrap().len()]);
+    assert_eq!(seen(&place), ["a cancelled", "b open"]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "damage needs no crash promise")]
+fn spoil(path: &Utf8Path, how: &str) {
+    let length = fs::metadata(path).unwrap().len();
+    let mut bytes = fs::read(path).unwrap();
+    match how {
+        "empty" => bytes.clear(),
+        "text" => bytes = b"this is no database".repeat(1000),
+        "truncated" => bytes.truncate(usize::try_from(length).unwrap() / 2),
+        "garbage" => bytes[4096..].fill(0xa5),
+        "a newer version" => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            return db.pragma_update(None, "user_version", 99).unwrap();
+        }
+        "another program's" => {
+            let db = rusqlite::Connection::open(path).unwrap();
+            return db.execute_batch("DROP TABLE attempts; DROP TABLE loops").unwrap();
+        }
+        "a folder" => {
+            fs::remove_file(path).unwrap();
+            return fs::create_dir(path).unwrap();
+        }
+        other => panic!("{other}"),
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[rstest]
+fn a_catalog_that_is_of_no_use_is_put_aside_and_built_anew(
+    #[values("empty", "text", "truncated", "garbage", "a newer version", "another program's", "a folder")]
+    how: &str,
+) {
+    let place = place();
+    for name in ["a", "b", "c"] {
+        make(&place.project, name, Some(End::Cancelled));
+    }
+    let (before, summed) = (seen(&place), sums(&place, None));
+    spoil(&file(&place), how);
+    assert_eq!((seen(&place), sums(&place, None)), (before.clone(), summed.clone()));
+    if how != "a folder" {
+        assert_eq!((seen(&place), sums(&place, None)), (before, summed));
+        let db = rusqlite::Connection::open(file(&place)).unwrap();
+        let kept: u32 = db.query_row("SELECT count(*) FROM loops", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, 3, "it is kept again");
+    }
+    let has_aside = place.home.join("catalog.sqlite.aside").exists();
+    assert_eq!(has_aside, !matches!(how, "empty" | "a folder"), "{how}");
+}
+
+#[test]
+fn one_that_somebody_writes_for_too_long_harms_nobody() {
+    let place = place();
+    make(&place.project, "a", Some(End::Cancelled));
+    assert_eq!(seen(&place), ["a cancelled"]);
+    let other = rusqlite::Connection::open(file(&place)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; DELETE FROM loops").unwrap();
+    let b = make(&place.project, "b", Some(End::Cancelled));
+    assert!(matches!(note(&place.home, &b), Err(CatalogError::Unreachable(_))));
+    assert_eq!(seen(&place), ["a cancelled", "b cancelled"]);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(seen(&place), ["a cancelled", "b cancelled"]);
+}
+
+#[test]
+fn many_at_once_do_not_harm_each_other() {
+    let place = place();
+    let names: Vec<String> = (0..40).map(|k| format!("loop-{k:02}")).collect();
+    for name in &names {
+        make(&place.project, name, Some(End::IterationCap));
+    }
+    let expected: Vec<String> = names.iter().map(|name| format!("{name} iteration-cap")).collect();
+    std::thread::scope(|scope| {
+        for k in 0..8 {
+            let (place, names, expected) = (&place, &names, &expected);
+            scope.spawn(move || {
+                for round in 0..5 {
+                    assert_eq!(&seen(place), expected);
+                    let dir = place.project.loop_dir(&id(&names[k * 5 + round]));
+                    // It may be too busy for a runner to wait; no other error is in order.
+                    if let Err(error) = note(&place.home, &dir) {
+                        assert!(matches!(error, CatalogError::Unreachable(_)), "{error}");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(seen(&place), expected);
+    assert_eq!(sums(&place, None).total.attempts, 80);
+}
+
+#[test]
+fn what_attempts_used_is_summed_wherever_their_loops_are() {
+    let place = place();
+    make(&place.project, "stopped", Some(End::IterationCap));
+    make(&place.project, "open", None);
+    make(&place.project, "aside", Some(End::Cancelled));
+    archive::put_aside(&place.project, &id("aside"), at(9)).unwrap();
+    for _ in 0..2 {
+        let report = sums(&place, None);
+        let sum = &report.total;
+        assert_eq!((sum.loops, sum.attempts, sum.without_cost), (3, 6, 3));
+        assert_eq!((sum.usage.cost_usd, sum.usage.input_tokens), (Some(3.75), Some(3000)));
+        assert_eq!(report.stops.iter().map(|stop| stop.loops).sum::<u64>(), 2);
+    }
+    assert_eq!(sums(&place, Some(4)).total.attempts, 0, "they ended before");
+    assert_eq!(sums(&place, Some(3)).total.attempts, 6);
+}
+
+#[test]
+fn projects_that_are_off_the_list_are_forgotten() {
+    let place = place();
+    make(&place.project, "a", Some(End::Cancelled));
+    assert_eq!(sums(&place, None).total.attempts, 2);
+    let known = |roots: &[&str]| {
+        with(&place.home, |catalog| {
+            catalog.keep_projects(roots)?;
+            let mut tally = Tally::new(By::Day, TimeZone::UTC);
+            catalog.add_up(&place.project, &[], None, &mut tally)?;
+            Ok(tally.report(None, "UTC".into(), None).total.attempts)
+        })
+    };
+    assert_eq!(known(&["/elsewhere", place.project.root.as_str()]).unwrap(), 2);
+    assert_eq!(known(&["/elsewhere"]).unwrap(), 0);
+}

@@ -1,0 +1,198 @@
+//! `refrain usage`.
+
+use std::borrow::Cow;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+use refrain_core::agent::Usd;
+use refrain_core::text::printable;
+use refrain_core::usage::{By, Group, Report, Spread, Stop, Sum, Tally};
+
+use super::list::loop_or_tell;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::table::{self, Column, Cut};
+use crate::{out, phrase};
+
+/// Add up what loops used, how many iterations they took and how they stopped
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h
+    #[arg(long, value_name = "DUR|DATE")]
+    since: Option<Since>,
+    /// What to add up by
+    #[arg(long, value_enum, default_value_t = ByArg::Day)]
+    by: ByArg,
+    /// The loops of every project that refrain has worked in, not only of this one
+    #[arg(long)]
+    all_projects: bool,
+    /// Print one object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ByArg {
+    /// The day on which an attempt ended
+    Day,
+    /// The project
+    Project,
+    /// The agent
+    Agent,
+    /// The model, as the agent told it
+    Model,
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Day => Self::Day,
+            ByArg::Project => Self::Project,
+            ByArg::Agent => Self::Agent,
+            ByArg::Model => Self::Model,
+        }
+    }
+}
+
+/// Since when, as a person says it.
+#[derive(Clone, Copy, Debug)]
+enum Since {
+    Date(Date),
+    Ago(Span),
+}
+
+impl FromStr for Since {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ago = || text.parse::<Span>().ok().filter(|span| span.is_positive()).map(Self::Ago);
+        let since = text.parse().map(Self::Date).ok().or_else(ago);
+        since.ok_or("accepted are a date like 2026-11-01, or how long ago, like 7d or 12h")
+    }
+}
+
+impl Since {
+    /// The moment: a date begins with its first one there.
+    fn moment(self, now: &Zoned) -> Result<Timestamp, CliError> {
+        let moment = match self {
+            Self::Date(date) => date.to_zoned(now.time_zone().clone()),
+            Self::Ago(span) => now.checked_sub(span),
+        };
+        let moment = moment.map_err(|error| CliError::usage(format!("--since: {error}")))?;
+        Ok(moment.timestamp())
+    }
+}
+
+/// Prints the sums; what could not be read is named.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    // Unlike elsewhere its name is wanted, so it is looked up.
+    let zone = TimeZone::system();
+    let now = refrain_engine::now().to_zoned(zone.clone());
+    let since = args.since.map(|since| since.moment(&now)).transpose()?;
+    let (tally, unread) =
+        service.usage(args.all_projects, since, || Tally::new(args.by.into(), zone.clone()))?;
+    unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
+    let project = (!args.all_projects).then(|| service.project().root.to_string());
+    let name = zone.iana_name().map_or_else(|| now.offset().to_string(), str::to_owned);
+    let report = tally.report(since, name, project);
+    if args.json {
+        out::print_json(&report)?;
+    } else {
+        out::print(&text(&report, &zone, out::terminal_width()));
+    }
+    Ok(Code::Done.into())
+}
+
+fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
+    let what = report.project.as_deref().unwrap_or("all projects");
+    let since = report.since.map(|since| since.to_zoned(zone.clone()).strftime(" since %Y-%m-%d %H:%M"));
+    let since = since.map(|since| since.to_string()).unwrap_or_default();
+    let mut text = format!("{}{since}, in {}\n", printable(what), report.time_zone);
+    if report.groups.is_empty() && report.stops.is_empty() {
+        return text + "Nothing was used.\n";
+    }
+    let lines = table(report, width);
+    text.extend(lines);
+    text.push_str(&stops(&report.stops));
+    text.extend(report.iterations_to_done.as_ref().map(to_done));
+    text
+}
+
+/// A row a group, and the total below.
+fn table(report: &Report, width: Option<usize>) -> Vec<String> {
+    let title = match report.by {
+        By::Day => "DAY",
+        By::Project => "PROJECT",
+        By::Agent => "AGENT",
+        By::Model => "MODEL",
+    };
+    let key =
+        |group: &Group| group.key.as_deref().map_or("unknown".into(), |key| printable(key).into_owned());
+    let mut rows: Vec<(String, &Sum)> = report.groups.iter().map(|group| (key(group), &group.used)).collect();
+    rows.push(("total".to_owned(), &report.total));
+    if let Some(width) = width {
+        // The money finds room beside it, whatever the terminal.
+        let money = rows.iter().map(|(_, sum)| cost(sum).len()).max().unwrap_or_default();
+        let wide = width.saturating_sub(money + 2);
+        rows.iter_mut().for_each(|(key, _)| *key = table::cut(key, wide, Cut::Begin).into_owned());
+    }
+    let column = |title, cell: fn(&Sum) -> String| Column {
+        title,
+        cells: rows.iter().map(|(_, sum)| Cow::Owned(cell(sum))).collect(),
+        cut: Cut::No,
+        right: true,
+        paint: &table::plain,
+    };
+    let columns = [
+        Column {
+            cells: rows.iter().map(|(key, _)| Cow::Borrowed(key.as_str())).collect(),
+            right: false,
+            ..column(title, |_| String::new())
+        },
+        column("COST", cost),
+        column("ATTEMPTS", |sum| sum.attempts.to_string()),
+        column("LOOPS", |sum| sum.loops.to_string()),
+        column("TOKENS IN", |sum| tokens(sum, sum.usage.input_tokens)),
+        column("TOKENS OUT", |sum| tokens(sum, sum.usage.output_tokens)),
+    ];
+    table::lines(&columns, width)
+}
+
+/// What nobody told is unknown; where some did, it is at least that.
+fn cost(sum: &Sum) -> String {
+    let at_least = if sum.usage.at_least || sum.without_cost > 0 { "at least " } else { "" };
+    sum.usage.cost_usd.map_or_else(|| unknown(sum), |cost| format!("{at_least}{}", Usd::from(cost)))
+}
+
+fn tokens(sum: &Sum, count: Option<u64>) -> String {
+    let at_least = if sum.usage.at_least || sum.without_tokens > 0 { "at least " } else { "" };
+    count.map_or_else(|| unknown(sum), |count| format!("{at_least}{}", phrase::thousands(count)))
+}
+
+fn unknown(sum: &Sum) -> String {
+    if sum.attempts == 0 { "-".to_owned() } else { "unknown".to_owned() }
+}
+
+fn stops(stops: &[Stop]) -> String {
+    let stop = |stop: &Stop| {
+        let why = stop.why.and_then(|why| serde_json::to_value(why).ok());
+        let why = why.as_ref().and_then(|why| why.as_str()).map(|why| format!(" ({why})"));
+        format!("{} {}{}", stop.loops, stop.status.as_str(), why.unwrap_or_default())
+    };
+    if stops.is_empty() {
+        return String::new();
+    }
+    format!("stopped: {}\n", stops.iter().map(stop).collect::<Vec<_>>().join(", "))
+}
+
+fn to_done(spread: &Spread) -> String {
+    let Spread { loops, min, p25, median, p75, max } = spread;
+    if *loops == 1 {
+        return format!("iterations to done: {min}\n");
+    }
+    format!("iterations to done: {median} (median; half of them {p25} to {p75}, all {min} to {max})\n")
+}

@@ -1,0 +1,125 @@
+//! Tables for terminals: as many columns as fit, from the left, with nothing drawn around them, so that they make sense
+//! read aloud too. Where the output is no terminal nothing is cut off.
+
+use std::borrow::Cow;
+
+use owo_colors::OwoColorize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A column: its title, and the text of each row.
+pub(crate) struct Column<'a> {
+    pub(crate) title: &'static str,
+    pub(crate) cells: Vec<Cow<'a, str>>,
+    pub(crate) cut: Cut,
+    /// Numbers stand at the right.
+    pub(crate) right: bool,
+    /// The cell of a row as it is shown: coloured, or as it is.
+    pub(crate) paint: &'a dyn Fn(usize, &str) -> String,
+}
+
+/// Where a text that is too long may be cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Nowhere: it says nothing if it is not whole.
+    No,
+    /// At its begin, as paths.
+    Begin,
+    /// At its end, as sentences.
+    End,
+}
+
+/// No colour.
+pub(crate) fn plain(_: usize, cell: &str) -> String {
+    cell.to_owned()
+}
+
+/// The narrowest that a column is cut to, in characters.
+const NARROWEST: usize = 10;
+
+/// The lines of a table, its header first. Where `width` is given, they are at most so wide; the first column is shown
+/// whatever it says, cut off where the terminal is narrower than that alone.
+pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String> {
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let mut lines = vec![String::new(); rows + 1];
+    let mut left = width.unwrap_or(usize::MAX);
+    for (k, column) in columns.iter().enumerate() {
+        let gap = if k == 0 { 0 } else { 2 };
+        let longest = column.cells.iter().map(|cell| cell.width()).chain([column.title.width()]).max();
+        let wanted = longest.unwrap_or_default();
+        let room = left.saturating_sub(gap);
+        if wanted > room && k > 0 && (column.cut == Cut::No || room < NARROWEST) {
+            break;
+        }
+        let wide = wanted.min(room);
+        left = room - wide;
+        let how = if column.cut == Cut::No { Cut::End } else { column.cut };
+        for (k, line) in lines.iter_mut().enumerate() {
+            let row = k.checked_sub(1);
+            let cell = row.map_or(column.title, |row| &column.cells[row]);
+            let cell = cut(cell, wide, how);
+            let room = " ".repeat(wide - cell.width());
+            let cell = if column.right { format!("{room}{cell}") } else { format!("{cell}{room}") };
+            let cell = row.map_or_else(|| cell.bold().to_string(), |row| (column.paint)(row, &cell));
+            line.push_str(&" ".repeat(gap));
+            line.push_str(&cell);
+        }
+    }
+    lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The text, at most `wide` columns of a terminal, with an ellipsis where something was cut off.
+pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
+    if how == Cut::No || text.width() <= wide {
+        return Cow::Borrowed(text);
+    }
+    let mut left = wide.saturating_sub(1);
+    let mut fits = |c: &char| {
+        let fits = c.width().unwrap_or(0) <= left;
+        left -= if fits { c.width().unwrap_or(0) } else { 0 };
+        fits
+    };
+    Cow::Owned(match how {
+        Cut::Begin => {
+            let end: String = text.chars().rev().take_while(&mut fits).collect();
+            format!("…{}", end.chars().rev().collect::<String>())
+        }
+        Cut::End | Cut::No => format!("{}…", text.chars().take_while(&mut fits).collect::<String>()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("whole", 5, Cut::End, "whole")]
+    #[case("a sentence", 6, Cut::End, "a sen…")]
+    #[case("/home/you/project", 9, Cut::Begin, "…/project")]
+    #[case("日本語です", 6, Cut::End, "日本…")]
+    #[case("日本語です", 6, Cut::Begin, "…です")]
+    #[case("e\u{301}te\u{301}s", 3, Cut::End, "e\u{301}t…")]
+    fn a_text_is_cut_by_what_it_takes_on_a_terminal(
+        #[case] text: &str,
+        #[case] wide: usize,
+        #[case] how: Cut,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(cut(text, wide, how), expected);
+    }
+
+    #[test]
+    fn wide_characters_do_not_move_the_next_column() {
+        let column = |title, cells: [&'static str; 2]| Column {
+            title,
+            cells: cells.map(Cow::Borrowed).to_vec(),
+            cut: Cut::End,
+            right: false,
+            paint: &plain,
+        };
+        let lines = lines(&[column("A", ["日本", "ab"]), column("B", ["x", "y"])], Some(20));
+        let text = anstream::adapter::strip_str(&lines.concat()).to_string();
+        assert_eq!(text, "A     B\n日本  x\nab    y\n");
+    }
+}
