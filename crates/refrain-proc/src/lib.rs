@@ -10,8 +10,11 @@
 pub mod detach;
 pub mod identity;
 pub mod keeper;
+pub mod limits;
 pub mod output;
 pub mod piped;
+pub mod question;
+pub mod stray;
 pub mod supervisor;
 pub mod sweep;
 pub mod tool;

@@ -7,6 +7,7 @@
 mod account;
 pub mod archive;
 mod atomic;
+pub mod ground;
 pub mod inbox;
 pub mod journal;
 pub mod layout;
