@@ -9,6 +9,7 @@ mod agent_news;
 mod asking;
 mod clock;
 mod dispatcher;
+mod doctor;
 mod error;
 mod executor;
 mod follow;
@@ -20,6 +21,7 @@ mod service;
 mod signals;
 
 pub use clock::now;
+pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_this_boot};
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use refrain_agents::acp::Bridge as AcpBridge;

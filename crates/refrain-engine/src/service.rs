@@ -329,7 +329,7 @@ impl Service {
 }
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
-fn look(dir: &LoopDir, state: &LoopState) -> Status {
+pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));

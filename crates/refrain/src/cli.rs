@@ -51,6 +51,7 @@ enum ShownVerb {
     Spelled(LoopVerb),
     Promise(cmd::promise::Args),
     Demo(cmd::demo::Args),
+    Doctor(cmd::doctor::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -127,6 +128,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
+        Verb::Shown(ShownVerb::Doctor(args)) => cmd::doctor::run(context, &args),
         Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
         Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(&args),
         Verb::Drive(args) => cmd::drive::run(context, &args),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
 use refrain_core::view::Status;
+use refrain_core::view::checkup::Checkup;
 
 use super::verify::Verdict;
 use crate::error::{CliError, Code};
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
         ("verify", schemars::schema_for!(Verdict)),
+        ("doctor", schemars::schema_for!(Checkup)),
     ];
     for (name, schema) in schemas {
         let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());

@@ -5,6 +5,7 @@ pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod generate;
 pub(crate) mod list;

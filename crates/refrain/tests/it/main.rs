@@ -6,6 +6,8 @@ mod acp_bridge;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;
