@@ -17,7 +17,7 @@ pub mod projects;
 pub mod worktree;
 
 pub use account::{AccountGate, Probe};
-pub use atomic::write_atomic;
+pub use atomic::{make_dir, write_atomic};
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};

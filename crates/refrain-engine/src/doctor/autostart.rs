@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::question;
-use refrain_store::{DiskError, write_atomic};
+use refrain_store::{DiskError, make_dir, write_atomic};
 
 use super::cure::Found;
 use super::reboot;
@@ -116,7 +116,7 @@ impl Host {
         // Only what this run of the machine and later ones interrupt is to be resumed by it.
         reboot::remember_this_boot(self)?;
         for folder in [unit.parent(), link.parent()].into_iter().flatten() {
-            fs::create_dir_all(folder).map_err(|error| disk("create", folder, error))?;
+            make_dir(folder)?;
         }
         write_atomic(&unit, self.unit(&program).as_bytes())?;
         match std::os::unix::fs::symlink(&unit, &link) {
@@ -133,14 +133,17 @@ impl Host {
 
     /// Where this program lies: by the name that leads to it, where there is one, as what that leads to is replaced by
     /// another version one day.
-    fn own_path(&self) -> io::Result<PathBuf> {
+    fn own_path(&self) -> io::Result<Utf8PathBuf> {
         let own = fs::canonicalize(&self.program)?;
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());
-        Ok(named.filter(|path| fs::canonicalize(path).is_ok_and(|found| found == own)).unwrap_or(own))
+        let named = named.filter(|path| fs::canonicalize(path).is_ok_and(|found| found == own));
+        let path = Utf8PathBuf::from_path_buf(named.unwrap_or(own)).ok();
+        // It stands in a line of its own, too.
+        path.filter(|path| !path.as_str().contains(char::is_control))
+            .ok_or_else(|| io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a unit"))
     }
 
-    fn unit(&self, program: &Path) -> String {
-        let program = program.to_string_lossy();
+    fn unit(&self, program: &Utf8Path) -> String {
         let places = PLACES.into_iter().filter_map(|name| Some((name, self.value(name)?)));
         let environment: String = places
             .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
@@ -153,7 +156,7 @@ impl Host {
              ExecStart=-{} resume --all --after-reboot\n\
              # When this run of the machine ended: what is stopped then is to go on, what was stopped before is not.\n\
              ExecStop=-/usr/bin/env touch -- {}\n\n[Install]\nWantedBy=default.target\n",
-            in_command(&program),
+            in_command(program.as_str()),
             in_command(end.as_str()),
         )
     }
