@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::view::checkup::Finding;
+use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::question::Answer;
 use serde_json::Value;
 
@@ -61,6 +61,15 @@ pub trait Checkup: Sync {
 
     /// What its answers, one a question in their order, and its files say. None is an answer that did not come in time.
     fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
+}
+
+/// Of a program that was asked and gave no answer, or none that can be read.
+pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
+    let found = match answer {
+        Some(_) => "what the program says of its login cannot be read",
+        None => "the program did not say in time whether it is logged in",
+    };
+    Finding::warning(Subject::Login, found, format!("run {ask}, and see what a first run by hand says"))
 }
 
 /// A configuration file; none where there is none or it is no text of a sensible size.

@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::question::Answer;
 
-use crate::checkup::{Checkup, Place, Question, text};
+use crate::checkup::{Checkup, Place, Question, silent, text};
 
 const QUESTIONS: [Question; 2] = [
     Question { args: &["login", "status"], env: &[] },
@@ -29,13 +29,7 @@ impl Checkup for super::Codex {
 }
 
 fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
-    let Some(answer) = answer else {
-        return Finding::warning(
-            Subject::Login,
-            "the program does not say whether it is logged in",
-            "run codex login status, and codex once by hand",
-        );
-    };
+    let Some(answer) = answer else { return silent(answer, "codex login status") };
     if answer.code == Some(0) {
         let said = answer.stdout.lines().chain(answer.stderr.lines());
         let how = said.map(str::trim).find(|line| !line.is_empty() && !line.starts_with("WARNING"));

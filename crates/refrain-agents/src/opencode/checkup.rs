@@ -7,7 +7,7 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::question::Answer;
 use serde_json::Value;
 
-use crate::checkup::{Checkup, Place, Question};
+use crate::checkup::{Checkup, Place, Question, silent};
 
 /// Without these it fetches lists of models, and with a plugin it installs a package.
 const OFFLINE: &[(&str, &str)] = &[
@@ -28,37 +28,38 @@ impl Checkup for super::OpenCode {
 
     fn findings(&self, _: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding> {
         let said = |index: usize| answers.get(index).and_then(Option::as_ref).map(|answer| &*answer.stdout);
-        let config: Value = said(1).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let has_provider = config["provider"].as_object().is_some_and(|providers| !providers.is_empty());
-        let mut findings = vec![login(said(0), has_provider)];
-        findings.extend(asking(&config));
+        let config: Option<Value> = said(1).and_then(|text| serde_json::from_str(text).ok());
+        let providers = config.as_ref().map(|config| config["provider"].as_object());
+        let has_provider =
+            providers.map(|providers| providers.is_some_and(|providers| !providers.is_empty()));
+        let login = said(0).and_then(|said| login(said, has_provider));
+        let mut findings = vec![login.unwrap_or_else(|| silent(None, "opencode auth list"))];
+        findings.extend(config.as_ref().and_then(asking));
         findings
     }
 }
 
-fn login(said: Option<&str>, has_provider: bool) -> Finding {
-    let Some(said) = said.map(printable) else {
-        return Finding::warning(
-            Subject::Login,
-            "the program does not say whether it has credentials",
-            "run opencode auth list, and opencode once by hand",
-        );
-    };
+/// None where it has no credentials, and nobody knows whether it needs some.
+fn login(said: &str, has_provider: Option<bool>) -> Option<Finding> {
+    let said = printable(said);
     let words: Vec<&str> = said.split_whitespace().collect();
     let count = |before: &str| {
         let pair = words.windows(2).find(|pair| pair[1].starts_with(before));
         pair.and_then(|pair| pair[0].parse::<u32>().ok()).unwrap_or(0)
     };
-    match (count("credential"), count("environment"), has_provider) {
-        (0, 0, false) => Finding::warning(
+    match (count("credential"), count("environment")) {
+        (0, 0) => has_provider.map(|has_provider| match has_provider {
+            true => Finding::ok(Subject::Login, "no credentials, but a provider in its configuration"),
+            false => Finding::warning(
+                Subject::Login,
+                "no credentials, neither its own nor in variables",
+                "run opencode auth login, unless the model that it uses needs none",
+            ),
+        }),
+        (own, variables) => Some(Finding::ok(
             Subject::Login,
-            "no credentials, neither its own nor in variables",
-            "run opencode auth login, unless the model that it uses needs none",
-        ),
-        (0, 0, true) => Finding::ok(Subject::Login, "no credentials, but a provider in its configuration"),
-        (own, variables, _) => {
-            Finding::ok(Subject::Login, format!("{} of its own, {variables} in variables", counted(own)))
-        }
+            format!("{} of its own, {variables} in variables", counted(own)),
+        )),
     }
 }
 
@@ -99,10 +100,10 @@ mod tests {
         let key = format!(
             "{none}┌  Environment\n│\n●  Anthropic \u{1b}[90mANTHROPIC_API_KEY\n│\n└  1 environment variable\n\n"
         );
-        assert_eq!(login(Some(none), false).grade, Grade::Warning);
-        assert_eq!(login(Some(none), true).grade, Grade::Ok);
-        assert_eq!(login(Some(&key), false).found, "0 credentials of its own, 1 in variables");
-        assert_eq!(login(None, true).grade, Grade::Warning);
+        let grade = |has_provider| login(none, has_provider).map(|finding| finding.grade);
+        assert_eq!([None, Some(false), Some(true)].map(grade), [None, Some(Grade::Warning), Some(Grade::Ok)]);
+        let found = login(&key, None).map(|finding| finding.found);
+        assert_eq!(found.as_deref(), Some("0 credentials of its own, 1 in variables"));
     }
 
     #[test]

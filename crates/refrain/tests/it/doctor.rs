@@ -1,7 +1,7 @@
 //! What hinders loops, and what dead runners leave behind: found, told, and mended where that is safe.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -12,7 +12,12 @@ use crate::{CLAIM, plain_folder, sandbox};
 /// The doctor, in a `PATH` that leads to git and the shell's tools, and to no agent but those of the sandbox.
 fn doctor(sandbox: &Sandbox, args: &[&str]) -> Invocation {
     let agents = sandbox.root().join("agents");
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", agents.display());
+    let git = agents.join("git");
+    if !git.exists() {
+        let found = sandbox.tool("sh", &["-c", "command -v git"]).run().with_code(0).stdout;
+        symlink(found.trim(), &git).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", agents.display());
     sandbox.command(&[&["doctor"], args].concat()).env("PATH", &path)
 }
 
@@ -111,7 +116,10 @@ fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
     let found = findings(&sandbox, &[], 0);
-    assert!(wrong(&found, "login")[0]["found"].as_str().unwrap().contains("does not say"), "{found:#?}");
+    assert!(
+        wrong(&found, "login")[0]["found"].as_str().unwrap().contains("did not say in time"),
+        "{found:#?}"
+    );
     sandbox.nobody_survives();
 }
 
