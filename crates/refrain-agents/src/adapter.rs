@@ -8,6 +8,8 @@ use refrain_core::agent::{AgentEvent, Usd};
 use refrain_core::event::Exit;
 use refrain_proc::StopLadder;
 
+use crate::checkup::Checkup;
+
 /// One coding agent.
 pub trait Adapter: Sync {
     /// Versions that were tested with the real program, as it prints them.
@@ -22,6 +24,11 @@ pub trait Adapter: Sync {
     /// Why it cannot work with these arguments of the person: they make it print what is not read. Names the value and what
     /// is accepted.
     fn objection(&self, _args: &[String]) -> Option<String> {
+        None
+    }
+
+    /// What it tells of itself before it is run; none where nobody knows how to ask.
+    fn checkup(&self) -> Option<&'static dyn Checkup> {
         None
     }
 

@@ -38,6 +38,18 @@ const SURROUNDINGS: [&str; 12] = [
     "GEMINI_SESSION_ID",
 ];
 
+fn is_set_around(name: &str) -> bool {
+    SURROUNDINGS.contains(&name) || name.starts_with("REFRAIN_")
+}
+
+/// The person's environment, less what a surrounding agent or loop has set for itself: what agents of a loop start from that
+/// was told nothing of variables.
+#[must_use]
+pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &OsStr| name.to_str().is_none_or(|name| !is_set_around(name));
+    inherited.into_iter().filter(|(name, _)| is_kept(name)).collect()
+}
+
 /// What agents of this loop start from.
 #[must_use]
 pub fn base(
@@ -47,13 +59,23 @@ pub fn base(
     let is_kept = |name: &OsStr| {
         let Some(name) = name.to_str() else { return !spec.agent.clean_env };
         let is_allowed = ALLOWED.contains(&name) || name.starts_with("LC_");
-        let is_set_around = SURROUNDINGS.contains(&name) || name.starts_with("REFRAIN_");
-        !is_set_around && (is_allowed || !spec.agent.clean_env)
+        !is_set_around(name) && (is_allowed || !spec.agent.clean_env)
     };
     let mut env: Vec<_> = inherited.into_iter().filter(|(name, _)| is_kept(name)).collect();
     env.extend(spec.agent.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
     env
 }
+
+/// Variables that hold a login, or a part of one.
+pub const SECRETS: [&str; 7] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "CODEX_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+];
 
 /// Variables that tell one account from another: where the agent finds its login, or the login itself.
 const ACCOUNTS: [&str; 15] = [

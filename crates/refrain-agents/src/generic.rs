@@ -58,7 +58,6 @@ pub enum NoProgram {
 /// [`NoProgram`], so that nothing is begun that could not work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     let program = &spec.agent.program;
-    let is_executable = |meta: &Metadata| meta.is_file() && meta.permissions().mode() & 0o111 != 0;
     if program.contains('/') {
         let path = spec.working_dir.join(program).into_std_path_buf();
         return match std::fs::metadata(&path) {
@@ -68,12 +67,21 @@ pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoPr
             Ok(_) => Ok(path),
         };
     }
+    in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.clone()))
+}
+
+/// Where a program of this name is found in this environment's `PATH`.
+#[must_use]
+pub fn in_path(program: &str, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     path.into_iter()
         .flat_map(std::env::split_paths)
         .map(|dir| dir.join(program))
         .find(|path| std::fs::metadata(path).is_ok_and(|meta| is_executable(&meta)))
-        .ok_or_else(|| NoProgram::NotInPath(program.clone()))
+}
+
+fn is_executable(meta: &Metadata) -> bool {
+    meta.is_file() && meta.permissions().mode() & 0o111 != 0
 }
 
 /// What a prompt must be to travel as an argument or in a variable.

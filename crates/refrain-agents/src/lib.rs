@@ -6,6 +6,7 @@
 
 pub mod acp;
 pub mod adapter;
+pub mod checkup;
 pub mod ear;
 pub mod environment;
 pub mod gemini;

@@ -11,6 +11,7 @@ mod asking;
 mod catalog;
 mod clock;
 mod dispatcher;
+mod doctor;
 mod error;
 mod executor;
 mod follow;
@@ -23,6 +24,7 @@ mod signals;
 
 pub use catalog::Listed;
 pub use clock::now;
+pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_this_boot};
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use refrain_agents::acp::Bridge as AcpBridge;

@@ -27,7 +27,10 @@ pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
 }
 
 /// Makes a folder and its parents, private to the user, and makes them survive a power loss.
-pub(crate) fn make_dir(dir: &Utf8Path) -> Result<(), DiskError> {
+///
+/// # Errors
+/// [`DiskError`] where one cannot be made.
+pub fn make_dir(dir: &Utf8Path) -> Result<(), DiskError> {
     use std::os::unix::fs::DirBuilderExt;
     if dir.is_dir() {
         return Ok(());

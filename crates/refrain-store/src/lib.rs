@@ -10,6 +10,7 @@ pub mod archive;
 mod atomic;
 pub mod catalog;
 pub mod config;
+pub mod ground;
 pub mod inbox;
 pub mod journal;
 pub mod layout;
@@ -20,7 +21,7 @@ pub mod trust;
 pub mod worktree;
 
 pub use account::{AccountGate, Probe};
-pub use atomic::write_atomic;
+pub use atomic::{make_dir, write_atomic};
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};

@@ -71,6 +71,7 @@ enum ShownVerb {
     Trust(cmd::trust::Args),
     Promise(cmd::promise::Args),
     Demo(cmd::demo::Args),
+    Doctor(cmd::doctor::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -170,6 +171,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
+        Verb::Shown(ShownVerb::Doctor(args)) => cmd::doctor::run(context, &args),
         Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
         Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(context, &args),
         Verb::Drive(args) => cmd::drive::run(context, &args),

@@ -3,6 +3,7 @@
 //! Tested with 2.1.329. Its `result` event decides: what a run came to, what it cost, and the final message. Several can
 //! come in one run; each is said, and the last counts.
 
+mod checkup;
 mod faults;
 mod launch;
 mod reader;
@@ -10,6 +11,7 @@ mod usage;
 mod wire;
 
 use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::checkup::Checkup;
 
 /// Claude Code.
 #[derive(Clone, Copy, Debug)]
@@ -26,5 +28,9 @@ impl Adapter for Claude {
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
         Box::new(reader::Reader::new(launch::format(call)))
+    }
+
+    fn checkup(&self) -> Option<&'static dyn Checkup> {
+        Some(&Claude)
     }
 }

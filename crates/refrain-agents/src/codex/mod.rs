@@ -6,12 +6,14 @@
 //! one cannot be changed: Refrain leaves that alone and shows the retries. At its start it asks a server for its list of
 //! plugins; they may be the person's, so they are not disabled either (`--disable plugins`).
 
+mod checkup;
 mod faults;
 mod launch;
 mod reader;
 mod wire;
 
 use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::checkup::Checkup;
 
 /// Codex.
 #[derive(Clone, Copy, Debug)]
@@ -28,5 +30,9 @@ impl Adapter for Codex {
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
         Box::<reader::Reader>::default()
+    }
+
+    fn checkup(&self) -> Option<&'static dyn Checkup> {
+        Some(&Codex)
     }
 }

@@ -8,6 +8,7 @@ use refrain_core::spec::Permissions;
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::args::{self, Given, Last};
+use crate::checkup::Checkup;
 
 /// The flag that says what it prints, and the value that is read.
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
@@ -43,6 +44,10 @@ impl Adapter for Gemini {
 
     fn objection(&self, args: &[String]) -> Option<String> {
         Given::new(args).objection("gemini", &FORMAT, STREAM)
+    }
+
+    fn checkup(&self) -> Option<&'static dyn Checkup> {
+        Some(&Gemini)
     }
 }
 

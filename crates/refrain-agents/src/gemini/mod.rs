@@ -12,6 +12,7 @@
 //! * It expands `@path` in a prompt to that file's content. A prompt is never rewritten here, so whoever writes one must
 //!   know.
 
+mod checkup;
 mod faults;
 mod launch;
 mod reader;

@@ -5,6 +5,7 @@ use refrain_core::spec::Permissions;
 use super::reader::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::args::{self, Given, Last};
+use crate::checkup::Checkup;
 
 /// The flag that says what it prints, and the value that is read.
 const FORMAT: [&str; 1] = ["--format"];
@@ -48,6 +49,10 @@ impl Adapter for OpenCode {
 
     fn objection(&self, args: &[String]) -> Option<String> {
         Given::new(args).objection("opencode", &FORMAT, STREAM)
+    }
+
+    fn checkup(&self) -> Option<&'static dyn Checkup> {
+        Some(&OpenCode)
     }
 }
 

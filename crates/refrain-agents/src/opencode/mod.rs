@@ -9,6 +9,7 @@
 //! * Its tools live on after any signal: the keeper's sweep ends them. SIGINT and SIGTERM both end it without a word, so
 //!   the default ladder will do.
 
+mod checkup;
 mod faults;
 mod launch;
 mod reader;

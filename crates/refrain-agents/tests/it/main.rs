@@ -2,6 +2,8 @@
 //! of them. Every module is listed here; one binary holds them all.
 
 #[cfg(test)]
+mod checkups;
+#[cfg(test)]
 mod counting;
 #[cfg(test)]
 mod ears;

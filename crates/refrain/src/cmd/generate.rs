@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
 use refrain_core::usage::Report;
 use refrain_core::view::Status;
+use refrain_core::view::checkup::Checkup;
 use refrain_engine::Trusted;
 
 use super::config::Shown;
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
+        ("doctor", schemars::schema_for!(Checkup)),
     ];
     for (name, schema) in schemas {
         let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());

@@ -6,6 +6,7 @@ pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod generate;
 mod git_args;

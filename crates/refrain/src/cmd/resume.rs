@@ -8,7 +8,7 @@ use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, EngineError, Listed, Service};
+use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot, remember_this_boot};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Every one that paused or crashed, each in a process of its own
     #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
     all: bool,
+    /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
+    #[arg(long, requires = "all")]
+    after_reboot: bool,
     /// How many iterations at most, in all; at most 200 more at a time
     #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     max_iterations: Option<u32>,
@@ -48,12 +51,15 @@ pub(crate) struct Args {
 
 /// Takes the loop over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    // Its own loop would be among them, and each gets a process of its own.
+    if let Some(own) = context.inside.as_ref().filter(|_| args.all) {
+        return Err(from_inside(own));
+    }
+    if args.after_reboot {
+        return after_reboot(context, args);
+    }
     let service = context.service()?;
     if args.all {
-        // Its own loop would be among them, and each gets a process of its own.
-        if let Some(own) = &context.inside {
-            return Err(from_inside(own));
-        }
         return all(context, &service, args);
     }
     let id = if args.last {
@@ -123,24 +129,38 @@ fn last(service: &Service) -> Result<LoopId, CliError> {
 }
 
 fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, CliError> {
-    let (mut failed, mut none) = (false, true);
-    for row in service.list()? {
-        let Listed::Loop(status) = row else { continue };
-        if !matches!(status.status, StatusWord::Paused | StatusWord::Crashed) {
-            continue;
+    let rows = service.list()?.into_iter();
+    let stopped = rows.filter_map(|row| match row {
+        Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
+            Some((service.clone(), status.id))
         }
-        none = false;
-        let resumed = service
-            .resume(&status.id, &Grant::default(), args.now)
-            .map_err(CliError::from)
-            .and_then(|runner| run::detached(context, service, runner, context.dir.as_str(), &args.show));
-        if let Err(error) = resumed {
-            error.report();
-            failed = true;
-        }
-    }
-    if none && !args.show.quiet && !args.show.json {
+        Listed::Loop(_) | Listed::Damaged { .. } => None,
+    });
+    Ok(each(context, stopped.collect(), args).into())
+}
+
+fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let code = each(context, interrupted_by_reboot(&context.host), args);
+    // Whatever did not go on now has said why, and waits for a person.
+    remember_this_boot(&context.host)?;
+    Ok(code.into())
+}
+
+/// Lets each go on in a process of its own; one that cannot does not keep the others from it.
+fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
+    let mut code = Code::Done;
+    if loops.is_empty() && !args.show.quiet && !args.show.json {
         out::print("Nothing to resume.\n");
     }
-    Ok(if failed { Code::Failed } else { Code::Done }.into())
+    for (service, id) in loops {
+        let resumed =
+            service.resume(&id, &Grant::default(), args.now).map_err(CliError::from).and_then(|runner| {
+                run::detached(context, &service, runner, service.project().worktree.as_str(), &args.show)
+            });
+        if let Err(error) = resumed {
+            error.report();
+            code = Code::Failed;
+        }
+    }
+    code
 }

@@ -9,6 +9,8 @@ mod adoption;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod main_job;
 #[cfg(test)]
 mod stopping;

@@ -14,6 +14,8 @@ mod completions;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;

@@ -1,0 +1,87 @@
+//! What an agent's program tells about itself before it is run: whether somebody is logged in, and what would make it ask or
+//! refuse where nobody is there to answer. It is asked by its own commands, and its configuration is read where it has none.
+//! Nothing here starts anything; who asks, and for how long it waits, is the engine's business.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_proc::question::Answer;
+use serde_json::Value;
+
+/// The largest configuration file that is read, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// Where an agent would work, and with what.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The environment that it would get.
+    pub env: &'a [(OsString, OsString)],
+    /// The folder that it would work in.
+    pub dir: &'a Utf8Path,
+    /// The repository's main worktree, which some programs trust by name.
+    pub root: &'a Utf8Path,
+}
+
+impl Place<'_> {
+    /// A variable that is set to something.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let last = self.env.iter().rev().find(|(set, _)| set == name);
+        last.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The folder that a variable names, else this one in the user's home.
+    pub(crate) fn home(&self, variable: &str, otherwise: &str) -> Option<Utf8PathBuf> {
+        let own = self.value(variable).map(Utf8PathBuf::from);
+        own.or_else(|| Some(Utf8Path::new(self.value("HOME")?).join(otherwise)))
+    }
+
+    /// Whether a table of folders has this one or one above it, and what it says of the nearest.
+    pub(crate) fn nearest<'v, T>(&self, of: impl Fn(&Utf8Path) -> Option<&'v T>) -> Option<&'v T> {
+        self.dir.ancestors().find_map(&of).or_else(|| of(self.root))
+    }
+}
+
+/// A question to an agent's program.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Its arguments.
+    pub args: &'static [&'static str],
+    /// Variables that keep it from asking anything of a network.
+    pub env: &'static [(&'static str, &'static str)],
+}
+
+/// An agent that can be looked at before it is run.
+pub trait Checkup: Sync {
+    /// What to ask its program.
+    fn questions(&self) -> &'static [Question];
+
+    /// What its answers, one a question in their order, and its files say. None is an answer that did not come in time.
+    fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
+}
+
+/// Of a program that was asked and gave no answer, or none that can be read.
+pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
+    let found = match answer {
+        Some(_) => "what the program says of its login cannot be read",
+        None => "the program did not say in time whether it is logged in",
+    };
+    Finding::warning(Subject::Login, found, format!("run {ask}, and see what a first run by hand says"))
+}
+
+/// A configuration file; none where there is none or it is no text of a sensible size.
+pub(crate) fn text(path: &Utf8Path) -> Option<String> {
+    // A FIFO would keep us waiting.
+    let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;
+    let mut text = String::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
+    File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// A configuration file in JSON; null where there is none, or it is something else.
+pub(crate) fn json(path: &Utf8Path) -> Value {
+    text(path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}

@@ -1,0 +1,119 @@
+//! What Codex tells before it is run (0.169.0). `codex login status` reads its own files; a key in the environment and a
+//! provider of the person's own need no login and are not in it. `codex sandbox` tries out what `--permissions auto` needs.
+
+use camino::Utf8Path;
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_proc::question::Answer;
+
+use crate::checkup::{Checkup, Place, Question, silent, text};
+
+const QUESTIONS: [Question; 2] = [
+    Question { args: &["login", "status"], env: &[] },
+    Question { args: &["sandbox", "--", "true"], env: &[] },
+];
+
+impl Checkup for super::Codex {
+    fn questions(&self) -> &'static [Question] {
+        &QUESTIONS
+    }
+
+    fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding> {
+        let answer = |index: usize| answers.get(index).and_then(Option::as_ref);
+        let config = place.home("CODEX_HOME", ".codex").map(|home| home.join("config.toml"));
+        let config = config.and_then(|path| text(&path)).unwrap_or_default();
+        let mut findings = vec![login(place, &config, answer(0))];
+        findings.extend(sandbox(answer(1)));
+        findings.extend(untrusted(place, &config));
+        findings
+    }
+}
+
+fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
+    let Some(answer) = answer else { return silent(answer, "codex login status") };
+    if answer.code == Some(0) {
+        let said = answer.stdout.lines().chain(answer.stderr.lines());
+        let how = said.map(str::trim).find(|line| !line.is_empty() && !line.starts_with("WARNING"));
+        // It may show a part of a key behind a dash.
+        let how = how.and_then(|line| line.split(" - ").next()).unwrap_or("logged in");
+        return Finding::ok(Subject::Login, how);
+    }
+    if place.value("CODEX_API_KEY").is_some() {
+        return Finding::ok(Subject::Login, "a key in CODEX_API_KEY");
+    }
+    match top_level(config, "model_provider").filter(|provider| *provider != "openai") {
+        Some(provider) => Finding::ok(
+            Subject::Login,
+            format!("its configuration names the provider {provider}, which needs no login of Codex"),
+        ),
+        None => Finding::problem(Subject::Login, "not logged in", "run codex login, or set CODEX_API_KEY"),
+    }
+}
+
+fn sandbox(answer: Option<&Answer>) -> Option<Finding> {
+    let answer = answer?;
+    if answer.code == Some(0) {
+        return Some(Finding::ok(Subject::Permissions, "its sandbox works here"));
+    }
+    let said = answer.stderr.lines().rfind(|line| !line.starts_with("WARNING")).unwrap_or("no reason given");
+    Some(Finding::warning(
+        Subject::Permissions,
+        format!("its sandbox does not work here, so with --permissions auto it can run nothing: {said}"),
+        "let the system allow user namespaces, or give --permissions full in a container of its own",
+    ))
+}
+
+/// A folder that is not trusted is worked in, but the project's own configuration and hooks are passed over in silence.
+fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
+    if !place.dir.join(".codex").is_dir() {
+        return None;
+    }
+    let trusted = "trusted".to_owned();
+    let is_trusted = |dir: &Utf8Path| trust_of(config, dir).filter(|level| *level == trusted).map(|_| &());
+    if place.nearest(is_trusted).is_some() {
+        return None;
+    }
+    Some(Finding::warning(
+        Subject::Permissions,
+        "the project's .codex folder does not count: the folder was never trusted",
+        "run codex here once and trust the folder",
+    ))
+}
+
+/// The text that a key before the first table is set to.
+fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
+    config
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with('['))
+        .find_map(|line| value_of(line, key))
+}
+
+/// What the table of this folder says of it.
+fn trust_of(config: &str, dir: &Utf8Path) -> Option<String> {
+    let heads = [format!("[projects.\"{dir}\"]"), format!("[projects.'{dir}']")];
+    let mut lines = config.lines().map(str::trim);
+    lines.find(|line| heads.iter().any(|head| head == line))?;
+    let mut table = lines.take_while(|line| !line.starts_with('['));
+    table.find_map(|line| value_of(line, "trust_level")).map(str::to_owned)
+}
+
+fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let value = line.strip_prefix(key)?.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    value[1..].split(quote).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_configuration_is_read_as_far_as_needed() {
+        let config = "# model_provider = \"no\"\nmodel = 'm'\nmodel_provider = \"mine\" # yes\n\
+            [projects.\"/work/it\"]\ntrust_level = \"trusted\"\n[model_providers.mine]\nmodel_provider = 'x'\n";
+        assert_eq!(top_level(config, "model_provider"), Some("mine"));
+        assert_eq!(top_level("[a]\nmodel_provider = \"x\"", "model_provider"), None);
+        assert_eq!(trust_of(config, "/work/it".into()).as_deref(), Some("trusted"));
+        assert_eq!(trust_of(config, "/work".into()), None);
+    }
+}

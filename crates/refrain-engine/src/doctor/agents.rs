@@ -1,0 +1,144 @@
+//! The agents' programs: where they are, which version, and what they and their files say of themselves. All are asked at
+//! once, with the environment that a loop would give them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use refrain_agents::adapter::Adapter;
+use refrain_agents::checkup::{Place, Question};
+use refrain_agents::{ear, environment, gemini, generic, version};
+use refrain_core::spec::AgentKind;
+use refrain_core::view::checkup::{Finding, Grade, Subject};
+use refrain_proc::identity;
+use refrain_proc::question::{self, Answer};
+
+use super::cure::{Cure, Found};
+use crate::Service;
+
+/// How long a program may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The agents that are found by the name of their program.
+const KNOWN: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Opencode, AgentKind::Gemini];
+
+pub(super) fn look(service: &Service) -> Vec<Found> {
+    let env = environment::of_person(service.host().env.iter().cloned());
+    let project = service.project();
+    let place = Place { env: &env, dir: &project.worktree, root: &project.root };
+    let mut findings: Vec<Finding> = std::thread::scope(|scope| {
+        let asked: Vec<_> =
+            KNOWN.into_iter().map(|kind| scope.spawn(move || of_kind(kind, &place))).collect();
+        asked.into_iter().flat_map(|asked| asked.join().unwrap_or_default()).collect()
+    });
+    // Whoever uses one agent need not be logged in to all that are installed.
+    let is_ready = |finding: &Finding| finding.subject == Subject::Login && finding.grade == Grade::Ok;
+    if findings.iter().any(is_ready) {
+        let logins = findings.iter_mut().filter(|finding| finding.subject == Subject::Login);
+        logins.for_each(|finding| finding.grade = finding.grade.min(Grade::Warning));
+    }
+    let missing: Vec<&str> = KNOWN
+        .into_iter()
+        .filter_map(AgentKind::program)
+        .filter(|program| !findings.iter().any(|finding| finding.about.as_deref() == Some(program)))
+        .collect();
+    if missing.len() == KNOWN.len() {
+        findings.push(Finding::warning(
+            Subject::Agent,
+            format!("none of {} is in PATH", missing.join(", ")),
+            "install one, or loop any other command with --command",
+        ));
+    } else if !missing.is_empty() {
+        findings.push(Finding::ok(Subject::Agent, format!("not installed: {}", missing.join(", "))));
+    }
+    findings.into_iter().map(Found::from).chain(gemini_lock(&env)).collect()
+}
+
+fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {
+    let (Some(name), Some(adapter)) = (kind.program(), ear::adapter(kind)) else { return vec![] };
+    let Some(program) = generic::in_path(name, place.env) else { return vec![] };
+    let checkup = adapter.checkup();
+    let questions = checkup.map_or(&[][..], |checkup| checkup.questions());
+    let (installed, answers) = std::thread::scope(|scope| {
+        let program = &program;
+        let asked: Vec<_> =
+            questions.iter().map(|question| scope.spawn(move || ask(program, question, place))).collect();
+        // A program without a package around it has the version of whatever lies above, or none.
+        let tested = adapter.tested();
+        let of_files = version::installed(program);
+        let is_tested = of_files.as_deref().is_some_and(|version| tested.contains(&version));
+        let installed = if is_tested { of_files } else { ask_version(program, place).or(of_files) };
+        let answers: Vec<_> = asked.into_iter().map(|asked| asked.join().ok().flatten()).collect();
+        (installed, answers)
+    });
+    let mut findings = vec![judge(name, adapter, installed.as_deref(), &program)];
+    findings.extend(checkup.into_iter().flat_map(|checkup| checkup.findings(place, &answers)));
+    findings.into_iter().map(|finding| finding.about(name)).collect()
+}
+
+fn judge(name: &str, adapter: &dyn Adapter, installed: Option<&str>, program: &Path) -> Finding {
+    let (tested, at) = (adapter.tested(), program.display());
+    match installed {
+        Some(version) if tested.contains(&version) => {
+            Finding::ok(Subject::Agent, format!("{version}, tested, {at}"))
+        }
+        Some(version) => Finding::warning(
+            Subject::Agent,
+            format!("{version} was not tested, {at}"),
+            format!("it will most likely work; tested is {}", tested.join(", ")),
+        ),
+        None => Finding::warning(
+            Subject::Agent,
+            format!("its version cannot be told, {at}"),
+            format!("see that {name} --version works; tested is {}", tested.join(", ")),
+        ),
+    }
+}
+
+fn ask(program: &Path, question: &Question, place: &Place<'_>) -> Option<Answer> {
+    let ours = question.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let env: Vec<_> = place.env.iter().cloned().chain(ours).collect();
+    question::ask(program, question.args, place.dir.as_std_path(), &env, PATIENCE).ok()
+}
+
+/// The first word with a dot and only digits besides: `2.1.329 (Claude Code)`, `codex-cli 0.169.0`.
+fn ask_version(program: &Path, place: &Place<'_>) -> Option<String> {
+    let said = ask(program, &Question { args: &["--version"], env: &[] }, place)?.stdout;
+    let is_version =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    said.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_version).map(str::to_owned)
+}
+
+/// What a Gemini left behind that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by itself.
+fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Found> {
+    let path = camino::Utf8PathBuf::from_path_buf(gemini::lock(env)?).ok()?;
+    let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
+    let home = [b"HOME=", home.as_encoded_bytes()].concat();
+    if !path.exists() || identity::anyone_runs("gemini", &home) {
+        return None;
+    }
+    let finding = Finding::warning(
+        Subject::Agent,
+        format!("it was killed and left a lock for which the next one waits 13 s: {path}"),
+        "refrain doctor --fix removes it; so does a loop that starts it",
+    );
+    Some(Found::with(finding.about("gemini"), Cure::Remove(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_among_the_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = camino::Utf8Path::from_path(dir.path()).unwrap();
+        let place = Place { env: &[("PATH".into(), "/usr/bin:/bin".into())], dir, root: dir };
+        let said = |words: &str| {
+            let answer =
+                question::ask(Path::new("/bin/echo"), &[words], dir.as_std_path(), place.env, PATIENCE);
+            answer.unwrap().stdout
+        };
+        assert_eq!(said("codex-cli 0.169.0"), "codex-cli 0.169.0\n");
+        assert_eq!(ask_version(Path::new("/no/such"), &place), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! What can be mended without a person's judgement: nothing that anybody could still want is lost by it.
+
+use camino::Utf8PathBuf;
+use refrain_core::view::checkup::{Finding, Fix, Grade};
+use refrain_proc::sweep::{Mark, sweep};
+use refrain_store::{RunnerLock, ground, layout::LoopDir};
+
+use super::git::Repository;
+use crate::chain;
+
+/// A finding, and how it could be mended.
+#[derive(Debug)]
+pub(super) struct Found {
+    finding: Finding,
+    cure: Option<Cure>,
+}
+
+/// How something is mended.
+#[derive(Debug)]
+pub(super) enum Cure {
+    /// Ends the processes that bear this variable, `NAME=value`, unless a runner drives their loop by now.
+    EndProcesses {
+        /// What marks them.
+        variable: String,
+        /// Their loop, which may be gone.
+        dir: LoopDir,
+    },
+    /// Lets only its owner look into a folder.
+    MakePrivate(Utf8PathBuf),
+    /// Removes a file, or an empty folder, that only hinders.
+    Remove(Utf8PathBuf),
+    /// Removes what is in the way of a loop's doorbell, unless a runner drives it by now.
+    FreeDoorbell(LoopDir),
+    /// Has git forget a worktree whose folder is gone.
+    Forget(Repository, Utf8PathBuf),
+}
+
+impl From<Finding> for Found {
+    fn from(finding: Finding) -> Self {
+        Self { finding, cure: None }
+    }
+}
+
+impl Found {
+    pub(super) fn with(finding: Finding, cure: Cure) -> Self {
+        Self { finding: Finding { fix: Some(Fix::Possible), ..finding }, cure: Some(cure) }
+    }
+
+    /// The finding as it is.
+    pub(super) fn told(self) -> Finding {
+        self.finding
+    }
+
+    /// The finding as it is once it was mended, where it can be.
+    pub(super) fn mended(self) -> Finding {
+        let Self { finding, cure: Some(cure) } = self else { return self.finding };
+        match cure.take() {
+            Ok(did) => {
+                let found = format!("{}; {did}", finding.found);
+                Finding { grade: Grade::Ok, found, advice: None, fix: Some(Fix::Done), ..finding }
+            }
+            Err(why) => {
+                let found = format!("{}; it could not be mended: {why}", finding.found);
+                Finding { found, fix: Some(Fix::Failed), ..finding }
+            }
+        }
+    }
+}
+
+impl Cure {
+    /// Mends it; says what was done, or why it could not be.
+    fn take(self) -> Result<String, String> {
+        match self {
+            Self::EndProcesses { variable, dir } => {
+                if !RunnerLock::is_free(&dir) {
+                    return Err("a runner drives their loop by now".to_owned());
+                }
+                let ended = sweep(&Mark { variable, session: None, keeper: None });
+                Ok(format!("{ended} ended"))
+            }
+            Self::MakePrivate(path) => {
+                ground::make_private(&path).map_err(|error| chain(&error))?;
+                Ok("made private".to_owned())
+            }
+            Self::Remove(path) => remove(&path),
+            Self::FreeDoorbell(dir) => {
+                if !RunnerLock::is_free(&dir) {
+                    return Err("a runner drives the loop by now".to_owned());
+                }
+                remove(&dir.doorbell())
+            }
+            Self::Forget(repository, path) => {
+                repository.forget_worktree(&path)?;
+                Ok("git has forgotten it".to_owned())
+            }
+        }
+    }
+}
+
+fn remove(path: &Utf8PathBuf) -> Result<String, String> {
+    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    let removed = if is_folder { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };
+    removed.map(|()| "removed".to_owned()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,31 @@
+//! All checks, one after the other; only the agents' programs are asked meanwhile, as they take their time.
+
+use refrain_core::view::checkup::Checkup;
+
+use super::cure::Found;
+use super::{agents, autostart, git, leftovers, loops, machine, places};
+use crate::Service;
+
+impl Service {
+    /// Looks at everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
+    /// the finding says what was done.
+    #[must_use]
+    pub fn examine(&self, fix: bool) -> Checkup {
+        let found: Vec<Found> = std::thread::scope(|scope| {
+            let agents = scope.spawn(|| agents::look(self));
+            let mut found = git::look(self);
+            found.extend(places::look(self));
+            found.extend(machine::look());
+            found.extend(loops::look(self));
+            found.extend(leftovers::look());
+            found.extend(autostart::look(self.host()));
+            match agents.join() {
+                Ok(agents) => found.extend(agents),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+            found
+        });
+        let told = found.into_iter().map(|found| if fix { found.mended() } else { found.told() });
+        Checkup::of(told.collect())
+    }
+}

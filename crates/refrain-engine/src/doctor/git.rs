@@ -1,0 +1,302 @@
+//! Git as a loop will find it: the program, the repository, who commits, what is under way in it, locks that nobody holds,
+//! and the worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::{environment, generic};
+use refrain_core::event::End;
+use refrain_core::git::Operation;
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_core::{LoopId, LoopState};
+use refrain_proc::question::{self, Answer};
+use refrain_proc::stray;
+use refrain_store::{LoopDir, journal};
+
+use super::cure::{Cure, Found};
+use crate::{Host, Service};
+
+/// The oldest git that does what Refrain asks of it (crates.md), as major and minor number.
+const OLDEST: (u32, u32) = (2, 41);
+/// How long git may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A lock that is younger may be somebody's who is just at it.
+const FRESH: Duration = Duration::from_secs(10 * 60);
+/// What a surrounding git sets for its hooks: it would make every question one about another repository.
+const AROUND: [&str; 7] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+/// What is under way while one of these is there, in the git folder of a worktree.
+const UNDER_WAY: [(&str, Operation); 6] = [
+    ("MERGE_HEAD", Operation::Merge),
+    ("rebase-merge", Operation::Rebase),
+    ("rebase-apply", Operation::Rebase),
+    ("CHERRY_PICK_HEAD", Operation::CherryPick),
+    ("REVERT_HEAD", Operation::Revert),
+    ("BISECT_LOG", Operation::Bisect),
+];
+/// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
+const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
+
+/// The repository that is asked about.
+#[derive(Clone, Debug)]
+pub(super) struct Repository {
+    program: PathBuf,
+    dir: Utf8PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl Repository {
+    fn at(dir: &Utf8Path, host: &Host) -> Option<Self> {
+        let mut env = environment::of_person(host.env.iter().cloned());
+        env.retain(|(name, _)| !AROUND.iter().any(|around| name == around));
+        let ours = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+        env.extend(ours.map(|(name, value)| (name.into(), value.into())));
+        Some(Self { program: generic::in_path("git", &env)?, dir: dir.to_owned(), env })
+    }
+
+    /// What git prints, or what it complains about.
+    fn ask(&self, args: &[&str]) -> Result<String, String> {
+        match question::ask(&self.program, args, self.dir.as_std_path(), &self.env, PATIENCE) {
+            Ok(Answer { code: Some(0), stdout, .. }) => Ok(stdout),
+            Ok(Answer { stderr, .. }) => {
+                let said = stderr.lines().find(|line| !line.trim().is_empty());
+                Err(said.unwrap_or("git says no more than no").trim().to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Has git forget a worktree whose folder is gone; its branch stays.
+    pub(super) fn forget_worktree(&self, path: &Utf8Path) -> Result<(), String> {
+        if path.exists() {
+            return Err("its folder is there again".to_owned());
+        }
+        // Git asks for that word where a folder is gone, too; a locked one it still keeps.
+        self.ask(&["worktree", "remove", "--force", path.as_str()]).map(drop)
+    }
+}
+
+pub(super) fn look(service: &Service) -> Vec<Found> {
+    let project = service.project();
+    let is_repository = project.data.parent().is_some_and(|git| git.join("HEAD").is_file());
+    let Some(repository) = Repository::at(&project.worktree, service.host()) else {
+        let advice = "install git 2.41 or newer";
+        return vec![
+            match is_repository {
+                true => {
+                    Finding::problem(Subject::Git, "git is not in PATH, and this is a repository", advice)
+                }
+                false => {
+                    Finding::warning(Subject::Git, "git is not in PATH: nothing can be committed", advice)
+                }
+            }
+            .into(),
+        ];
+    };
+    let mut found = vec![version(repository.ask(&["--version"])).into()];
+    if !is_repository {
+        found.push(Finding::ok(Subject::Git, "no repository here: loops run, nothing is committed").into());
+        return found;
+    }
+    let folders = match repository.ask(&["rev-parse", "--absolute-git-dir", "--git-common-dir"]) {
+        Ok(said) => said,
+        Err(complaint) => {
+            let advice = "see what git status says here";
+            found.push(Finding::problem(Subject::Git, complaint, advice).into());
+            return found;
+        }
+    };
+    let folders: Vec<Utf8PathBuf> = folders.lines().map(|folder| repository.dir.join(folder)).collect();
+    found.push(identity(&repository).into());
+    found.extend(folders.first().and_then(|folder| under_way(folder)).map(Found::from));
+    found.extend(locks(&repository, folders));
+    found.extend(worktrees(service, repository));
+    found
+}
+
+fn version(said: Result<String, String>) -> Finding {
+    let said = match said {
+        Ok(said) => said,
+        Err(why) => return Finding::problem(Subject::Git, why, "see that git --version works"),
+    };
+    let version = said.split_whitespace().nth(2).unwrap_or_default();
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) >= OLDEST => {
+            Finding::ok(Subject::Git, format!("git {version}"))
+        }
+        _ => Finding::problem(
+            Subject::Git,
+            format!("git {version} is older than {}.{}", OLDEST.0, OLDEST.1),
+            "install a newer one: commits and worktrees of loops need it",
+        ),
+    }
+}
+
+fn identity(repository: &Repository) -> Finding {
+    match repository.ask(&["var", "GIT_COMMITTER_IDENT"]) {
+        // Behind the address stands a time.
+        Ok(said) => {
+            let who = said.rfind('>').map_or(said.as_str(), |end| &said[..=end]);
+            Finding::ok(Subject::Git, format!("commits are made by {}", who.trim()))
+        }
+        Err(_) => Finding::warning(
+            Subject::Git,
+            "git does not know who you are: no commit can be made here",
+            "git config --global user.name NAME, and user.email ADDRESS",
+        ),
+    }
+}
+
+fn under_way(folder: &Utf8Path) -> Option<Finding> {
+    let (_, what) = UNDER_WAY.iter().find(|(name, _)| folder.join(name).exists())?;
+    Some(Finding::warning(
+        Subject::Git,
+        format!("a {what} is under way here: loops commit nothing until it is over"),
+        "finish it, or call it off; git status says how",
+    ))
+}
+
+/// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.
+fn locks(repository: &Repository, mut folders: Vec<Utf8PathBuf>) -> Vec<Found> {
+    folders.dedup();
+    let is_old = |path: &Utf8PathBuf| {
+        let age = path.metadata().and_then(|meta| meta.modified()).ok().and_then(age);
+        age.is_some_and(|age| age >= FRESH)
+    };
+    let paths = folders.iter().flat_map(|folder| LOCKS.map(|lock| folder.join(lock)));
+    let old: Vec<Utf8PathBuf> = paths.filter(is_old).collect();
+    if old.is_empty() || stray::anyone_works_in(repository.dir.as_std_path(), "git") {
+        return vec![];
+    }
+    let say = |path: Utf8PathBuf| {
+        let finding = Finding::problem(
+            Subject::Git,
+            format!("a lock was left behind, and no git works here: {path}"),
+            "refrain doctor --fix removes it, unless another program than git holds it",
+        );
+        Found::with(finding, Cure::Remove(path))
+    };
+    old.into_iter().map(say).collect()
+}
+
+fn age(at: SystemTime) -> Option<Duration> {
+    let at = jiff::Timestamp::try_from(at).ok()?;
+    Duration::try_from(crate::now().duration_since(at)).ok()
+}
+
+/// A worktree, as git lists it.
+#[derive(Debug, PartialEq, Eq)]
+struct Worktree {
+    path: Utf8PathBuf,
+    locked: bool,
+}
+
+fn listed(said: &str) -> Vec<Worktree> {
+    let mut found: Vec<Worktree> = Vec::new();
+    for line in said.split('\0') {
+        if let Some(path) = line.strip_prefix("worktree ") {
+            found.push(Worktree { path: path.into(), locked: false });
+        } else if let Some(last) = found.last_mut() {
+            last.locked |= line == "locked" || line.starts_with("locked ");
+        }
+    }
+    found
+}
+
+/// Worktrees of loops lie in Refrain's own folder; which loop one belongs to, its journal says.
+fn worktrees(service: &Service, repository: Repository) -> Vec<Found> {
+    let Ok(said) = repository.ask(&["worktree", "list", "--porcelain", "-z"]) else { return vec![] };
+    let home = &service.host().state_home;
+    let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
+    let ours: Vec<Worktree> = listed(&said).into_iter().filter(|tree| tree.path.starts_with(&home)).collect();
+    if ours.is_empty() {
+        return vec![];
+    }
+    let states = states(service);
+    let owner = |path: &Utf8Path| states.iter().find(|state| state.spec.worktree == path);
+    let judged =
+        ours.iter().filter_map(|tree| judge(tree, owner(&tree.path), &repository)).collect::<Vec<_>>();
+    if judged.is_empty() {
+        let found = format!("{} of loops, each with its loop", ours.len());
+        return vec![Finding::ok(Subject::Worktrees, found).into()];
+    }
+    judged
+}
+
+fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Repository) -> Option<Found> {
+    let path = &tree.path;
+    let id = owner.map(|state: &LoopState| &state.spec.id);
+    let whose = id.map_or("no loop of this project".to_owned(), |id: &LoopId| format!("loop {id}"));
+    if !path.is_dir() {
+        let found = format!("the folder is gone; it was that of {whose}, and git still lists it");
+        let finding = Finding::warning(Subject::Worktrees, found, "refrain doctor --fix has git forget it");
+        let finding = finding.about(path.as_str());
+        if tree.locked {
+            let advice = format!("it is locked: git worktree unlock {path}, then git worktree prune");
+            return Some(Finding { advice: Some(advice), ..finding }.into());
+        }
+        return Some(Found::with(finding, Cure::Forget(repository.clone(), path.clone())));
+    }
+    let found = match owner {
+        None => "no loop of this project works in it".to_owned(),
+        Some(state)
+            if state
+                .ended
+                .is_some_and(|ended| matches!(ended.end, End::Completed { .. } | End::Cancelled)) =>
+        {
+            format!("{whose} is over, and it was kept: something in it may be nowhere else")
+        }
+        Some(_) => return None,
+    };
+    let advice = format!("see what lies in it; git worktree remove {path} takes it away");
+    Some(Finding::warning(Subject::Worktrees, found, advice).about(path.as_str()).into())
+}
+
+/// How the loops of the project stand, those in the archive too; what cannot be read is told elsewhere.
+fn states(service: &Service) -> Vec<LoopState> {
+    let project = service.project();
+    let archived = project.archive().read_dir_utf8().into_iter().flatten().flatten();
+    let archived = archived.map(|entry| LoopDir(entry.into_path()));
+    let dirs = project.loop_dirs().unwrap_or_default().into_iter().chain(archived);
+    dirs.filter_map(|dir| journal::read(&dir).ok()).map(|snapshot| snapshot.state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::view::checkup::Grade;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (said, grade) in [
+            ("git version 2.47.3\n", Grade::Ok),
+            ("git version 2.41.0.windows.1\n", Grade::Ok),
+            ("git version 2.39.5 (Apple Git-154)\n", Grade::Problem),
+            ("git version 2.9.0\n", Grade::Problem),
+            ("git version 3.0.0\n", Grade::Ok),
+            ("hello\n", Grade::Problem),
+        ] {
+            assert_eq!(version(Ok(said.to_owned())).grade, grade, "{said}");
+        }
+    }
+
+    #[test]
+    fn worktrees_are_read_as_git_lists_them() {
+        let said = "worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0detached\0locked why\0prunable gone\0\0";
+        let expected =
+            [Worktree { path: "/a".into(), locked: false }, Worktree { path: "/b c".into(), locked: true }];
+        assert_eq!(listed(said), expected);
+    }
+}

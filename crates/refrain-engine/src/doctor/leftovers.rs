@@ -1,0 +1,54 @@
+//! Processes that still bear a loop's mark though nobody drives that loop: its runner and keeper died in one instant. Those
+//! of every project are found, as they are looked for on the whole machine.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_proc::stray::{self, Stray};
+use refrain_store::{LoopDir, Project, RunnerLock};
+
+use super::cure::{Cure, Found};
+
+/// What every process of a loop is given; the first is the loop's own, and no other's.
+const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
+/// How many processes are named.
+const NAMED: usize = 5;
+
+pub(super) fn look() -> Vec<Found> {
+    let mut loops: BTreeMap<String, Vec<Stray>> = BTreeMap::new();
+    for stray in stray::bearing(&VARIABLES) {
+        let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
+        loops.entry(mark).or_default().push(stray);
+    }
+    let found: Vec<Found> = loops.iter().filter_map(|(mark, strays)| of_loop(mark, strays)).collect();
+    if found.is_empty() {
+        return vec![Finding::ok(Subject::Processes, "no dead runner left any behind").into()];
+    }
+    found
+}
+
+fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
+    let of = |name| strays.first().and_then(|stray| stray.variables.get(name));
+    // What is no id names no loop of ours, and would be no path of ours either.
+    let id: LoopId = of(VARIABLES[1])?.parse().ok()?;
+    let project = Utf8Path::new(of(VARIABLES[2])?);
+    let dir = match Project::find(project) {
+        Ok(project) => project.loop_dir(&id),
+        Err(_) => LoopDir(project.join("gone")),
+    };
+    if !RunnerLock::is_free(&dir) {
+        return None;
+    }
+    let named: Vec<String> =
+        strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.process.pid, stray.command)).collect();
+    let more = if strays.len() > NAMED { ", …" } else { "" };
+    let finding = Finding::warning(
+        Subject::Processes,
+        format!("{} left behind in {project}: {}{more}", strays.len(), named.join(", ")),
+        format!("refrain doctor --fix ends them; so does refrain resume {id}, where its runner died"),
+    );
+    let cure = Cure::EndProcesses { variable: format!("{}={mark}", VARIABLES[0]), dir };
+    Some(Found::with(finding.about(id.as_str()), cure))
+}

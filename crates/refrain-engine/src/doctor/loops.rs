@@ -1,0 +1,120 @@
+//! The loops of this project: every byte of their journals, runners that died, requests that nobody heard, doorbells that
+//! are none, and what the clock says of them.
+
+use std::os::unix::fs::FileTypeExt;
+
+use jiff::{SignedDuration, Timestamp};
+use refrain_core::LoopId;
+use refrain_core::view::StatusWord;
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_store::{LoopDir, RunnerLock, inbox, journal};
+
+use super::cure::{Cure, Found};
+use crate::service::look as view;
+use crate::{Service, chain, now};
+
+/// Clocks of machines that share a disk differ by so much.
+const USUAL: SignedDuration = SignedDuration::from_secs(60);
+/// How many loops of one kind of trouble are named one by one.
+const NAMED: usize = 20;
+
+pub(super) fn look(service: &Service) -> Vec<Found> {
+    let dirs = match service.project().loop_dirs() {
+        Ok(dirs) => dirs,
+        Err(error) => {
+            let advice = "see who owns that folder";
+            return vec![Finding::problem(Subject::Loops, chain(&error), advice).into()];
+        }
+    };
+    let (mut found, mut running, mut latest) = (Vec::new(), 0, None::<(Timestamp, LoopId)>);
+    for dir in &dirs {
+        let name = dir.0.file_name().unwrap_or_default();
+        match journal::read(dir) {
+            Ok(snapshot) => {
+                let state = &snapshot.state;
+                latest = latest.max(Some((state.updated_at, state.spec.id.clone())));
+                let status = view(dir, state).status;
+                running += u32::from(matches!(status, StatusWord::Running | StatusWord::Waiting));
+                found.extend(of_loop(dir, &state.spec.id, status, snapshot.torn));
+            }
+            Err(error) => {
+                let advice = format!(
+                    "refrain verify {name} names the line; what happened up to it is still in its folder, {}",
+                    dir.0
+                );
+                found.push(Finding::problem(Subject::Loops, chain(&error), advice).about(name).into());
+            }
+        }
+    }
+    let more = found.len().saturating_sub(NAMED);
+    found.truncate(NAMED);
+    if more > 0 {
+        let finding = Finding::warning(Subject::Loops, format!("{more} more like these"), "refrain list");
+        found.push(finding.into());
+    }
+    let counted = format!("{} loops, {running} running", dirs.len());
+    let journals = if dirs.is_empty() { "no loops here yet" } else { &counted };
+    found.push(Finding::ok(Subject::Loops, journals).into());
+    found.push(clock(latest, now()).into());
+    found
+}
+
+fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut say = |finding: Finding| found.push(finding.about(id.as_str()).into());
+    if status == StatusWord::Crashed {
+        let advice = format!("refrain resume {id} goes on where it was; refrain cancel {id} ends it");
+        say(Finding::warning(Subject::Loops, "its runner died", advice));
+    }
+    let is_free = RunnerLock::is_free(dir);
+    if torn > 0 && is_free {
+        let told = format!("the last {torn} bytes of its journal were cut off while they were written");
+        say(Finding::warning(Subject::Loops, told, "nothing to do: whoever goes on puts them aside"));
+    }
+    let waiting = inbox::waiting(dir).map_or(0, |requests| requests.len());
+    if waiting > 0 && is_free {
+        let advice = format!("refrain resume {id} obeys, refrain cancel {id} ends it");
+        let requests = if waiting == 1 { "request" } else { "requests" };
+        let told = format!("{waiting} {requests} that no runner heard");
+        say(Finding::warning(Subject::Requests, told, advice));
+    }
+    // A runner makes it where it is missing; what is something else keeps every runner from starting.
+    let doorbell = std::fs::symlink_metadata(dir.doorbell()).ok();
+    if is_free && doorbell.is_some_and(|meta| !meta.file_type().is_fifo()) {
+        let told = "its doorbell is no FIFO: no runner can take it over";
+        let finding = Finding::problem(Subject::Requests, told, "refrain doctor --fix removes that file");
+        found.push(Found::with(finding.about(id.as_str()), Cure::FreeDoorbell(dir.clone())));
+    }
+    found
+}
+
+/// A journal's records are never before those in front of them, so a clock that was set back shows in the latest.
+fn clock(latest: Option<(Timestamp, LoopId)>, now: Timestamp) -> Finding {
+    match latest {
+        Some((at, id)) if at.duration_since(now) > USUAL => Finding::problem(
+            Subject::Clock,
+            format!("the clock was set back: loop {id} was last heard of at {at}, and now it is {now}"),
+            "set the clock (timedatectl); until then limits of time and waits last longer",
+        ),
+        _ => Finding::ok(Subject::Clock, "no loop was heard of later than now"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::view::checkup::Grade;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_shows_in_the_latest_record() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let heard = |seconds: i64| Some((now + SignedDuration::from_secs(seconds), "job".parse().unwrap()));
+        assert_eq!(clock(None, now).grade, Grade::Ok);
+        assert_eq!(clock(heard(-5), now).grade, Grade::Ok);
+        assert_eq!(clock(heard(59), now).grade, Grade::Ok);
+        let finding = clock(heard(3600), now);
+        assert_eq!(finding.grade, Grade::Problem);
+        assert!(finding.found.contains("job"), "{}", finding.found);
+    }
+}

@@ -1,0 +1,346 @@
+//! What hinders loops, and what dead runners leave behind: found, told, and mended where that is safe.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::{Invocation, Sandbox, Signal, signal_process, write};
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// The doctor, in a `PATH` that leads to git and the shell's tools, and to no agent but those of the sandbox.
+fn doctor(sandbox: &Sandbox, args: &[&str]) -> Invocation {
+    let agents = sandbox.root().join("agents");
+    let git = agents.join("git");
+    if !git.exists() {
+        let found = sandbox.tool("sh", &["-c", "command -v git"]).run().with_code(0).stdout;
+        symlink(found.trim(), &git).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", agents.display());
+    sandbox.command(&[&["doctor"], args].concat()).env("PATH", &path)
+}
+
+/// What it finds.
+#[track_caller]
+fn findings(sandbox: &Sandbox, args: &[&str], code: i32) -> Vec<Value> {
+    let run = doctor(sandbox, &[&["--json"], args].concat()).run().with_code(code).json();
+    run["findings"].as_array().expect("there are findings").clone()
+}
+
+/// The findings of one subject that are not ok.
+fn wrong<'a>(findings: &'a [Value], subject: &str) -> Vec<&'a Value> {
+    findings.iter().filter(|finding| finding["subject"] == subject && finding["grade"] != "ok").collect()
+}
+
+/// A program of this name, outside of the project, that answers by these lines of shell.
+fn program(sandbox: &Sandbox, name: &str, script: &str) {
+    let _ = sandbox.agent(name, script);
+}
+
+#[test]
+fn where_all_is_well_it_says_so_and_touches_nothing() {
+    let sandbox = sandbox();
+    program(&sandbox, "claude", "echo '{\"loggedIn\": true, \"authMethod\": \"api_key\"}'");
+    let before = sandbox.snapshot();
+    let run = doctor(&sandbox, &[]).run().with_code(0);
+    assert!(sandbox.snapshot() == before, "something was touched");
+    assert!(run.stdout.contains("ok       login        claude: logged in (api_key)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("commits are made by Test <test@localhost>"), "{}", run.stdout);
+    let object = doctor(&sandbox, &["--json"]).run().with_code(0).json();
+    assert_eq!((&object["schema"], &object["problems"]), (&json!(1), &json!(0)));
+    assert!(sandbox.snapshot() == before, "something was touched");
+}
+
+#[test]
+fn every_agent_is_asked_in_its_own_way_with_the_environment_of_a_loop() {
+    let sandbox = sandbox();
+    program(
+        &sandbox,
+        "claude",
+        "test \"$1\" = auth && env > $NOTES/env\necho '{\"loggedIn\": false, \"authMethod\": \"none\"}'; exit 1",
+    );
+    program(
+        &sandbox,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.169.0 ;; login) echo Not logged in >&2; exit 1 ;; sandbox) echo no namespaces >&2; exit 1 ;; esac",
+    );
+    program(
+        &sandbox,
+        "opencode",
+        "case $2 in auth) printf '└  2 credentials\\n' ;; debug) echo '{\"permission\":{\"bash\":\"ask\"}}' ;; *) echo 9.9.9 ;; esac",
+    );
+    program(&sandbox, "gemini", "echo 0.61.0");
+    let run = doctor(&sandbox, &["--json"])
+        .env("CLAUDECODE", "1")
+        .env("REFRAIN_ITERATION", "7")
+        .env("PATH_OF_MINE", "kept")
+        .run()
+        .with_code(0)
+        .json();
+    let of = |subject: &str, about: &str| {
+        let findings = run["findings"].as_array().unwrap().iter();
+        let of: Vec<_> = findings.filter(|f| f["subject"] == subject && f["about"] == about).collect();
+        let [finding] = of.as_slice() else { panic!("{subject} of {about}: {of:#?}") };
+        (finding["grade"].as_str().unwrap().to_owned(), finding["found"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(of("login", "claude"), ("warning".to_owned(), "not logged in".to_owned()));
+    assert_eq!(of("agent", "codex").0, "ok", "the version that the program says was tested");
+    assert_eq!(of("login", "codex").0, "warning");
+    assert!(of("permissions", "codex").1.ends_with("no namespaces"));
+    assert_eq!(
+        of("login", "opencode"),
+        ("ok".to_owned(), "2 credentials of its own, 0 in variables".to_owned())
+    );
+    assert!(of("permissions", "opencode").1.contains("asks before bash"));
+    assert!(of("agent", "opencode").1.starts_with("9.9.9 was not tested"));
+    assert_eq!(of("agent", "gemini").0, "ok");
+    assert_eq!(of("login", "gemini").0, "warning");
+    let env = sandbox.note("env");
+    assert!(env.contains("PATH_OF_MINE=kept") && !env.contains("CLAUDECODE"), "{env}");
+    assert!(!env.contains("REFRAIN_"), "{env}");
+}
+
+#[test]
+fn a_login_that_is_missing_is_a_problem_where_no_agent_has_one() {
+    let sandbox = sandbox();
+    program(&sandbox, "gemini", "echo 0.61.0");
+    let found = findings(&sandbox, &[], 1);
+    assert_eq!(wrong(&found, "login")[0]["grade"], "problem");
+    let found = doctor(&sandbox, &["--json"]).env("GEMINI_API_KEY", "dummy").run().with_code(0).json();
+    assert!(wrong(found["findings"].as_array().unwrap(), "login").is_empty(), "{found:#}");
+}
+
+#[test]
+fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
+    let sandbox = sandbox();
+    program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
+    let found = findings(&sandbox, &[], 0);
+    assert!(
+        wrong(&found, "login")[0]["found"].as_str().unwrap().contains("did not say in time"),
+        "{found:#?}"
+    );
+    sandbox.nobody_survives();
+}
+
+/// Starts a loop whose runner and keeper are killed in one instant, while its agent has a child; returns that agent's pid.
+fn crash(sandbox: &Sandbox, id: &str) -> i32 {
+    let agent = sandbox.agent("left", "echo $$ > $NOTES/left.$REFRAIN_LOOP_ID\nexec sleep 1000");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", id, "p"]);
+    let pid = sandbox.wait_for_note(&format!("left.{id}")).trim().parse().expect("a pid");
+    // Both stopped, then killed: neither can end anybody any more.
+    let both = [session.pid(), sandbox.processes_named("refrain-keeper")[0]];
+    both.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
+    both.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
+    session.wait().with_code(128 + 9);
+    pid
+}
+
+#[test]
+fn what_a_dead_runner_left_behind_is_found_and_ended() {
+    let sandbox = sandbox();
+    let pid = crash(&sandbox, "job");
+    let found = findings(&sandbox, &[], 0);
+    let left = wrong(&found, "processes");
+    assert_eq!((left.len(), &left[0]["about"], &left[0]["fix"]), (1, &json!("job"), &json!("possible")));
+    assert!(left[0]["found"].as_str().unwrap().contains(&format!("{pid} sleep 1000")), "{left:#?}");
+    let crashed = wrong(&found, "loops");
+    assert!(crashed[0]["advice"].as_str().unwrap().contains("refrain resume job"), "{crashed:#?}");
+    assert!(sandbox.survivors().iter().any(|found| found.pid == pid), "looking ends nobody");
+
+    let found = findings(&sandbox, &["--fix"], 0);
+    let done: Vec<_> = found.iter().filter(|finding| finding["fix"] == "done").collect();
+    assert_eq!((done.len(), &done[0]["grade"]), (1, &json!("ok")));
+    assert!(done[0]["found"].as_str().unwrap().ends_with("1 ended"), "{done:#?}");
+    sandbox.nobody_survives();
+    assert!(wrong(&findings(&sandbox, &[], 0), "processes").is_empty());
+}
+
+#[test]
+fn nobody_of_a_loop_that_is_driven_is_touched() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("echo up > $NOTES/up\nread -r _ < \"$GATES/go\"\n{CLAIM}"));
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    let found = findings(&sandbox, &["--fix"], 0);
+    assert!(wrong(&found, "processes").is_empty(), "{found:#?}");
+    gate.let_one_pass();
+    session.wait().with_code(0);
+}
+
+#[test]
+fn inside_an_attempt_it_looks_and_changes_nothing() {
+    let sandbox = sandbox();
+    let script = format!(
+        "\"$REFRAIN\" doctor --fix > $NOTES/fix 2>&1; echo $? >> $NOTES/codes\n\
+         \"$REFRAIN\" doctor --autostart on > $NOTES/on 2>&1; echo $? >> $NOTES/codes\n\
+         \"$REFRAIN\" doctor > $NOTES/look 2>&1; echo $? >> $NOTES/codes\n{CLAIM}"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let program = format!("REFRAIN={}", env!("CARGO_BIN_EXE_refrain"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--env", &program, "p"]).with_code(0);
+    assert!(sandbox.note("codes").starts_with("17\n17\n"), "{}", sandbox.note("codes"));
+    assert!(sandbox.note("fix").contains("from inside an attempt of loop job"), "{}", sandbox.note("fix"));
+    assert!(sandbox.note("look").contains("no dead runner left any behind"), "{}", sandbox.note("look"));
+}
+
+#[test]
+fn a_damaged_journal_and_a_request_that_nobody_heard_are_named() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    for id in ["whole", "broken"] {
+        sandbox.refrain(&["start", "--command", &agent, "--name", id, "p"]).with_code(0);
+    }
+    let journal = sandbox.loop_dir("broken").join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap().replacen("COMPLETE", "COMPLETF", 1);
+    write(&journal, text);
+    write(&sandbox.loop_dir("whole").join("doorbell.txt"), "nothing of ours");
+    let found = findings(&sandbox, &[], 1);
+    let broken = wrong(&found, "loops");
+    assert_eq!(
+        (broken.len(), &broken[0]["about"], &broken[0]["grade"]),
+        (1, &json!("broken"), &json!("problem"))
+    );
+    assert!(broken[0]["found"].as_str().unwrap().contains("journal.jsonl"), "{broken:#?}");
+}
+
+#[test]
+fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
+    let sandbox = sandbox();
+    crash(&sandbox, "job");
+    let dir = sandbox.loop_dir("job");
+    fs::remove_file(dir.join("doorbell")).unwrap();
+    write(&dir.join("doorbell"), "no bell");
+    fs::create_dir_all(dir.join("inbox")).unwrap();
+    let id = "01-asked";
+    write(&dir.join("inbox").join(id), json!({"id": id, "ask": {"pause": "now"}}).to_string());
+    let found = findings(&sandbox, &[], 1);
+    let told: Vec<_> =
+        wrong(&found, "requests").iter().map(|f| f["found"].as_str().unwrap().to_owned()).collect();
+    for part in ["no FIFO", "1 request that no runner heard"] {
+        assert!(told.iter().any(|found| found.contains(part)), "{part}: {told:?}");
+    }
+    findings(&sandbox, &["--fix"], 0);
+    assert!(!dir.join("doorbell").exists());
+}
+
+#[test]
+fn folders_that_others_may_look_into_are_made_private() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let data = sandbox.project().join(".git/refrain");
+    let mode = || fs::metadata(&data).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o700);
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    let found = findings(&sandbox, &[], 0);
+    assert_eq!(wrong(&found, "privacy").len(), 1, "{found:#?}");
+    assert_eq!(mode(), 0o755);
+    findings(&sandbox, &["--fix"], 0);
+    assert_eq!(mode(), 0o700);
+    assert!(wrong(&findings(&sandbox, &[], 0), "privacy").is_empty());
+}
+
+/// Makes it look as if a file had been left there an hour ago.
+fn age(sandbox: &Sandbox, path: &Path) {
+    let path = path.to_str().unwrap();
+    sandbox.tool("touch", &["-d", "1 hour ago", path]).run().with_code(0);
+}
+
+#[test]
+fn odd_states_of_the_repository_are_told_and_a_stale_lock_is_removed() {
+    let sandbox = sandbox();
+    let git = sandbox.project().join(".git");
+    let lock = git.join("index.lock");
+    write(&lock, "");
+    assert!(wrong(&findings(&sandbox, &[], 0), "git").is_empty(), "somebody may be at it");
+    age(&sandbox, &lock);
+    write(&git.join("MERGE_HEAD"), "");
+    write(&sandbox.root().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
+    let found = findings(&sandbox, &[], 1);
+    let told: Vec<_> = wrong(&found, "git").iter().map(|f| f["found"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    for part in ["does not know who you are", "a merge is under way", "index.lock"] {
+        assert!(told.iter().any(|found| found.contains(part)), "{part}: {told:?}");
+    }
+    findings(&sandbox, &["--fix"], 0);
+    assert!(!lock.exists() && git.join("MERGE_HEAD").exists());
+}
+
+#[test]
+fn worktrees_of_loops_that_lost_their_folder_are_forgotten_and_others_kept() {
+    let sandbox = sandbox();
+    let trees = sandbox.root().join("home/state/refrain/worktrees");
+    fs::create_dir_all(&trees).unwrap();
+    fs::set_permissions(trees.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
+    let at = |name: &str| trees.join(name).to_str().unwrap().to_owned();
+    let elsewhere: PathBuf = sandbox.root().join("elsewhere");
+    for (branch, path) in
+        [("gone", &*at("gone")), ("kept", &*at("kept")), ("mine", elsewhere.to_str().unwrap())]
+    {
+        sandbox.git(&["worktree", "add", "--quiet", "-b", branch, path]);
+    }
+    fs::remove_dir_all(at("gone")).unwrap();
+    fs::remove_dir_all(&elsewhere).unwrap();
+    let found = findings(&sandbox, &[], 0);
+    let told = wrong(&found, "worktrees");
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told.iter().all(|finding| finding["about"] != json!(elsewhere)), "{told:#?}");
+    findings(&sandbox, &["--fix"], 0);
+    let listed = sandbox.git(&["worktree", "list"]);
+    assert!(
+        !listed.contains("/gone ") && listed.contains("/kept ") && listed.contains("/elsewhere "),
+        "{listed}"
+    );
+    sandbox.git(&["rev-parse", "--verify", "gone"]);
+}
+
+#[test]
+fn a_plain_folder_is_looked_at_too() {
+    let sandbox = plain_folder();
+    let before = sandbox.snapshot();
+    let found = findings(&sandbox, &[], 0);
+    assert!(
+        found.iter().any(|f| f["found"].as_str().unwrap().starts_with("no repository here")),
+        "{found:#?}"
+    );
+    assert!(sandbox.snapshot() == before, "something was touched");
+}
+
+#[test]
+fn autostart_is_switched_on_and_off() {
+    let sandbox = sandbox();
+    let run = doctor(&sandbox, &["--autostart"]).env("OPENAI_API_KEY", "dummy").run().with_code(0);
+    let unit = sandbox.root().join("home/config/systemd/user/refrain-resume.service");
+    assert!(run.stdout.contains(unit.to_str().unwrap()), "{}", run.stdout);
+    assert!(run.stdout.contains("refrain doctor --autostart off"), "how to undo it: {}", run.stdout);
+    assert!(
+        run.stdout.contains("loginctl enable-linger") && run.stdout.contains("OPENAI_API_KEY"),
+        "{}",
+        run.stdout
+    );
+    let text = fs::read_to_string(&unit).unwrap();
+    assert!(!text.contains("dummy") && text.contains(env!("CARGO_BIN_EXE_refrain")), "{text}");
+    let told = |found: &[Value]| {
+        let mut autostart = found.iter().filter(|finding| finding["subject"] == "autostart");
+        autostart.next().unwrap()["found"].as_str().unwrap().to_owned()
+    };
+    assert!(told(&findings(&sandbox, &[], 0)).starts_with("on"), "it is on");
+    doctor(&sandbox, &["--autostart", "off"]).run().with_code(0);
+    assert!(!unit.exists() && told(&findings(&sandbox, &[], 0)).starts_with("off"));
+    doctor(&sandbox, &["--autostart", "perhaps"]).run().with_code(2);
+}
+
+#[test]
+fn after_a_reboot_only_what_it_interrupted_is_resumed() {
+    let sandbox = sandbox();
+    sandbox.refrain(&["resume", "--after-reboot"]).with_code(2);
+    crash(&sandbox, "job");
+    let run = sandbox.refrain(&["resume", "--all", "--after-reboot"]).with_code(0);
+    assert_eq!(run.stdout, "Nothing to resume.\n", "its runner died in this run of the machine");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let known = fs::read_to_string(sandbox.root().join("home/state/refrain/boot")).unwrap();
+    assert_eq!(known, boot.trim());
+    assert_eq!(sandbox.status("job")["status"], "crashed");
+}
