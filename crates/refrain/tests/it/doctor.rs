@@ -226,6 +226,26 @@ fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
 }
 
 #[test]
+fn a_runner_that_hears_nothing_is_told() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo up > $NOTES/up\nexec sleep 1000");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    session.signal(Signal::STOP);
+    let request = sandbox.loop_dir("job").join("inbox/01-asked");
+    fs::create_dir_all(request.parent().unwrap()).unwrap();
+    write(&request, json!({"id": "01-asked", "ask": {"pause": "now"}}).to_string());
+    assert!(wrong(&findings(&sandbox, &[], 0), "requests").is_empty(), "it was asked just now");
+    age(&sandbox, &request);
+    let found = findings(&sandbox, &["--fix"], 1);
+    let told = wrong(&found, "requests");
+    assert!(told[0]["advice"].as_str().unwrap().contains("hangs or was stopped"), "{told:#?}");
+    session.signal(Signal::CONT);
+    session.signal(Signal::TERM);
+    session.wait().with_code(16);
+}
+
+#[test]
 fn folders_that_others_may_look_into_are_made_private() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
