@@ -112,6 +112,18 @@ fn a_login_that_is_missing_is_a_problem_where_no_agent_has_one() {
 }
 
 #[test]
+fn the_lock_that_a_killed_gemini_leaves_is_removed() {
+    let sandbox = sandbox();
+    let lock = sandbox.root().join("home/.gemini/projects.json.lock");
+    fs::create_dir_all(&lock).unwrap();
+    let found = findings(&sandbox, &[], 0);
+    assert!(wrong(&found, "agent").iter().any(|finding| finding["fix"] == "possible"), "{found:#?}");
+    assert!(lock.exists());
+    findings(&sandbox, &["--fix"], 0);
+    assert!(!lock.exists());
+}
+
+#[test]
 fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
