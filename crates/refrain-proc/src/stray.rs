@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use refrain_core::event::Process;
 
@@ -29,9 +29,8 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Stray> {
 }
 
 fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
-    let environment = fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
     let mut variables = BTreeMap::new();
-    for entry in environment.split(|byte| *byte == 0) {
+    for entry in environment(process.pid).split(|byte| *byte == 0) {
         let entry = String::from_utf8_lossy(entry);
         let Some((name, value)) = entry.split_once('=') else { continue };
         if let Some(name) = wanted.iter().find(|wanted| **wanted == name) {
@@ -41,7 +40,7 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     if variables.len() < wanted.len() {
         return None;
     }
-    let command = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    let command = arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
     // Its number may be another's by now.
     identity::is_running(process).then_some(Stray { process, command, variables })
@@ -50,11 +49,25 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
 /// Whether anybody whose name begins so works in `dir` or below it. One who hides where it works might.
 #[must_use]
 pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
-    identity::all().filter(|stat| !stat.zombie).any(|stat| {
-        let at = |file: &str| Path::new("/proc").join(stat.process.pid.to_string()).join(file);
-        let is_named = fs::read_to_string(at("comm")).is_ok_and(|found| found.starts_with(name));
-        is_named && fs::read_link(at("cwd")).map_or(true, |found| found.starts_with(dir))
-    })
+    let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
+    pids.filter(|pid| self::name(*pid).is_some_and(|found| found.starts_with(name)))
+        .any(|pid| folder(pid).is_none_or(|found| found.starts_with(dir)))
+}
+
+fn environment(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+fn arguments(pid: i32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
+fn name(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok()
+}
+
+fn folder(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
 #[cfg(test)]
@@ -63,7 +76,7 @@ mod tests {
 
     #[test]
     fn who_works_in_a_folder_is_seen_by_name() {
-        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        let name = name(identity::own().process.pid).unwrap();
         let here = std::env::current_dir().unwrap();
         assert!(anyone_works_in(&here, name.trim()));
         assert!(!anyone_works_in(&here.join("none"), name.trim()));

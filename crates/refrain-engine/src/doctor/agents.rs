@@ -100,12 +100,16 @@ fn ask(program: &Path, question: &Question, place: &Place<'_>) -> Option<Answer>
     question::ask(program, question.args, place.dir.as_std_path(), &env, PATIENCE).ok()
 }
 
-/// The first word with a dot and only digits besides: `2.1.329 (Claude Code)`, `codex-cli 0.169.0`.
 fn ask_version(program: &Path, place: &Place<'_>) -> Option<String> {
-    let said = ask(program, &Question { args: &["--version"], env: &[] }, place)?.stdout;
+    let answer = ask(program, &Question { args: &["--version"], env: &[] }, place)?;
+    version_in(&answer.stdout).map(str::to_owned)
+}
+
+/// The first word with a dot and nothing but numbers around it: `2.1.329 (Claude Code)`, `codex-cli 0.169.0`.
+fn version_in(said: &str) -> Option<&str> {
     let is_version =
         |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
-    said.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_version).map(str::to_owned)
+    said.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_version)
 }
 
 /// What a Gemini left behind that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by itself.
@@ -130,15 +134,14 @@ mod tests {
 
     #[test]
     fn a_version_is_found_among_the_words() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = camino::Utf8Path::from_path(dir.path()).unwrap();
-        let place = Place { env: &[("PATH".into(), "/usr/bin:/bin".into())], dir, root: dir };
-        let said = |words: &str| {
-            let answer =
-                question::ask(Path::new("/bin/echo"), &[words], dir.as_std_path(), place.env, PATIENCE);
-            answer.unwrap().stdout
-        };
-        assert_eq!(said("codex-cli 0.169.0"), "codex-cli 0.169.0\n");
-        assert_eq!(ask_version(Path::new("/no/such"), &place), None);
+        for (said, version) in [
+            ("2.1.329 (Claude Code)\n", Some("2.1.329")),
+            ("codex-cli 0.169.0\n", Some("0.169.0")),
+            ("v1.18.33", Some("1.18.33")),
+            ("Something. Went wrong at 12:30", None),
+            ("", None),
+        ] {
+            assert_eq!(version_in(said), version, "{said}");
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Host {
         })?;
         let present = fs::read_to_string(&unit).ok();
         if present.as_ref().is_some_and(|text| !text.starts_with(OURS)) {
-            let why = format!("{unit} was not written by refrain");
+            let why = format!("{unit} was not written by refrain; move it away first");
             return Err(failed("the service cannot be changed", ErrorKind::AlreadyExists, &why));
         }
         if !on {

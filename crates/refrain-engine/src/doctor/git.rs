@@ -119,7 +119,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     let folders: Vec<Utf8PathBuf> = folders.lines().map(|folder| repository.dir.join(folder)).collect();
     found.push(identity(&repository).into());
     found.extend(folders.first().and_then(|folder| under_way(folder)).map(Found::from));
-    found.extend(locks(&repository, folders));
+    found.extend(locks(&[&project.worktree, &project.root], folders));
     found.extend(worktrees(service, repository));
     found
 }
@@ -168,7 +168,7 @@ fn under_way(folder: &Utf8Path) -> Option<Finding> {
 }
 
 /// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.
-fn locks(repository: &Repository, mut folders: Vec<Utf8PathBuf>) -> Vec<Found> {
+fn locks(worktrees: &[&Utf8PathBuf], mut folders: Vec<Utf8PathBuf>) -> Vec<Found> {
     folders.dedup();
     let is_old = |path: &Utf8PathBuf| {
         let age = path.metadata().and_then(|meta| meta.modified()).ok().and_then(age);
@@ -176,7 +176,7 @@ fn locks(repository: &Repository, mut folders: Vec<Utf8PathBuf>) -> Vec<Found> {
     };
     let paths = folders.iter().flat_map(|folder| LOCKS.map(|lock| folder.join(lock)));
     let old: Vec<Utf8PathBuf> = paths.filter(is_old).collect();
-    if old.is_empty() || stray::anyone_works_in(repository.dir.as_std_path(), "git") {
+    if old.is_empty() || worktrees.iter().any(|dir| stray::anyone_works_in(dir.as_std_path(), "git")) {
         return vec![];
     }
     let say = |path: Utf8PathBuf| {

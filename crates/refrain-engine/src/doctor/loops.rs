@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::FileTypeExt;
 
+use camino::Utf8Path;
 use jiff::{SignedDuration, Timestamp};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
@@ -15,6 +16,8 @@ use crate::{Service, chain, now};
 
 /// Clocks of machines that share a disk differ by so much.
 const USUAL: SignedDuration = SignedDuration::from_secs(60);
+/// A runner that is well hears a request at once.
+const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// How many loops of one kind of trouble are named one by one.
 const NAMED: usize = 20;
 
@@ -71,12 +74,20 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
         let told = format!("the last {torn} bytes of its journal were cut off while they were written");
         say(Finding::warning(Subject::Loops, told, "nothing to do: whoever goes on puts them aside"));
     }
-    let waiting = inbox::waiting(dir).map_or(0, |requests| requests.len());
-    if waiting > 0 && is_free {
-        let advice = format!("refrain resume {id} obeys, refrain cancel {id} ends it");
-        let requests = if waiting == 1 { "request" } else { "requests" };
-        let told = format!("{waiting} {requests} that no runner heard");
-        say(Finding::warning(Subject::Requests, told, advice));
+    let waiting = inbox::waiting(dir).unwrap_or_default();
+    if let Some(oldest) = waiting.iter().filter_map(|(_, path)| waits_for(path)).max() {
+        let told = match waiting.len() {
+            1 => "1 request that no runner heard".to_owned(),
+            count => format!("{count} requests that no runner heard"),
+        };
+        if is_free {
+            let advice = format!("refrain resume {id} obeys, refrain cancel {id} ends it");
+            say(Finding::warning(Subject::Requests, told, advice));
+        } else if oldest > PROMPT {
+            let advice =
+                format!("its runner hangs or was stopped: refrain status {id} says which process it is");
+            say(Finding::problem(Subject::Requests, told, advice));
+        }
     }
     // A runner makes it where it is missing; what is something else keeps every runner from starting.
     let doorbell = std::fs::symlink_metadata(dir.doorbell()).ok();
@@ -86,6 +97,12 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
         found.push(Found::with(finding.about(id.as_str()), Cure::FreeDoorbell(dir.clone())));
     }
     found
+}
+
+/// How long ago a request was made.
+fn waits_for(path: &Utf8Path) -> Option<SignedDuration> {
+    let made = path.metadata().and_then(|meta| meta.modified()).ok()?;
+    Some(now().duration_since(Timestamp::try_from(made).ok()?))
 }
 
 /// A journal's records are never before those in front of them, so a clock that was set back shows in the latest.

@@ -112,6 +112,18 @@ fn a_login_that_is_missing_is_a_problem_where_no_agent_has_one() {
 }
 
 #[test]
+fn the_lock_that_a_killed_gemini_leaves_is_removed() {
+    let sandbox = sandbox();
+    let lock = sandbox.root().join("home/.gemini/projects.json.lock");
+    fs::create_dir_all(&lock).unwrap();
+    let found = findings(&sandbox, &[], 0);
+    assert!(wrong(&found, "agent").iter().any(|finding| finding["fix"] == "possible"), "{found:#?}");
+    assert!(lock.exists());
+    findings(&sandbox, &["--fix"], 0);
+    assert!(!lock.exists());
+}
+
+#[test]
 fn a_program_that_does_not_answer_holds_nobody_up_for_ever() {
     let sandbox = sandbox();
     program(&sandbox, "claude", "sleep 1000 & exec sleep 1000");
@@ -223,6 +235,26 @@ fn a_doorbell_that_is_none_and_a_request_without_a_runner_are_told() {
     }
     findings(&sandbox, &["--fix"], 0);
     assert!(!dir.join("doorbell").exists());
+}
+
+#[test]
+fn a_runner_that_hears_nothing_is_told() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo up > $NOTES/up\nexec sleep 1000");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    session.signal(Signal::STOP);
+    let request = sandbox.loop_dir("job").join("inbox/01-asked");
+    fs::create_dir_all(request.parent().unwrap()).unwrap();
+    write(&request, json!({"id": "01-asked", "ask": {"pause": "now"}}).to_string());
+    assert!(wrong(&findings(&sandbox, &[], 0), "requests").is_empty(), "it was asked just now");
+    age(&sandbox, &request);
+    let found = findings(&sandbox, &["--fix"], 1);
+    let told = wrong(&found, "requests");
+    assert!(told[0]["advice"].as_str().unwrap().contains("hangs or was stopped"), "{told:#?}");
+    session.signal(Signal::CONT);
+    session.signal(Signal::TERM);
+    session.wait().with_code(16);
 }
 
 #[test]
