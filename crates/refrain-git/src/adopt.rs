@@ -1,0 +1,74 @@
+//! What happened to the history since a loop last looked: its own commit that was not recorded any more, the agent's
+//! commits, and whether somebody took commits away.
+
+use refrain_core::LoopId;
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::git::Git;
+
+/// The trailers of a loop's commits.
+pub(crate) const LOOP: &str = "Refrain-Loop";
+pub(crate) const ITERATION: &str = "Refrain-Iteration";
+
+/// A mark, the commit, its tree, and of which loop and iteration it is, with a NUL at the end.
+const FORMAT: &str = "--format=%m%n%H%n%T%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
+                      %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)%x00";
+
+/// How far back it is looked. Who adds more in one iteration has imported a history.
+const MOST: &str = "--max-count=1000";
+
+/// What is in the history now and was not, or the other way round.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Since {
+    /// The commit of this very iteration.
+    pub(crate) ours: Option<Made>,
+    /// Commits of nobody's loop but the agent's own hand, oldest first.
+    pub(crate) by_agent: Vec<Oid>,
+    /// Whether commits are missing that were there.
+    pub(crate) rewritten: bool,
+}
+
+/// A commit and its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) commit: Oid,
+    pub(crate) tree: Oid,
+}
+
+/// Looks at what lies between `last` and `head`.
+pub(crate) fn since(
+    git: Git<'_>,
+    last: Option<&Oid>,
+    head: Option<&Oid>,
+    id: &LoopId,
+    iteration: u32,
+) -> Result<Since, GitError> {
+    let Some(head) = head.filter(|head| last != Some(head)) else {
+        return Ok(Since { rewritten: head.is_none() && last.is_some(), ..Since::default() });
+    };
+    let range = last.map_or_else(|| head.to_string(), |last| format!("{last}...{head}"));
+    let list = ["rev-list", "--no-commit-header", "--left-right", "--reverse", "--topo-order", MOST, FORMAT];
+    let done = git.run(list.into_iter().chain([range.as_str(), "--"]), &[])?;
+    if !done.status.success() {
+        // The commit that it is compared with is gone altogether.
+        return Ok(Since { rewritten: true, ..Since::default() });
+    }
+    let mut since = Since::default();
+    for record in done.stdout.split(|byte| *byte == 0) {
+        let record = String::from_utf8_lossy(record);
+        let mut lines = record.trim_start_matches('\n').split('\n');
+        let (Some(mark), Some(commit), Some(tree)) = (lines.next(), lines.next(), lines.next()) else {
+            continue;
+        };
+        let (Ok(commit), Ok(tree)) = (commit.parse(), tree.parse()) else { continue };
+        if mark == "<" {
+            since.rewritten = true;
+        } else if lines.next() != Some(id.as_str()) {
+            since.by_agent.push(commit);
+        } else if lines.next() == Some(iteration.to_string().as_str()) {
+            since.ours = Some(Made { commit, tree });
+        }
+    }
+    Ok(since)
+}

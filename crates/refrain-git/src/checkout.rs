@@ -1,0 +1,70 @@
+//! Branches: whether a name is free, a new one in place, what a text names.
+
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::git::said;
+use crate::repository::Repository;
+
+impl Repository {
+    /// Whether a branch of this name can be made.
+    ///
+    /// # Errors
+    /// [`GitError::BadBranch`] where no branch can be called so, [`GitError::BranchTaken`] where one is.
+    pub fn check_branch_free(&self, name: &str) -> Result<(), GitError> {
+        self.check_branch_name(name)?;
+        match self.branch_head(name)? {
+            Some(_) => Err(GitError::BranchTaken(name.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a branch of what is checked out, and checks it out: no file changes, what is staged stays staged. Where it is
+    /// checked out already nothing is done, so it may be repeated.
+    ///
+    /// # Errors
+    /// As [`Self::check_branch_free`]; [`GitError::Failed`] with what git says, as in the middle of a merge.
+    pub fn create_branch(&self, name: &str) -> Result<(), GitError> {
+        self.check_branch_name(name)?;
+        let current = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
+        if String::from_utf8_lossy(&current.stdout).trim_end_matches('\n') == format!("refs/heads/{name}") {
+            return Ok(());
+        }
+        self.check_branch_free(name)?;
+        self.git().output(["switch", "--quiet", "--no-guess", "--create", name], &[])?;
+        Ok(())
+    }
+
+    /// The commit that a text names: a branch, a tag, a commit, `HEAD`.
+    ///
+    /// # Errors
+    /// [`GitError::NoCommit`] where it names none.
+    pub fn resolve(&self, from: &str) -> Result<Oid, GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{from}^{{commit}}")];
+        let done = self.git().run(asked, &[])?;
+        // With --end-of-options it says the option again, too.
+        let answer = String::from_utf8_lossy(&done.stdout);
+        let found = answer.lines().last().and_then(|line| line.parse().ok());
+        found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
+    }
+
+    /// Where a branch is; none where there is no such branch.
+    pub(crate) fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        let done =
+            self.git().run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{name}")], &[])?;
+        Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok())
+    }
+
+    pub(crate) fn check_branch_name(&self, name: &str) -> Result<(), GitError> {
+        let done = self.git().run(["check-ref-format", "--branch", name], &[])?;
+        let answer = String::from_utf8_lossy(&done.stdout);
+        // `@{-1}` is a name of another branch.
+        match done.status.success() && answer.trim_end_matches('\n') == name && name != "HEAD" {
+            true => Ok(()),
+            false if said(&done).contains("not a git repository") => {
+                Err(GitError::NotARepository(self.root().to_owned()))
+            }
+            false => Err(GitError::BadBranch(name.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The person's index: looked at, copied, locked as git locks it, and brought up to date after a commit.
+//!
+//! A commit is made from a private index, so that a hook, a failure or a kill in the middle leaves the person's as it was.
+//! For as long as it takes, `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between.
+//! The lock says whose it is, so that a loop that was killed holding it does not lock itself and the person out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+
+use crate::error::{GitError, OnPath};
+use crate::repository::Repository;
+
+/// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
+const MARK: &str = "refrain loop ";
+
+/// An index file that looks the same was not written since.
+pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
+
+/// The index of a worktree.
+#[derive(Debug)]
+pub(crate) struct Index {
+    path: Utf8PathBuf,
+    lock: Utf8PathBuf,
+}
+
+impl Index {
+    pub(crate) fn of(repository: &Repository) -> Self {
+        let path = repository.git_dir().join("index");
+        Self { lock: repository.git_dir().join("index.lock"), path }
+    }
+
+    /// How it looks.
+    pub(crate) fn seen(&self) -> Seen {
+        let meta = fs::metadata(&self.path).ok()?;
+        Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+    }
+
+    /// Copies it; where there is none, there is no copy either. Returns how it looked before.
+    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
+        let seen = self.seen();
+        match fs::copy(&self.path, copy) {
+            Ok(_) => Ok(seen),
+            Err(error) if error.kind() == ErrorKind::NotFound => match fs::remove_file(copy) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("take away", copy),
+                _ => Ok(None),
+            },
+            Err(error) => Err(error).on("copy", &self.path),
+        }
+    }
+
+    /// Whether another git, or another loop, holds its lock.
+    pub(crate) fn is_locked(&self, id: &LoopId) -> bool {
+        self.lock.symlink_metadata().is_ok() && !self.is_left_by(id)
+    }
+
+    /// Takes the lock; none where somebody has it. A lock that this loop left behind when it was killed is taken over.
+    pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<Locked<'_>>, GitError> {
+        if self.is_left_by(id) {
+            fs::remove_file(&self.lock).on("take away", &self.lock)?;
+        }
+        let mut file = match OpenOptions::new().write(true).create_new(true).open(&self.lock) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(error).on("create", &self.lock),
+        };
+        file.write_all(format!("{MARK}{id}\n").as_bytes()).on("write", &self.lock)?;
+        Ok(Some(Locked { index: self }))
+    }
+
+    fn is_left_by(&self, id: &LoopId) -> bool {
+        let mut begin = Vec::new();
+        let read = File::open(&self.lock).and_then(|file| file.take(128).read_to_end(&mut begin));
+        read.is_ok() && begin == format!("{MARK}{id}\n").into_bytes()
+    }
+}
+
+/// The lock. Dropped, it is let go.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    index: &'a Index,
+}
+
+impl Locked<'_> {
+    /// How the index looks under the lock.
+    pub(crate) fn seen(&self) -> Seen {
+        self.index.seen()
+    }
+
+    /// Copies the index as it is under the lock.
+    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<(), GitError> {
+        self.index.copy_to(copy).map(|_| ())
+    }
+
+    /// Puts another in its place and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
+    /// as git's is not: what is lost with the power is what `git reset` makes anew.
+    pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
+        let Index { path, .. } = self.index;
+        let beside = path.with_extension("refrain");
+        fs::copy(other, &beside).on("write", &beside)?;
+        if let Ok(meta) = fs::metadata(path) {
+            fs::set_permissions(&beside, meta.permissions()).on("write", &beside)?;
+        }
+        fs::rename(&beside, path).on("replace", path)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Where that fails, the next commit of this loop finds its own lock and takes it over.
+        let _ = fs::remove_file(&self.index.lock);
+    }
+}

@@ -1,0 +1,149 @@
+//! A worktree, how git is run there, and what a loop finds in it before it begins.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::{Base, Dirty, Operation};
+
+use crate::error::{GitError, OnPath};
+use crate::git::{Git, environment, said};
+use crate::operation;
+use crate::status::{self, Entry, Kind, Status};
+
+/// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
+/// lives, path by path; more than this was forgotten in .gitignore.
+const MOST_DIRTY: usize = 20_000;
+
+/// A worktree of a repository.
+#[derive(Debug)]
+pub struct Repository {
+    root: Utf8PathBuf,
+    git_dir: Utf8PathBuf,
+    common_dir: Utf8PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+impl Repository {
+    /// The worktree that `worktree` lies in, with the person's environment for git; what a surrounding git set in it does
+    /// not count.
+    ///
+    /// # Errors
+    /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] where there are no files,
+    /// [`GitError::NotOurs`] where git does not trust the owner, [`GitError::Missing`] without a git program.
+    pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
+        let env = environment(env);
+        let git = Git::new(worktree, &env);
+        let asked =
+            ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--absolute-git-dir", "--git-common-dir"];
+        worktree.symlink_metadata().on("look at", worktree)?;
+        let done = git.run(asked, &[])?;
+        let answer = String::from_utf8_lossy(&done.stdout).into_owned();
+        if !done.status.success() {
+            return Err(match said(&done) {
+                said if answer.starts_with("false") || said.contains("must be run in a work tree") => {
+                    GitError::Bare(worktree.to_owned())
+                }
+                said if said.contains("not a git repository") => {
+                    GitError::NotARepository(worktree.to_owned())
+                }
+                said if said.contains("dubious ownership") => {
+                    GitError::NotOurs { path: worktree.to_owned(), said }
+                }
+                said => GitError::Failed { command: "git rev-parse".into(), said },
+            });
+        }
+        let mut lines = answer.lines();
+        let (Some(inside), Some(up), Some(git_dir), Some(common), None) =
+            (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
+        else {
+            return Err(GitError::Answer { command: "rev-parse", answer });
+        };
+        if inside != "true" {
+            return Err(GitError::Bare(worktree.to_owned()));
+        }
+        let root = worktree.join(up);
+        let root =
+            if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
+        Ok(Self { common_dir: worktree.join(common), git_dir: git_dir.into(), root, env })
+    }
+
+    /// The root of the worktree.
+    #[must_use]
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// What git is in the middle of in this worktree.
+    #[must_use]
+    pub fn operation(&self) -> Option<Operation> {
+        operation::in_progress(&self.git_dir)
+    }
+
+    /// What is there before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
+    /// no lock and changes nothing.
+    ///
+    /// # Errors
+    /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
+    pub fn survey(&self) -> Result<Base, GitError> {
+        let Status { head, branch, entries } = status::look(self.git())?;
+        let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
+        if entries.len() > MOST_DIRTY {
+            return Err(GitError::TooManyChanges { most: MOST_DIRTY });
+        }
+        let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
+        Ok(Base { head, branch, dirty })
+    }
+
+    fn dirty(&self, entry: &Entry) -> Dirty {
+        Dirty { path: entry.repo_path(), stamp: self.stamp(&entry.path) }
+    }
+
+    /// What a path looks like now: another stamp is another content. None where there is no file or link.
+    pub(crate) fn stamp(&self, path: &[u8]) -> Option<u64> {
+        let meta = fs::symlink_metadata(self.on_disk(path)).ok().filter(|meta| !meta.is_dir())?;
+        let mut hash = blake3::Hasher::new();
+        for part in [meta.len(), meta.mtime().cast_unsigned(), meta.mtime_nsec().cast_unsigned()] {
+            hash.update(&part.to_le_bytes());
+        }
+        hash.update(&meta.mode().to_le_bytes());
+        hash.finalize().as_bytes().first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// Where a path of git lies on disk.
+    pub(crate) fn on_disk(&self, path: &[u8]) -> std::path::PathBuf {
+        self.root.as_std_path().join(std::ffi::OsStr::from_bytes(path))
+    }
+
+    /// Git in this worktree.
+    pub(crate) fn git(&self) -> Git<'_> {
+        Git::new(&self.root, &self.env)
+    }
+
+    /// The person's environment, made fit for git.
+    pub(crate) fn env(&self) -> &[(OsString, OsString)] {
+        &self.env
+    }
+
+    /// Where the index and what is in progress lie: the folder of this worktree.
+    pub(crate) fn git_dir(&self) -> &Utf8Path {
+        &self.git_dir
+    }
+
+    /// Where branches, hooks and objects lie: the folder of all worktrees.
+    pub(crate) fn common_dir(&self) -> &Utf8Path {
+        &self.common_dir
+    }
+}
+
+/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away.
+pub(crate) fn is_refrains(path: &[u8]) -> bool {
+    path == b".refrain" || path.starts_with(b".refrain/")
+}
+
+/// Whether several versions of a path wait for a decision.
+pub(crate) fn has_conflicts(status: &Status) -> bool {
+    status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
+}

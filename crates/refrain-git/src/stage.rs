@@ -1,0 +1,159 @@
+//! The private index: the head's tree and the loop's own paths. And the way back: after the commit the person's index is
+//! brought up to date for exactly what was committed.
+
+use camino::Utf8Path;
+use refrain_core::git::{LeftOut, Oid, RepoPath};
+
+use crate::candidate::{Before, Candidate, Kept, screen};
+use crate::error::GitError;
+use crate::git::Git;
+use crate::index::Locked;
+use crate::repository::Repository;
+
+/// The tree without anything, by the length of names: git knows it without having it.
+fn empty_tree(commit: &Oid) -> &'static str {
+    match commit.as_str().len() {
+        40 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+        _ => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+    }
+}
+
+/// Brings the private index, a copy of the person's, to the candidate. `git` works on it.
+pub(crate) fn stage(
+    repository: &Repository,
+    git: Git<'_>,
+    head: Option<&Oid>,
+    candidate: &mut Candidate,
+) -> Result<(), GitError> {
+    if candidate.has_foreign {
+        // Only the index: what is in the working tree is not looked at.
+        let _ = match head {
+            Some(head) => git.output(["read-tree", "-i", "--reset", head.as_str()], &[])?,
+            None => git.output(["read-tree", "--empty"], &[])?,
+        };
+    }
+    // First what is gone: a file may have become a folder.
+    update(git, &["--force-remove"], candidate.gone.iter().map(Vec::as_slice))?;
+    update(git, &["--add", "--remove", "--replace"], candidate.kept.iter().map(|kept| kept.path.as_slice()))?;
+    look_again(repository, git, candidate)
+}
+
+fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>) -> Result<(), GitError> {
+    let input = terminated(paths);
+    if !input.is_empty() {
+        let args = [&["update-index"], how, &["-z", "--stdin"]].concat();
+        Git::output(git, args, &input)?;
+    }
+    Ok(())
+}
+
+fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
+    let mut input = Vec::new();
+    for path in paths {
+        input.extend_from_slice(path);
+        input.push(0);
+    }
+    input
+}
+
+/// A file that was written between the screen and git's own look may hold what was not screened: what git has of it is
+/// screened now.
+fn look_again(repository: &Repository, git: Git<'_>, candidate: &mut Candidate) -> Result<(), GitError> {
+    let mut as_in_head = Vec::new();
+    for kept in std::mem::take(&mut candidate.kept) {
+        let is_another = kept.stamp.is_some() && kept.stamp != repository.stamp(&kept.path);
+        let Some(why) = (if is_another { screen_staged(git, &kept)? } else { None }) else {
+            candidate.kept.push(kept);
+            continue;
+        };
+        match &kept.in_head {
+            Some(head) => as_in_head.extend(info(&head.mode, &head.object, &kept.path)),
+            None => update(git, &["--force-remove"], std::iter::once(kept.path.as_slice()))?,
+        }
+        candidate.left_out.push(LeftOut { path: RepoPath::from_bytes(&kept.path), why });
+    }
+    index_info(git, &as_in_head)
+}
+
+/// A line of `git update-index --index-info`; mode 0 takes the path away.
+fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
+    [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
+}
+
+fn screen_staged(git: Git<'_>, kept: &Kept) -> Result<Option<refrain_core::git::Why>, GitError> {
+    let input = [b":".as_slice(), &kept.path, b"\0"].concat();
+    let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
+    // `<name> blob <size>`, then the bytes.
+    let content = printed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |end| &printed[end + 1..]);
+    screen(git, &kept.path, content, kept.in_head.as_ref())
+}
+
+fn index_info(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
+    if !lines.is_empty() {
+        Git::output(git, ["update-index", "-z", "--index-info"], lines)?;
+    }
+    Ok(())
+}
+
+/// Brings the person's index up to date for what `commit` changed against `parent`, and lets its lock go. What the person
+/// staged stays staged, also where a hook put it into the commit. `scratch` is a place for the work.
+pub(crate) fn bring_back(
+    git: Git<'_>,
+    lock: Locked<'_>,
+    scratch: &Utf8Path,
+    (parent, commit): (Option<&Oid>, &Oid),
+    before: &Before,
+) -> Result<(), GitError> {
+    lock.copy_to(scratch)?;
+    let git = Git::with_index(git, scratch);
+    let parent = parent.map_or(empty_tree(commit), Oid::as_str);
+    let printed =
+        Git::output(git, ["diff-tree", "-r", "-z", "--no-renames", "--raw", parent, commit.as_str()], &[])?;
+    let changed = Change::all(&printed);
+    let is_persons = |change: &Change<'_>| before.stamp(change.path).is_some();
+    let staged = match changed.iter().any(is_persons) {
+        true => {
+            Git::output(git, ["diff-index", "--cached", "-z", "--name-only", "--no-renames", parent], &[])?
+        }
+        false => Vec::new(),
+    };
+    let is_staged = |path: &[u8]| staged.split(|byte| *byte == 0).any(|name| name == path);
+    let (mut gone, mut there) = (Vec::new(), Vec::new());
+    for change in changed.iter().filter(|change| !is_persons(change) || !is_staged(change.path)) {
+        let lines = if change.is_gone() { &mut gone } else { &mut there };
+        lines.extend(change.line());
+    }
+    gone.extend(there);
+    index_info(git, &gone)?;
+    lock.replace_with(scratch)
+}
+
+/// A record of `git diff-tree --raw -z`: `:mode mode object object X`, and the path.
+struct Change<'a> {
+    mode: &'a [u8],
+    object: &'a [u8],
+    path: &'a [u8],
+}
+
+impl<'a> Change<'a> {
+    fn all(printed: &'a [u8]) -> Vec<Self> {
+        let mut fields = printed.split(|byte| *byte == 0);
+        let mut all = Vec::new();
+        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+            let mut words = head.split(|byte| *byte == b' ');
+            if let (Some(mode), Some(object)) = (words.nth(1), words.nth(1)) {
+                all.push(Self { mode, object, path });
+            }
+        }
+        all
+    }
+
+    fn is_gone(&self) -> bool {
+        self.mode == b"000000"
+    }
+
+    fn line(&self) -> Vec<u8> {
+        let mode = if self.is_gone() { b"0".as_slice() } else { self.mode };
+        [mode, b" ", self.object, b"\t", self.path, b"\0"].concat()
+    }
+}

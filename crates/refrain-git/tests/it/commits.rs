@@ -1,0 +1,54 @@
+//! What is committed and what is not, in a repository where nothing is odd.
+
+use refrain_core::git::Skipped;
+
+use crate::place::{Place, left_out, made, skipped};
+
+#[test]
+fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
+    let place = Place::new();
+    place.write("src/b.rs", "fn b() { /* mine */ }\n");
+    place.write("staged.rs", "staged\n");
+    place.git(&["add", "staged.rs"]);
+    place.write("notes.txt", "mine\n");
+    let base = place.survey();
+    assert_eq!(base.branch.as_deref(), Some("main"));
+    assert_eq!(
+        base.dirty.iter().map(|dirty| dirty.path.as_str()).collect::<Vec<_>>(),
+        ["src/b.rs", "staged.rs", "notes.txt"]
+    );
+
+    place.write("src/a.rs", "fn a() { done() }\n");
+    place.write("src/new.rs", "new\n");
+    place.git(&["rm", "-q", "README.md"]);
+    let before = place.snapshot(&["src/b.rs", "staged.rs", "notes.txt"]);
+    let report = place.commit(&base, 1);
+    let commit = made(&report);
+
+    assert_eq!(place.snapshot(&["src/b.rs", "staged.rs", "notes.txt"]), before);
+    assert_eq!(place.committed("HEAD"), ["D README.md", "M src/a.rs", "A src/new.rs"]);
+    assert_eq!(place.status(), [" M src/b.rs", "A  staged.rs", "?? notes.txt"]);
+    assert_eq!(place.head(), commit);
+    assert_eq!(report.head.as_ref(), Some(&commit));
+    assert!(report.left_out.is_empty() && report.by_agent.is_empty() && !report.rewritten);
+    let message = place.git(&["log", "-1", "--format=%an <%ae>%n%B"]);
+    let trailers = "Refrain-Loop: the-loop\nRefrain-Iteration: 1";
+    assert_eq!(message.trim(), format!("Test <test@localhost>\nloop: iteration 1\n\n{trailers}"));
+    assert!(place.git(&["reflog", "-1"]).contains("commit: loop: iteration 1"));
+
+    let again = place.commit_since(&base, Some(&commit), 2).unwrap();
+    assert_eq!(skipped(&again), Skipped::Nothing);
+}
+
+#[test]
+fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
+    let place = Place::new();
+    place.write("src/a.rs", "mine\n");
+    let base = place.survey();
+    place.write("src/a.rs", "mine and the agent's\n");
+    place.write("src/b.rs", "the agent's\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed("HEAD"), ["M src/b.rs"]);
+    assert_eq!(left_out(&report), ["src/a.rs: it was changed before the loop began"]);
+    assert_eq!(place.status(), [" M src/a.rs"]);
+}
