@@ -4,8 +4,6 @@
 //! and no signature, `git commit` would only look at every file once more; then it is made of its parts, and the branch is
 //! moved only if it still is where it was seen.
 
-use std::os::unix::fs::PermissionsExt;
-
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Operation, Skipped};
@@ -16,15 +14,12 @@ use crate::candidate::{Before, Candidate, choose};
 use crate::error::GitError;
 use crate::git::{Git, said};
 use crate::index::{Index, Locked, Seen};
+use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{bring_back, stage};
 use crate::status::{self, Status};
 
-/// The hooks that `git commit` runs, and the one that sees every change of a branch.
-const HOOKS: &[&str] =
-    &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
-
-/// How often the head may run away while it is looked at.
+/// What git says when it does not know in whose name.
 const IDENTITY: &[&str] = &[
     "Please tell me who you are",
     "empty ident name",
@@ -68,7 +63,7 @@ impl Repository {
         let index = Index::of(self);
         let seen = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
-        let status = status::look(git)?;
+        let status = status::look(git, index.is_small())?;
         let head = status.head.as_ref();
         let since = since(git, request.last_head, head, request.id, request.iteration)?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
@@ -142,26 +137,13 @@ impl Job<'_> {
         if let Err(skipped) = ignore_no(stage(self.repository, self.git, head, candidate))? {
             return Ok(Err(skipped));
         }
-        let is_plain = self.is_plain()?;
+        let is_plain = is_plain(self.repository, self.git)?;
         let outcome = if is_plain { self.of_parts()? } else { self.by_git()? };
         if let Ok(made) = &outcome {
             self.bring_back(lock, made, candidate, before)?;
+            self.repository.memory().made = Some(made.clone());
         }
         Ok(outcome)
-    }
-
-    /// Whether `git commit` would do no more than its parts: no hook, no signature.
-    fn is_plain(&self) -> Result<bool, GitError> {
-        let asked = ["config", "-z", "--get-regexp", r"^(core\.hookspath|commit\.gpgsign|hook\..*)$"];
-        // Its exit code says whether there is any.
-        let configured = self.git.run(asked, &[])?.stdout;
-        let is_off = |entry: &[u8]| entry.is_empty() || entry.eq_ignore_ascii_case(b"commit.gpgsign\nfalse");
-        let hooks = self.repository.common_dir().join("hooks");
-        let is_hook = |name: &&str| {
-            let meta = hooks.join(name).metadata();
-            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        };
-        Ok(configured.split(|byte| *byte == 0).all(is_off) && !HOOKS.iter().any(|name| is_hook(&name)))
     }
 
     fn of_parts(&self) -> Result<Outcome, GitError> {
@@ -171,7 +153,7 @@ impl Job<'_> {
             Err(skipped) => return Ok(Err(skipped)),
         };
         if let Some(head) = head
-            && self.git.text(["rev-parse", &format!("{head}^{{tree}}")], &[])? == tree.as_str()
+            && self.tree_of(head)? == tree.as_str()
         {
             return Ok(Err(Skipped::Nothing));
         }
@@ -190,6 +172,13 @@ impl Job<'_> {
             true => Ok(Ok(Made { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
         }
+    }
+
+    fn tree_of(&self, commit: &Oid) -> Result<String, GitError> {
+        if let Some(made) = self.repository.memory().made.as_ref().filter(|made| made.commit == *commit) {
+            return Ok(made.tree.to_string());
+        }
+        self.git.text(["rev-parse", "--verify", &format!("{commit}^{{tree}}")], &[])
     }
 
     /// Moves the branch, or the detached head, if it is where it was seen.

@@ -17,8 +17,14 @@ use crate::repository::Repository;
 /// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
 const MARK: &str = "refrain loop ";
 
-/// An index file that looks the same was not written since.
+/// How a file looks; none where it is missing. One that looks the same was not written since.
 pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
+
+/// How a file looks.
+pub(crate) fn seen(path: &Utf8Path) -> Seen {
+    let meta = fs::metadata(path).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+}
 
 /// The index of a worktree.
 #[derive(Debug)]
@@ -35,8 +41,12 @@ impl Index {
 
     /// How it looks.
     pub(crate) fn seen(&self) -> Seen {
-        let meta = fs::metadata(&self.path).ok()?;
-        Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+        seen(&self.path)
+    }
+
+    /// Whether it is so small that several threads cost more than they save: some 40,000 files.
+    pub(crate) fn is_small(&self) -> bool {
+        fs::metadata(&self.path).map_or(true, |meta| meta.len() < 4 << 20)
     }
 
     /// Copies it; where there is none, there is no copy either. Returns how it looked before.

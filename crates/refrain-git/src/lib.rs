@@ -15,6 +15,7 @@ mod error;
 mod git;
 mod index;
 mod operation;
+mod plain;
 mod repository;
 pub mod secrets;
 mod stage;

@@ -4,13 +4,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
 
+use crate::adopt::Made;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, environment, said};
 use crate::operation;
+use crate::plain::Configured;
 use crate::status::{self, Entry, Kind, Status};
 
 /// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
@@ -24,6 +27,16 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    memory: Mutex<Memory>,
+}
+
+/// What need not be asked again.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// What git is configured to do.
+    pub(crate) configured: Option<Configured>,
+    /// The last commit that was made here.
+    pub(crate) made: Option<Made>,
 }
 
 impl Repository {
@@ -43,9 +56,7 @@ impl Repository {
         let answer = String::from_utf8_lossy(&done.stdout).into_owned();
         if !done.status.success() {
             return Err(match said(&done) {
-                said if answer.starts_with("false") || said.contains("must be run in a work tree") => {
-                    GitError::Bare(worktree.to_owned())
-                }
+                _ if answer.starts_with("false") => GitError::Bare(worktree.to_owned()),
                 said if said.contains("not a git repository") => {
                     GitError::NotARepository(worktree.to_owned())
                 }
@@ -55,19 +66,20 @@ impl Repository {
                 said => GitError::Failed { command: "git rev-parse".into(), said },
             });
         }
+        if answer.starts_with("false") {
+            return Err(GitError::Bare(worktree.to_owned()));
+        }
         let mut lines = answer.lines();
-        let (Some(inside), Some(up), Some(git_dir), Some(common), None) =
+        let (Some("true"), Some(up), Some(git_dir), Some(common), None) =
             (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
             return Err(GitError::Answer { command: "rev-parse", answer });
         };
-        if inside != "true" {
-            return Err(GitError::Bare(worktree.to_owned()));
-        }
         let root = worktree.join(up);
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
-        Ok(Self { common_dir: worktree.join(common), git_dir: git_dir.into(), root, env })
+        let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
+        Ok(Self { common_dir, git_dir, root, env, memory: Mutex::default() })
     }
 
     /// The root of the worktree.
@@ -88,7 +100,7 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let Status { head, branch, entries } = status::look(self.git())?;
+        let Status { head, branch, entries } = status::look(self.git(), false)?;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
@@ -115,6 +127,12 @@ impl Repository {
     /// Where a path of git lies on disk.
     pub(crate) fn on_disk(&self, path: &[u8]) -> std::path::PathBuf {
         self.root.as_std_path().join(std::ffi::OsStr::from_bytes(path))
+    }
+
+    /// What need not be asked again.
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        // What is in it is right or not there, whoever was disturbed while holding it.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Git in this worktree.

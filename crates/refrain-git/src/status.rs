@@ -74,9 +74,10 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree.
-pub(crate) fn look(git: Git<'_>) -> Result<Status, GitError> {
-    let printed = git.output(ASKED, &[])?;
+/// Looks at the worktree; by one thread where it `is_small`.
+pub(crate) fn look(git: Git<'_>, is_small: bool) -> Result<Status, GitError> {
+    let threads: &[&str] = if is_small { &["-c", "core.preloadIndex=false"] } else { &[] };
+    let printed = git.output(threads.iter().chain(ASKED), &[])?;
     parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),

@@ -200,7 +200,7 @@ impl<'a> Tool<'a> {
         let mut child = self.start()?;
         let mut talk = Talk::new(self, &mut child).map_err(|source| self.io(source));
         let ended = match &mut talk {
-            Ok(talk) => talk.to_the_end(),
+            Ok(talk) => talk.finish(),
             Err(_) => Ok(()),
         };
         // Not reaped yet, so the number is still its own.
@@ -293,7 +293,7 @@ impl<'a> Talk<'a> {
         })
     }
 
-    fn to_the_end(&mut self) -> Result<(), ToolError> {
+    fn finish(&mut self) -> Result<(), ToolError> {
         loop {
             let ready = self.wait()?;
             if ready.write {

@@ -9,6 +9,7 @@
 
 mod agents;
 mod cancel;
+mod commit;
 mod contestants;
 mod counts;
 mod growth;

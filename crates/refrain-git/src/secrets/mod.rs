@@ -1,4 +1,19 @@
 //! What must not be committed: a screen by the names of files and by what stands in them.
+//!
+//! A file is refused for its name where nobody would want it in a history whatever is in it ([`names`]), for a token whose
+//! shape its vendor has given away ([`tokens`]), and for a value that a name like `password` is given and that looks as if it
+//! were one ([`assigned`]). What is only a placeholder is none ([`judge`]). The screen is pure; its rules are tables.
+
+mod assigned;
+mod judge;
+mod names;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::borrow::Cow;
+
+use memchr::memmem;
 
 /// Something that looks like a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,10 +24,42 @@ pub struct Found {
     pub line: Option<u32>,
 }
 
-/// Looks for a secret in what is about to be committed at `path`. One that stands in `base`, what is committed already, is
-/// not new.
+/// Where something stands that looks like a secret.
+struct Hit<'a> {
+    what: &'static str,
+    /// What makes it secret, to look for in an older version.
+    text: &'a [u8],
+    at: usize,
+}
+
+/// Looks for a secret in what is about to be committed at `path`. One that stands in `base`, the version that is committed
+/// already, is not new; nor is a file whose name alone says it, where there is such a version.
 #[must_use]
 pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
-    let _ = (path, bytes, base);
-    None
+    if base.is_none()
+        && !bytes.is_empty()
+        && let Some(what) = names::says(path)
+    {
+        return Some(Found { what, line: None });
+    }
+    let text = narrow(bytes);
+    let base = base.map(narrow);
+    let is_new = |hit: &Hit<'_>| base.as_ref().is_none_or(|base| memmem::find(base, hit.text).is_none());
+    let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
+    let hit = tokens::find(&text, is_new).or_else(|| {
+        let may_assign = !is_binary && !names::is_generated(path);
+        may_assign.then(|| assigned::find(path, &text, is_new)).flatten()
+    })?;
+    let line = memchr::memchr_iter(b'\n', &text[..hit.at]).count() + 1;
+    Some(Found { what: hit.what, line: u32::try_from(line).ok() })
+}
+
+/// UTF-16, as some programs of Windows write it, without the zeros; everything else as it is.
+fn narrow(bytes: &[u8]) -> Cow<'_, [u8]> {
+    match bytes {
+        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => {
+            Cow::Owned(rest.iter().copied().filter(|byte| *byte != 0).collect())
+        }
+        other => Cow::Borrowed(other),
+    }
 }

@@ -78,10 +78,14 @@ impl Place {
         &self.top
     }
 
-    /// The same repository, seen from another worktree of it.
-    pub(crate) fn at(mut self, root: Utf8PathBuf) -> Self {
-        self.root = root;
-        self
+    /// The same repository, seen from another worktree of it; the other must live as long.
+    pub(crate) fn new_at(other: &Self, root: Utf8PathBuf) -> Self {
+        let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
+        Self { _dir: dir, top: other.top.clone(), root, env: other.env.clone(), cancel: None }
+    }
+
+    pub(crate) fn make_executable(&self, path: &str) {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -153,7 +157,17 @@ impl Place {
         last_head: Option<&Oid>,
         iteration: u32,
     ) -> Result<CommitReport, GitError> {
-        self.repository().commit(CommitRequest {
+        self.commit_with(&self.repository(), base, last_head, iteration)
+    }
+
+    pub(crate) fn commit_with(
+        &self,
+        repository: &Repository,
+        base: &Base,
+        last_head: Option<&Oid>,
+        iteration: u32,
+    ) -> Result<CommitReport, GitError> {
+        repository.commit(CommitRequest {
             base,
             last_head,
             id: &id(),
@@ -174,10 +188,8 @@ impl Place {
     pub(crate) fn snapshot(&self, paths: &[&str]) -> Snapshot {
         let mut files = BTreeMap::new();
         collect(self.root.as_std_path(), Path::new(""), &mut files);
-        let staged = self.tool(&["ls-files", "-z", "--stage", "-v", "--debug", "--"]).output().unwrap();
         let is_theirs = |record: &&[u8]| paths.iter().any(|path| record.ends_with(path.as_bytes()));
-        // The debug lines of one path stand before the name of the next: only the names are compared.
-        let staged = self.tool(&["ls-files", "-z", "--stage", "-v"]).output().map_or(staged, |staged| staged);
+        let staged = self.tool(&["ls-files", "-z", "--stage", "-v"]).output().unwrap();
         let index = staged.split(|byte| *byte == 0).filter(is_theirs).map(<[u8]>::to_vec).collect();
         Snapshot { files, index, stash: self.git(&["stash", "list"]) }
     }

@@ -1,0 +1,130 @@
+//! The person's hooks run, and have their say.
+
+use refrain_core::git::Skipped;
+use refrain_git::{Cancel, GitError};
+use rstest::rstest;
+
+use crate::place::{Place, made, skipped};
+
+#[rstest]
+#[case("pre-commit")]
+#[case("commit-msg")]
+#[case("prepare-commit-msg")]
+fn a_hook_that_says_no_is_quoted(#[case] name: &str) {
+    let place = Place::new();
+    place.hook(name, "echo first; printf 'no \\033[31mway\\033[0m\\n' >&2; exit 1");
+    place.write("notes.txt", "mine\n");
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let before = (place.snapshot(&["notes.txt"]), place.status());
+    let Skipped::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
+    assert!(said.contains("no way") && !said.contains('\u{1b}'), "{said:?}");
+    assert_eq!((place.snapshot(&["notes.txt"]), place.status()), before);
+    assert!(!place.git_path("index.lock").exists());
+}
+
+#[test]
+fn of_what_a_hook_says_the_end_is_kept() {
+    let place = Place::new();
+    place.hook("pre-commit", "yes no | head -c 100000 >&2; echo end >&2; exit 1");
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let Skipped::Hook { said } = skipped(&place.commit(&base, 1)) else { panic!("another reason") };
+    assert!(said.ends_with("end") && said.len() <= 2048, "{}", said.len());
+}
+
+#[test]
+fn what_a_hook_makes_of_the_index_is_committed() {
+    let place = Place::new();
+    place.hook("pre-commit", "echo formatted >> src/a.rs; git add src/a.rs");
+    place.hook("commit-msg", "echo 'Reviewed-by: nobody' >> \"$1\"");
+    place.write("staged.rs", "mine\n");
+    place.git(&["add", "staged.rs"]);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let before = place.snapshot(&["staged.rs"]);
+    let report = place.commit(&base, 1);
+    made(&report);
+    assert_eq!(place.git(&["show", "HEAD:src/a.rs"]), "changed\nformatted");
+    assert_eq!(place.status(), ["A  staged.rs"]);
+    assert_eq!(place.read("staged.rs"), "mine\n");
+    assert_ne!(place.snapshot(&["staged.rs"]), before, "the hook wrote src/a.rs");
+    let tree = place.git(&["rev-parse", "HEAD^{tree}"]);
+    assert!(
+        matches!(report.result, refrain_core::git::CommitResult::Made { tree: ref told, .. } if told.as_str() == tree)
+    );
+    assert!(place.git(&["log", "-1", "--format=%B"]).contains("Reviewed-by: nobody"));
+}
+
+#[test]
+fn a_hook_that_takes_everything_back_leaves_nothing_to_commit() {
+    let place = Place::new();
+    let base = place.survey();
+    place.hook("pre-commit", "git read-tree HEAD; exit 1");
+    place.write("src/a.rs", "changed\n");
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::Nothing);
+}
+
+#[test]
+fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "one\n");
+    let repository = place.repository();
+    let first = place.commit_with(&repository, &base, base.head.as_ref(), 1).unwrap();
+    place.write("hooks/pre-commit", "#!/bin/sh\nexit 1\n");
+    place.make_executable("hooks/pre-commit");
+    place.git(&["config", "core.hooksPath", "hooks"]);
+    let second = place.commit_with(&repository, &base, first.head.as_ref(), 2).unwrap();
+    assert!(matches!(skipped(&second), Skipped::Hook { .. }));
+}
+
+#[test]
+fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
+    let mut place = Place::new();
+    place.git(&["config", "alias.nothing", "version"]);
+    let told = place.top().join("told");
+    place.hook(
+        "pre-commit",
+        &format!("echo $$ > {told}.part; mv {told}.part {told}; cat /dev/zero > /dev/null"),
+    );
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let cancel = Cancel::new().unwrap();
+    place.cancel = Some(cancel.clone());
+    std::thread::scope(|scope| {
+        let commit = scope.spawn(|| place.try_commit(&base, 1));
+        while !told.exists() {
+            std::thread::yield_now();
+        }
+        cancel.cancel();
+        assert!(matches!(commit.join().unwrap(), Err(GitError::Cancelled)));
+    });
+    let pid = std::fs::read_to_string(&told).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z"), "{stat}");
+    assert!(!place.git_path("index.lock").exists());
+    assert_eq!(place.status(), [" M src/a.rs"]);
+}
+
+#[test]
+fn what_a_hook_leaves_behind_holds_nobody_up() {
+    let place = Place::new();
+    place.hook("post-commit", "cat /dev/zero > /dev/null & echo left");
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    made(&place.commit(&base, 1));
+    assert!(place.status().is_empty());
+}
+
+#[test]
+fn a_signature_that_cannot_be_made_forbids_the_commit() {
+    let place = Place::new();
+    place.git(&["config", "commit.gpgSign", "true"]);
+    place.git(&["config", "gpg.program", "false"]);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::Failed { .. }));
+    place.git(&["config", "commit.gpgSign", "false"]);
+    made(&place.commit(&base, 1));
+}

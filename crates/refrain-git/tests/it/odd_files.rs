@@ -1,0 +1,227 @@
+//! Files, links, modes and names of every kind.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use rstest::rstest;
+
+use crate::place::{Place, left_out, made, skipped};
+
+#[test]
+fn files_become_folders_and_folders_files_and_links() {
+    let place = Place::new();
+    let base = place.survey();
+    fs::remove_file(place.path("README.md")).unwrap();
+    place.write("README.md/one.md", "one\n");
+    let first = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&first).as_str()), ["D README.md", "A README.md/one.md"]);
+    fs::remove_dir_all(place.path("README.md")).unwrap();
+    place.write("README.md", "back\n");
+    fs::rename(place.path("src"), place.path("lib")).unwrap();
+    std::os::unix::fs::symlink("lib", place.path("src")).unwrap();
+    let second = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
+    assert_eq!(
+        place.committed(made(&second).as_str()),
+        [
+            "A README.md",
+            "D README.md/one.md",
+            "A lib/a.rs",
+            "A lib/b.rs",
+            "A src",
+            "D src/a.rs",
+            "D src/b.rs"
+        ]
+    );
+    assert_eq!(place.git(&["ls-tree", "HEAD", "src"]).split(' ').next(), Some("120000"));
+    assert!(place.status().is_empty());
+}
+
+#[test]
+fn modes_are_committed_and_links_are_not_followed() {
+    let place = Place::new();
+    let outside = place.top().join("outside");
+    place.write_at(&outside, "not ours\n");
+    let base = place.survey();
+    place.make_executable("src/a.rs");
+    std::os::unix::fs::symlink(&outside, place.path("link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", place.path("dangling")).unwrap();
+    made(&place.commit(&base, 1));
+    assert_eq!(place.git(&["show", "HEAD:link"]), outside.as_str());
+    assert!(place.git(&["ls-tree", "HEAD", "src/a.rs"]).starts_with("100755"));
+    assert!(place.status().is_empty());
+}
+
+#[test]
+fn names_of_every_kind_are_committed() {
+    let place = Place::new();
+    place.write(OsStr::from_bytes(b"mine \xff"), "mine\n");
+    let base = place.survey();
+    let names: [&[u8]; 9] =
+        [b"-rf", b"a b", b"new\nline", b"\xfe\xff", b":(top)x", b"*.rs", b"quote\"'", b"tab\tx", b"%41"];
+    for name in names {
+        place.write(OsStr::from_bytes(name), name);
+    }
+    let report = place.commit(&base, 1);
+    made(&report);
+    assert_eq!(place.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), names.len() + 3);
+    assert_eq!(place.git(&["ls-files", "--others"]), "\"mine \\377\"");
+    assert!(report.left_out.is_empty());
+}
+
+#[test]
+fn secrets_large_files_and_repositories_stay_behind_with_a_reason() {
+    let place = Place::new();
+    let old = format!("gh{}_{}", "p", "Zk3".repeat(12));
+    place.write("src/b.rs", format!("// {old}\n"));
+    place.git(&["commit", "-qam", "One that is there already"]);
+    let base = place.survey();
+    place.write("src/b.rs", format!("// {old}\n// more\n"));
+    place.write("src/a.rs", format!("fn a() {{}}\nlet token = \"gh{}_{}\";\n", "p", "aB3dE5gH7".repeat(4)));
+    place.write("big.bin", vec![b'x'; (1 << 20) + 1]);
+    place.write(".env", "A=1\n");
+    place.git(&["add", ".env"]);
+    place.git(&["init", "-q", "nested"]);
+    place.write("nested/file", "theirs\n");
+    place.write("fine.rs", "fine\n");
+    std::os::unix::fs::symlink(format!("https://x:{}@host/", "aB3dE5gH7k"), place.path("link")).unwrap();
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["A fine.rs", "M src/b.rs"]);
+    assert_eq!(
+        left_out(&report),
+        [
+            ".env: it looks like a file of secrets for an environment",
+            "src/a.rs: line 2 looks like a GitHub token",
+            "link: line 1 looks like a password in an address",
+            "nested/: it is a repository of its own",
+            "big.bin: it is 2 MiB large",
+        ]
+    );
+    assert_eq!(place.status()[..2], ["A  .env", " M src/a.rs"], "what the agent staged stays staged");
+    let all = place.git(&["cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)"]);
+    for object in all.lines().filter(|line| line.ends_with("blob")) {
+        let text = place.git(&["cat-file", "blob", object.split(' ').next().unwrap()]);
+        assert!(!text.contains("aB3dE5gH7"), "not even as an object");
+    }
+}
+
+#[test]
+fn what_git_ignores_and_what_is_refrains_is_no_part_of_it() {
+    let place = Place::new();
+    place.write(".gitignore", "*.log\n");
+    place.git(&["add", ".gitignore"]);
+    place.git(&["commit", "-qm", "Ignore"]);
+    let base = place.survey();
+    place.write("x.log", "x\n");
+    place.write(".refrain/the-loop/state.md", "state\n");
+    assert_eq!(place.survey(), base);
+    assert_eq!(skipped(&place.commit(&base, 1)), refrain_core::git::Skipped::Nothing);
+}
+
+#[test]
+fn what_is_neither_file_nor_link_stays_behind() {
+    let place = Place::new();
+    let base = place.survey();
+    fs::remove_file(place.path("src/a.rs")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, place.path("src/a.rs"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    let report = place.commit(&base, 1);
+    assert_eq!(left_out(&report), ["src/a.rs: it is no file that can be read"]);
+    skipped(&report);
+}
+
+#[test]
+fn a_submodule_is_committed_by_its_commit_alone() {
+    let place = Place::new();
+    place.git(&["clone", "-q", ".", "../other"]);
+    place.git(&["submodule", "--quiet", "add", "../other", "sub"]);
+    place.git(&["commit", "-qm", "Add a submodule"]);
+    let base = place.survey();
+    place.write("sub/README.md", "inside\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(left_out(&report), ["sub: it is a repository of its own"]);
+    place.git(&["-C", "sub", "commit", "-qam", "Inside"]);
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M sub"]);
+    assert!(place.status().is_empty());
+}
+
+#[test]
+fn what_a_sparse_checkout_leaves_away_is_not_taken_for_deleted() {
+    let place = Place::new();
+    place.git(&["sparse-checkout", "set", "--no-cone", "/README.md"]);
+    place.git(&["update-index", "--assume-unchanged", "README.md"]);
+    let base = place.survey();
+    place.write("README.md", "unseen, as the person wants it\n");
+    place.write("new.md", "new\n");
+    let flags = place.git(&["ls-files", "-v"]);
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["A new.md"]);
+    assert_eq!(
+        place.git(&["ls-files", "-v"]),
+        format!("{}\nS src/a.rs\nS src/b.rs", "h README.md\nH new.md")
+    );
+    assert!(flags.starts_with("h README.md"));
+}
+
+#[test]
+fn an_intent_to_add_stays_one() {
+    let place = Place::new();
+    place.write("planned.rs", "soon\n");
+    place.git(&["add", "--intent-to-add", "planned.rs"]);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let before = place.snapshot(&["planned.rs"]);
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+    assert_eq!((place.snapshot(&["planned.rs"]), place.status()), (before, vec![" A planned.rs".to_owned()]));
+}
+
+#[rstest]
+#[case::autocrlf("core.autocrlf", "true")]
+#[case::input("core.autocrlf", "input")]
+fn line_ends_are_gits_affair(#[case] key: &str, #[case] value: &str) {
+    let place = Place::new();
+    place.git(&["config", key, value]);
+    let base = place.survey();
+    place.write("src/a.rs", "one\r\ntwo\r\n");
+    let report = place.commit(&base, 1);
+    made(&report);
+    assert_eq!(place.git(&["cat-file", "-s", "HEAD:src/a.rs"]), "8");
+    assert_eq!((place.read("src/a.rs"), place.status()), ("one\r\ntwo\r\n".to_owned(), vec![]));
+}
+
+#[test]
+fn a_clean_filter_makes_large_files_small() {
+    let place = Place::new();
+    place.git(&["config", "filter.small.clean", "wc -c"]);
+    place.git(&["config", "filter.small.smudge", "cat"]);
+    place.write(".gitattributes", "*.bin filter=small\n");
+    place.git(&["add", ".gitattributes"]);
+    place.git(&["commit", "-qm", "Filter"]);
+    let base = place.survey();
+    place.write("big.bin", vec![b'x'; 2 << 20]);
+    place.write("big.dat", vec![b'x'; 2 << 20]);
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["A big.bin"]);
+    assert_eq!(place.git(&["show", "HEAD:big.bin"]), "2097152");
+    assert_eq!(left_out(&report), ["big.dat: it is 2 MiB large"]);
+}
+
+#[test]
+fn what_stands_in_the_way_of_the_persons_stays_behind() {
+    let place = Place::new();
+    place.write("notes", "mine\n");
+    place.git(&["add", "notes"]);
+    let base = place.survey();
+    fs::remove_file(place.path("notes")).unwrap();
+    place.write("notes/one.md", "the agent's\n");
+    place.write("src/a.rs", "changed\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+    assert_eq!(
+        place.git(&["ls-files", "--stage", "notes"]).lines().count(),
+        1,
+        "what was staged is still there"
+    );
+}

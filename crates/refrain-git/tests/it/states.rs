@@ -1,0 +1,281 @@
+//! Every odd state of a repository has a result, and none of them costs the person anything.
+
+use refrain_core::git::{CommitResult, Operation, Skipped};
+use refrain_git::{GitError, Repository};
+use rstest::rstest;
+
+use crate::place::{Place, made, skipped};
+
+/// A person's dirty, staged and new files, to be found again byte for byte.
+const PERSONS: &[&str] = &["README.md", "staged.rs", "notes.txt"];
+
+fn make_dirty(place: &Place) {
+    place.write("README.md", "# Mine\n");
+    place.write("staged.rs", "staged\n");
+    place.git(&["add", "staged.rs"]);
+    place.write("staged.rs", "staged, and more\n");
+    place.write("notes.txt", "new\n");
+}
+
+#[test]
+fn a_detached_head_is_committed_on() {
+    let place = Place::new();
+    place.git(&["checkout", "-q", "--detach"]);
+    make_dirty(&place);
+    let base = place.survey();
+    assert_eq!(base.branch, None);
+    place.write("src/a.rs", "changed\n");
+    let before = place.snapshot(PERSONS);
+    let commit = made(&place.commit(&base, 1));
+    assert_eq!((place.head(), place.snapshot(PERSONS)), (commit, before));
+    assert_eq!(place.git(&["rev-parse", "main"]), base.head.unwrap().as_str(), "the branch stays");
+}
+
+#[rstest]
+#[case::sha1(&[])]
+#[case::sha256(&["--object-format=sha256"])]
+fn a_branch_without_a_commit_gets_its_first(#[case] init: &[&str]) {
+    let place = Place::unborn(init);
+    place.write("staged.rs", "mine\n");
+    place.git(&["add", "staged.rs"]);
+    let base = place.survey();
+    assert_eq!((base.head.as_ref(), base.branch.as_deref()), (None, Some("main")));
+    place.write("a.rs", "the loop's\n");
+    let before = place.snapshot(&["staged.rs"]);
+    let first = place.commit(&base, 1);
+    assert_eq!((place.head(), place.snapshot(&["staged.rs"])), (made(&first), before));
+    assert_eq!(place.status(), ["A  staged.rs"]);
+    assert_eq!(place.git(&["log", "--format=%s %P"]), "loop: iteration 1 ");
+    place.write("a.rs", "again\n");
+    let second = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
+    made(&second);
+    assert!(!second.rewritten && second.by_agent.is_empty());
+}
+
+#[rstest]
+#[case::merge(Operation::Merge, &["merge", "-q", "other"])]
+#[case::rebase(Operation::Rebase, &["rebase", "-q", "other"])]
+#[case::cherry_pick(Operation::CherryPick, &["cherry-pick", "other"])]
+#[case::revert(Operation::Revert, &["revert", "--no-edit", "HEAD~1"])]
+fn in_the_middle_of_something_nothing_is_committed(#[case] operation: Operation, #[case] args: &[&str]) {
+    let place = Place::new();
+    place.git(&["switch", "-qc", "other"]);
+    place.write("src/a.rs", "theirs\n");
+    place.git(&["commit", "-qam", "Theirs"]);
+    place.git(&["switch", "-q", "main"]);
+    for text in ["ours\n", "ours again\n"] {
+        place.write("src/a.rs", text);
+        place.git(&["commit", "-qam", "Ours"]);
+    }
+    let base = place.survey();
+    place.try_git(args);
+    place.write("src/b.rs", "changed\n");
+    let before = (place.snapshot(&["src/a.rs"]), place.status());
+    let report = place.commit(&base, 1);
+    assert_eq!(skipped(&report), Skipped::InProgress(operation));
+    assert_eq!((place.snapshot(&["src/a.rs"]), place.status()), before);
+}
+
+#[test]
+fn while_it_bisects_nothing_is_committed() {
+    let place = Place::new();
+    place.git(&["bisect", "start"]);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::InProgress(Operation::Bisect));
+}
+
+#[test]
+fn conflicts_that_a_stash_left_are_not_committed() {
+    let place = Place::new();
+    place.write("src/a.rs", "stashed\n");
+    place.git(&["stash", "-q"]);
+    place.write("src/a.rs", "committed\n");
+    place.git(&["commit", "-qam", "Other"]);
+    let base = place.survey();
+    place.try_git(&["stash", "pop", "-q"]);
+    let before = (place.snapshot(&["src/a.rs"]), place.status());
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::InProgress(Operation::Merge));
+    assert_eq!((place.snapshot(&["src/a.rs"]), place.status()), before);
+}
+
+#[test]
+fn without_an_identity_nothing_is_committed() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    place.write_at(place.top().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
+    let before = place.snapshot(&["src/a.rs"]);
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::NoIdentity);
+    assert_eq!((place.snapshot(&["src/a.rs"]), place.head()), (before, base.head.clone().unwrap()));
+    assert_eq!(place.status(), [" M src/a.rs"]);
+    place.hook("pre-commit", "exit 0");
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::NoIdentity, "with git commit, too");
+}
+
+#[test]
+fn a_lock_of_the_index_is_respected_unless_it_is_the_loops_own() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let lock = place.git_path("index.lock");
+    place.write_at(&lock, "");
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::IndexLocked);
+    assert!(lock.exists());
+    place.write_at(&lock, "refrain loop another\n");
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::IndexLocked);
+    place.write_at(&lock, "refrain loop the-loop\n");
+    made(&place.commit(&base, 1));
+    assert!(!lock.exists() && place.status().is_empty());
+}
+
+#[test]
+fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
+    let place = Place::new();
+    place.git(&["config", "branch.main.remote", "origin"]);
+    place.git(&["config", "branch.main.merge", "refs/heads/gone"]);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    made(&place.commit(&base, 1));
+}
+
+#[test]
+fn what_the_agent_commits_by_itself_is_told_apart() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "by hand\n");
+    place.git(&["commit", "-qam", "By hand"]);
+    let by_hand = place.head();
+    place.write("src/b.rs", "left\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(report.by_agent, [by_hand]);
+    assert!(!report.rewritten);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/b.rs"]);
+    let next = place.commit_since(&base, report.head.as_ref(), 2).unwrap();
+    assert_eq!((skipped(&next), next.by_agent), (Skipped::Nothing, vec![]));
+}
+
+#[test]
+fn on_another_branch_nothing_is_committed() {
+    let place = Place::new();
+    let base = place.survey();
+    place.git(&["switch", "-qc", "elsewhere"]);
+    place.write("src/a.rs", "changed\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(skipped(&report), Skipped::OtherBranch { now: Some("elsewhere".into()) });
+    place.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(skipped(&place.commit(&base, 1)), Skipped::OtherBranch { now: None });
+    place.git(&["switch", "-q", "main"]);
+    made(&place.commit(&base, 1));
+}
+
+#[test]
+fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "one\n");
+    let first = place.commit(&base, 1);
+    place.git(&["reset", "-q", "--soft", "HEAD~1"]);
+    let report = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
+    assert!(report.rewritten);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+    place.git(&["commit", "-q", "--amend", "-m", "Rewritten by hand"]);
+    let amended = place.head();
+    place.write("src/b.rs", "two\n");
+    let report = place.commit_since(&base, report.head.as_ref(), 3).unwrap();
+    assert!(report.rewritten);
+    assert_eq!(report.by_agent, [amended]);
+    let gone = "1".repeat(40).parse().unwrap();
+    let report = place.commit_since(&base, Some(&gone), 4).unwrap();
+    assert!(report.rewritten, "what is gone altogether was taken away");
+}
+
+#[test]
+fn a_commit_that_was_made_before_a_crash_is_found_again() {
+    let place = Place::new();
+    make_dirty(&place);
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let index = std::fs::read(place.git_path("index")).unwrap();
+    let first = place.commit(&base, 1);
+    // As if it had been killed before the index was brought up to date, holding the lock.
+    place.write_at(place.git_path("index"), index);
+    place.write_at(place.git_path("index.lock"), "refrain loop the-loop\n");
+    let before = place.snapshot(PERSONS);
+    let again = place.commit(&base, 1);
+    assert_eq!(again, first);
+    assert_eq!(place.snapshot(PERSONS), before);
+    assert_eq!(place.status(), [" M README.md", "AM staged.rs", "?? notes.txt"]);
+    assert_eq!(place.git(&["rev-list", "--count", "HEAD"]), "2");
+}
+
+#[test]
+fn a_plain_folder_and_a_bare_repository_are_named() {
+    let place = Place::new();
+    let folder = place.top().join("home");
+    let error = Repository::open(&folder, &place.env).unwrap_err();
+    assert!(matches!(error, GitError::NotARepository(_)), "{error}");
+    place.git(&["init", "-q", "--bare", "../bare.git"]);
+    let error = Repository::open(&place.top().join("bare.git"), &place.env).unwrap_err();
+    assert!(matches!(error, GitError::Bare(_)), "{error}");
+    let error = Repository::open(&place.top().join("project/.git"), &place.env).unwrap_err();
+    assert!(matches!(error, GitError::Bare(_)), "{error}");
+    let nothing = [("PATH".into(), "/nonexistent".into())];
+    let error = Repository::open(&folder, &nothing).unwrap_err();
+    assert!(matches!(error, GitError::Missing(_)), "{error}");
+}
+
+#[test]
+fn the_root_is_found_from_below() {
+    let place = Place::new();
+    let repository = Repository::open(&place.root().join("src"), &place.env).unwrap();
+    assert_eq!(repository.root(), place.root());
+}
+
+#[test]
+fn a_linked_worktree_has_its_own_index_and_branch() {
+    let place = Place::new();
+    make_dirty(&place);
+    let main = place.snapshot(PERSONS);
+    place.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    let side = place.top().join("side");
+    let linked = Place::new_at(&place, side);
+    let base = linked.survey();
+    linked.write("src/a.rs", "on the side\n");
+    made(&linked.commit(&base, 1));
+    assert!(linked.status().is_empty());
+    assert_eq!(place.snapshot(PERSONS), main);
+    assert_eq!(place.git(&["log", "--format=%s", "side", "-1"]), "loop: iteration 1");
+}
+
+#[rstest]
+#[case::split_index("core.splitIndex", "true")]
+#[case::no_file_mode("core.fileMode", "false")]
+#[case::index_v4("index.version", "4")]
+#[case::untracked_cache("core.untrackedCache", "true")]
+#[case::broken_monitor("core.fsmonitor", "/nonexistent/monitor")]
+#[case::quiet_untracked("status.showUntrackedFiles", "no")]
+#[case::renames("status.renames", "copies")]
+#[case::relative("status.relativePaths", "false")]
+#[case::signed_log("log.showSignature", "true")]
+#[case::cleanup("commit.cleanup", "scissors")]
+#[case::template("commit.template", "/nonexistent")]
+#[case::encoding("i18n.commitEncoding", "ISO-8859-1")]
+fn the_persons_settings_change_nothing_that_matters(#[case] key: &str, #[case] value: &str) {
+    let place = Place::new();
+    place.git(&["config", key, value]);
+    if key == "core.splitIndex" {
+        place.git(&["update-index", "--split-index"]);
+    }
+    make_dirty(&place);
+    let base = place.survey();
+    assert_eq!(base.dirty.len(), 3);
+    place.write("src/a.rs", "changed\n");
+    place.write("src/neu.rs", "neu\n");
+    let before = place.snapshot(PERSONS);
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs", "A src/neu.rs"]);
+    assert_eq!(place.snapshot(PERSONS), before);
+    assert_eq!(place.git(&["status", "--short", "-uall"]), " M README.md\nAM staged.rs\n?? notes.txt");
+    assert!(matches!(report.result, CommitResult::Made { .. }));
+}
