@@ -30,7 +30,7 @@ pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
-pub use refrain_store::catalog::Brief;
+pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::journal::Verdict;
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::{JournalError, Project};

@@ -9,6 +9,7 @@
 
 mod agents;
 mod cancel;
+mod catalog;
 mod contestants;
 mod counts;
 mod growth;

@@ -6,7 +6,9 @@ use clap::Args;
 
 use super::report::{Row, Verdict};
 use super::tools::Tools;
-use super::{agents, cancel, counts, growth, idle, iteration, lingering, output, page, report, startup};
+use super::{
+    agents, cancel, catalog, counts, growth, idle, iteration, lingering, output, page, report, startup,
+};
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
 
@@ -50,6 +52,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("idle", idle::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),
+    ("catalog", catalog::run),
     ("agents", agents::run),
 ];
 
