@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use refrain_core::usage::Tally;
-use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Found, Shelf};
+use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
 use refrain_store::{JournalError, Project, projects};
 
 use crate::service::look;
@@ -31,19 +31,21 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where the project's data cannot be listed.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
-        let work = |catalog: &mut Catalog| rows(catalog.update(&self.project, Shelf::Loops)?);
-        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+        self.list_with(false, Detail::Line)
     }
 
-    /// Every loop of every project that Refrain has worked in and of this one, last touched first.
+    /// Every loop of the project, or of all that Refrain has worked in and this one, last touched first.
     ///
     /// # Errors
-    /// [`EngineError`] where nothing can be listed at all.
-    pub fn list_everywhere(&self) -> Result<Vec<Listed>, EngineError> {
+    /// [`EngineError`] where nothing can be listed.
+    pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
+            if !everywhere {
+                return rows(catalog.update(&self.project, Shelf::Loops, detail)?);
+            }
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
-                let found = catalog.update(&project, Shelf::Loops);
+                let found = catalog.update(&project, Shelf::Loops, detail);
                 all.extend(rows(unless_unreadable(&project, found)?)?);
             }
             Ok(all)
@@ -68,7 +70,7 @@ impl Service {
             for project in projects {
                 let mut found = Vec::new();
                 for shelf in [Shelf::Loops, Shelf::Archive] {
-                    found.extend(unless_unreadable(&project, catalog.update(&project, shelf))?);
+                    found.extend(unless_unreadable(&project, catalog.update(&project, shelf, Detail::Line))?);
                 }
                 catalog.add_up(&project, &found, since, &mut sums)?;
                 unread.extend(found.into_iter().filter_map(damaged));
@@ -130,9 +132,17 @@ fn unless_unreadable(
 }
 
 fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
-    rows.sort_by_cached_key(|row| match row {
-        Listed::Loop(brief) => (Reverse(Some(brief.updated_at)), brief.id.to_string()),
-        Listed::Damaged { name, .. } => (Reverse(None), name.clone()),
-    });
+    let key = |row: &Listed| match row {
+        Listed::Loop(brief) => Reverse(Some(brief.updated_at)),
+        Listed::Damaged { .. } => Reverse(None),
+    };
+    rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b))));
     rows
+}
+
+fn name(row: &Listed) -> &str {
+    match row {
+        Listed::Loop(brief) => brief.id.as_str(),
+        Listed::Damaged { name, .. } => name,
+    }
 }

@@ -34,7 +34,7 @@ pub use refrain_git::GitError;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
-pub use refrain_store::catalog::Brief;
+pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::journal::Verdict;
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::trust::{Trust, Trusted};

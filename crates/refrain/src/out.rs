@@ -87,19 +87,34 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
 }
 
 /// Prints a JSON array of values that are text already, one a line.
-pub(crate) fn print_json_array(values: &[&str]) -> Result<(), CliError> {
-    result(Ok(if values.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", values.join(",\n")) }))
+pub(crate) fn print_json_array<'a>(values: impl Iterator<Item = &'a str>) -> Result<(), CliError> {
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
+    let mut before = "[";
+    let print = || {
+        for value in values {
+            write!(out, "{before}\n{value}")?;
+            before = ",";
+        }
+        writeln!(out, "{}", if before == "[" { "[]" } else { "\n]" })?;
+        out.flush()
+    };
+    written(print())
 }
 
 /// A result that a script waits for: unlike progress, it fails if it cannot be written.
 fn result(text: serde_json::Result<String>) -> Result<(), CliError> {
-    let failed = |error: &dyn std::error::Error| {
-        CliError::new(Code::Failed, format!("the result cannot be written: {error}"))
-    };
-    let text = text.map_err(|error| failed(&error))?;
+    let text = text.map_err(|error| unwritten(&error))?;
     let mut out = std::io::stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failed(&error)),
+    written(writeln!(out, "{text}").and_then(|()| out.flush()))
+}
+
+fn written(result: std::io::Result<()>) -> Result<(), CliError> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
+}
+
+fn unwritten(error: &dyn std::error::Error) -> CliError {
+    CliError::new(Code::Failed, format!("the result cannot be written: {error}"))
 }

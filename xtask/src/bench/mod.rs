@@ -9,6 +9,7 @@
 
 mod agents;
 mod cancel;
+mod catalog;
 mod commit;
 mod contestants;
 mod counts;

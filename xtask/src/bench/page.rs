@@ -23,6 +23,7 @@ CPU is that of all processes together, the agent's included. Judge CPU and count
 * *sync2 floor*: the least that a durable loop can do, in Rust: begin on disk before the agent starts, end on disk before
   the next decision, output kept and searched, nothing else. *nosync floor*: the same without the syncs.
 * *true*: `/bin/true`, the least that a program can do.
+* *a JSON file each*: a program that reads and parses a file with the status object of each loop, and prints nothing.
 * *bare run*: an agent program's own run with the command line, environment and prompt that Refrain gives it, its output
   in files, one run after another. *Bare runs once more* says how far such runs differ from each other.
 

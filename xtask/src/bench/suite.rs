@@ -7,7 +7,8 @@ use clap::Args;
 use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
-    agents, cancel, commit, counts, growth, idle, iteration, lingering, output, page, report, startup,
+    agents, cancel, catalog, commit, counts, growth, idle, iteration, lingering, output, page, report,
+    startup,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -53,6 +54,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("lingering", lingering::run),
     ("cancel", cancel::run),
     ("commit", commit::run),
+    ("catalog", catalog::run),
     ("agents", agents::run),
 ];
 

@@ -15,6 +15,8 @@ pub(crate) struct Tools {
     pub(crate) meas: PathBuf,
     pub(crate) refrain: PathBuf,
     pub(crate) floor: PathBuf,
+    /// Reads a folder of JSON files: what a list is compared with.
+    pub(crate) parse: PathBuf,
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
     /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 looks before each
@@ -43,6 +45,8 @@ impl Tools {
             "xtask",
             "--bin",
             "bench_floor",
+            "--bin",
+            "bench_parse",
         ]);
         if other.is_none() {
             build.args(["-p", "refrain", "--bin", "refrain"]);
@@ -62,8 +66,9 @@ impl Tools {
         if strace.is_none() {
             eprintln!("bench: strace is not installed; what only it can count is skipped");
         }
-        let floor = workspace.target.join("release/bench_floor");
-        Ok(Self { folder, meas, refrain, floor, strace, scratch, _alone: alone })
+        let [floor, parse] =
+            ["bench_floor", "bench_parse"].map(|name| workspace.target.join("release").join(name));
+        Ok(Self { folder, meas, refrain, floor, parse, strace, scratch, _alone: alone })
     }
 }
 

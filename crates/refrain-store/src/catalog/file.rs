@@ -49,8 +49,12 @@ pub(super) const STEPS: &[M<'_>] = &[M::up(
         updated_at INTEGER NOT NULL,
         worktree TEXT NOT NULL,
         reason TEXT NOT NULL,
-        object TEXT NOT NULL,
         UNIQUE (project, archived, folder)
+    );
+    -- Apart, because they are long and seldom asked for.
+    CREATE TABLE objects (
+        loop INTEGER PRIMARY KEY REFERENCES loops ON DELETE CASCADE,
+        object TEXT NOT NULL
     );
     CREATE TABLE attempts (
         loop INTEGER NOT NULL REFERENCES loops ON DELETE CASCADE,
@@ -148,6 +152,8 @@ fn make(path: &Utf8Path) -> Result<(), DiskError> {
 
 fn connect(mut db: Connection, patience: Duration) -> Result<Connection, CatalogError> {
     db.busy_timeout(patience)?;
+    // It is read as a whole; a new file takes this, one that is there keeps its own.
+    db.pragma_update(None, "page_size", 16384)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     // In WAL mode this is safe against damage; a power loss takes at most what was noted last.
     db.pragma_update(None, "synchronous", "NORMAL")?;

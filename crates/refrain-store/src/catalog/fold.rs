@@ -29,8 +29,8 @@ pub struct Brief {
     pub worktree: String,
     /// Why it stands where it stands, in one line.
     pub reason: String,
-    /// The status object without its iterations: one line of JSON.
-    pub object: String,
+    /// The status object without its iterations, one line of JSON; where it was asked for.
+    pub object: Option<String>,
 }
 
 impl Brief {
@@ -46,7 +46,7 @@ impl TryFrom<Status> for Brief {
 
     fn try_from(status: Status) -> Result<Self, CatalogError> {
         let status = status.without_iterations();
-        let object = serde_json::to_string(&status)?;
+        let object = Some(serde_json::to_string(&status)?);
         let Status { id, status, iteration, max_iterations, updated_at, project, worktree, reason, .. } =
             status;
         Ok(Self { id, status, iteration, max_iterations, updated_at, project, worktree, reason, object })

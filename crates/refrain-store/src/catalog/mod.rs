@@ -20,7 +20,7 @@ mod update;
 
 pub use file::{Catalog, note, with};
 pub use fold::Brief;
-pub use update::{Found, Shelf};
+pub use update::{Detail, Found, Shelf};
 
 use crate::DiskError;
 

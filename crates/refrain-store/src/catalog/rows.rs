@@ -1,18 +1,13 @@
 //! Rows in and out: all SQL of one project's loops.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use refrain_core::event::End;
 use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
 use super::stamp::Stamp;
-use super::{CatalogError, Shelf};
+use super::{CatalogError, Detail, Shelf};
 use crate::layout::Project;
-
-/// What is known of a loop: the stamp of the journal that it was made from, and how it stands.
-pub(super) type Known = (Stamp, Brief);
 
 /// Forgets the loops of all projects but these.
 pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), CatalogError> {
@@ -25,23 +20,33 @@ pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), Catalo
     Ok(())
 }
 
-/// What is known of a project's loops, by their folders.
-pub(super) fn known(
+/// Gives away each loop that is known on a project's shelf: its folder, the stamp of the journal that it was made from,
+/// and the rest where that is `wanted`.
+pub(super) fn each(
     db: &Connection,
     (project, shelf): (&Project, Shelf),
-) -> Result<HashMap<String, Known>, CatalogError> {
-    let mut query = db.prepare(
+    detail: Detail,
+    mut wanted: impl FnMut(&str, Stamp) -> bool,
+    mut take: impl FnMut(Brief),
+) -> Result<(), CatalogError> {
+    let (object, join) = match detail {
+        Detail::Line => ("NULL", ""),
+        Detail::Object => ("object", "JOIN objects ON objects.loop = loops.id"),
+    };
+    let mut query = db.prepare(&format!(
         "SELECT folder, length, modified, inode,
-                ended, name, iteration, max_iterations, updated_at, worktree, reason, object
-         FROM loops WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2",
-    )?;
+                ended, name, iteration, max_iterations, updated_at, worktree, reason, {object}
+         FROM loops {join}
+         WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
+    ))?;
     let mut columns = query.query(params![project.data.as_str(), shelf.is_archive()])?;
-    let mut known = HashMap::new();
     while let Some(row) = columns.next()? {
         let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
-        known.insert(row.get(0)?, (stamp, brief(row, project)?));
+        if wanted(row.get_ref(0)?.as_str().map_err(unfit)?, stamp) {
+            take(brief(row, project)?);
+        }
     }
-    Ok(known)
+    Ok(())
 }
 
 fn brief(row: &Columns<'_>, project: &Project) -> Result<Brief, CatalogError> {
@@ -80,9 +85,10 @@ pub(super) fn write(
     let mut forget = all.prepare("DELETE FROM loops WHERE project = ?1 AND archived = ?2 AND folder = ?3")?;
     let mut add = all.prepare(
         "INSERT INTO loops (project, archived, folder, length, modified, inode, agent, charged,
-            ended, ended_at, name, iteration, max_iterations, updated_at, worktree, reason, object)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+            ended, ended_at, name, iteration, max_iterations, updated_at, worktree, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
+    let mut add_object = all.prepare("INSERT INTO objects VALUES (?1, ?2)")?;
     let mut add_attempt = all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for folder in gone.iter().chain(changed.iter().map(|row| &row.folder)) {
         forget.execute(params![project, shelf.is_archive(), folder])?;
@@ -105,8 +111,8 @@ pub(super) fn write(
             brief.updated_at.as_millisecond(),
             brief.worktree,
             brief.reason,
-            brief.object,
         ])?;
+        add_object.execute(params![id, brief.object])?;
         for (number, Spending { at, model, usage }) in (0_i64..).zip(attempts) {
             add_attempt.execute(params![
                 id,
@@ -121,7 +127,7 @@ pub(super) fn write(
             ])?;
         }
     }
-    drop((forget, add, add_attempt));
+    drop((forget, add, add_object, add_attempt));
     Ok(all.commit()?)
 }
 

@@ -14,7 +14,7 @@ use rstest::rstest;
 use rusqlite_migration::Migrations;
 
 use super::file::STEPS;
-use super::{CatalogError, Found, Shelf, note, with};
+use super::{CatalogError, Detail, Found, Shelf, note, with};
 use crate::archive;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
@@ -96,14 +96,17 @@ fn finished(tells: bool) -> AttemptFinished {
 
 /// What is found, in words, in order.
 fn seen(place: &Place) -> Vec<String> {
-    let found = with(&place.home, |catalog| catalog.update(&place.project, Shelf::Loops)).unwrap();
+    let found =
+        with(&place.home, |catalog| catalog.update(&place.project, Shelf::Loops, Detail::Object)).unwrap();
     words(&found)
 }
 
 fn words(found: &[Found]) -> Vec<String> {
     let word = |found: &Found| match found {
         Found::Stopped(brief) => {
-            assert!(brief.object.contains(&format!("\"status\":\"{}\"", brief.status.as_str())));
+            assert!(
+                brief.object.as_ref().unwrap().contains(&format!("\"status\":\"{}\"", brief.status.as_str()))
+            );
             format!("{} {}", brief.id, brief.status.as_str())
         }
         Found::Open(dir, _) => format!("{} open", dir.0.file_name().unwrap()),
@@ -117,8 +120,8 @@ fn words(found: &[Found]) -> Vec<String> {
 fn sums(place: &Place, since: Option<i64>) -> Report {
     let tally = with(&place.home, |catalog| {
         let mut tally = Tally::new(By::Agent, TimeZone::UTC);
-        let mut found = catalog.update(&place.project, Shelf::Loops)?;
-        found.extend(catalog.update(&place.project, Shelf::Archive)?);
+        let mut found = catalog.update(&place.project, Shelf::Loops, Detail::Object)?;
+        found.extend(catalog.update(&place.project, Shelf::Archive, Detail::Line)?);
         catalog.add_up(&place.project, &found, since.map(at), &mut tally)?;
         Ok(tally)
     });
@@ -206,7 +209,7 @@ fn spoil(path: &Utf8Path, how: &str) {
         }
         "another program's" => {
             let db = rusqlite::Connection::open(path).unwrap();
-            return db.execute_batch("DROP TABLE attempts; DROP TABLE loops").unwrap();
+            return db.execute_batch("DROP TABLE attempts; DROP TABLE objects; DROP TABLE loops").unwrap();
         }
         "a folder" => {
             fs::remove_file(path).unwrap();

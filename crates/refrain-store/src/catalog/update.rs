@@ -1,10 +1,11 @@
 //! Bringing one project's rows up to date: what is on disk is compared with what is known of it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 use refrain_core::{LoopId, LoopState};
 
 use super::fold::{Brief, Row};
@@ -36,6 +37,15 @@ impl Shelf {
     }
 }
 
+/// How much is wanted of each loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What a list says of it in a line.
+    Line,
+    /// Its status object too.
+    Object,
+}
+
 /// A loop that was found.
 #[derive(Debug)]
 pub enum Found {
@@ -57,45 +67,43 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError`]; of a shelf that cannot be read, not of one that is not there.
-    pub fn update(&mut self, project: &Project, shelf: Shelf) -> Result<Vec<Found>, CatalogError> {
+    pub fn update(
+        &mut self,
+        project: &Project,
+        shelf: Shelf,
+        detail: Detail,
+    ) -> Result<Vec<Found>, CatalogError> {
         let folder = shelf.folder(project);
-        let place = (project, shelf);
-        let mut known = rows::known(&self.db, place)?;
-        let (mut found, mut changed) = (Vec::with_capacity(known.len()), Vec::new());
-        let dir = match File::open(&folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            dir => Some(dir.on("open", &folder)?),
-        };
-        let entries = dir.as_ref().map(|_| folder.read_dir_utf8()).transpose().on("read", &folder)?;
-        for entry in entries.into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            // The stamp first: what is written behind it is seen the next time.
-            let Some(stamp) = dir.as_ref().and_then(|dir| Stamp::of(dir.as_fd(), name)) else { continue };
-            if known.get(name).is_some_and(|(known, _)| *known == stamp)
-                && let Some((_, brief)) = known.remove(name)
-            {
-                found.push(Found::Stopped(Box::new(brief)));
-                continue;
+        let mut there = stamps(&folder)?;
+        let mut found = Vec::with_capacity(there.len());
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let is_current = |name: &str, stamp| {
+            if there.get(name) == Some(&stamp) {
+                return there.remove(name).is_some();
             }
+            gone.push(name.to_owned());
+            false
+        };
+        let place = (project, shelf);
+        rows::each(&self.db, place, detail, is_current, |brief| found.push(Found::Stopped(Box::new(brief))))?;
+        for (name, stamp) in there {
             if shelf == Shelf::Loops && name.parse::<LoopId>().is_err() {
                 continue;
             }
-            let dir = LoopDir(entry.path().to_owned());
+            let dir = LoopDir(folder.join(&name));
             match journal::read(&dir) {
-                Ok(snapshot) => match Row::new(name.to_owned(), stamp, &snapshot.state)? {
+                Ok(snapshot) => match Row::new(name, stamp, &snapshot.state)? {
                     Some(row) => {
                         found.push(Found::Stopped(Box::new(row.brief.clone())));
-                        known.remove(name);
                         changed.push(row);
                     }
                     None => found.push(Found::Open(dir, Box::new(snapshot.state))),
                 },
                 // It has no first line yet, or was just moved away: there is no loop.
                 Err(JournalError::Missing(_)) => {}
-                Err(error) => found.push(Found::Damaged { name: name.to_owned(), error }),
+                Err(error) => found.push(Found::Damaged { name, error }),
             }
         }
-        let gone: Vec<String> = known.into_keys().collect();
         if !changed.is_empty() || !gone.is_empty() {
             rows::write(self.writable()?, place, &changed, &gone)?;
         }
@@ -109,4 +117,18 @@ impl Catalog {
     pub fn keep_projects(&mut self, roots: &[&str]) -> Result<(), CatalogError> {
         rows::keep_projects(&self.db, roots)
     }
+}
+
+/// The journals of a shelf, by their loops' folders, each with its stamp: what is written behind that is seen the next time.
+fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
+    let dir = match File::open(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
+        dir => dir.on("open", folder)?,
+    };
+    let entries = folder.read_dir_utf8().on("read", folder)?.flatten();
+    let stamp = |entry: Utf8DirEntry| {
+        let stamp = Stamp::of(dir.as_fd(), entry.file_name())?;
+        Some((entry.file_name().to_owned(), stamp))
+    };
+    Ok(entries.filter_map(stamp).collect())
 }

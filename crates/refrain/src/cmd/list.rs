@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use owo_colors::OwoColorize;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, Listed, chain};
+use refrain_engine::{Brief, Detail, Listed, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -30,11 +31,11 @@ pub(crate) struct Args {
 /// Prints the list; what is damaged is named, and does not keep the rest from being shown.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let rows = if args.all_projects { service.list_everywhere()? } else { service.list()? };
+    let detail = if args.json { Detail::Object } else { Detail::Line };
+    let rows = service.list_with(args.all_projects, detail)?;
     let loops: Vec<Brief> = rows.into_iter().filter_map(loop_or_tell).collect();
     if args.json {
-        let objects: Vec<&str> = loops.iter().map(|brief| brief.object.as_str()).collect();
-        out::print_json_array(&objects)?;
+        out::print_json_array(loops.iter().filter_map(|brief| brief.object.as_deref()))?;
     } else if loops.is_empty() {
         out::print(if args.all_projects {
             "No loops in any project.\n"
@@ -66,7 +67,10 @@ fn text(loops: &[Brief], with_project: bool) -> String {
     match out::terminal_width() {
         Some(width) if with_project => grouped(rows, width),
         Some(width) => table(&rows, width).concat(),
-        None => rows.iter().map(|row| line(row, with_project)).collect(),
+        None => rows.iter().fold(String::new(), |mut text, row| {
+            line(row, with_project, &mut text);
+            text
+        }),
     }
 }
 
@@ -81,7 +85,10 @@ struct Row {
 }
 
 fn row(brief: &Brief, now: Timestamp) -> Row {
-    let flat = |text: &str| printable(text).replace('\n', " ");
+    let flat = |text: &str| match printable(text) {
+        text if text.contains('\n') => text.replace('\n', " "),
+        text => text.into_owned(),
+    };
     let ago = Millis::from(now.duration_since(brief.updated_at).unsigned_abs());
     Row {
         id: brief.id.to_string(),
@@ -93,10 +100,14 @@ fn row(brief: &Brief, now: Timestamp) -> Row {
     }
 }
 
-fn line(row: &Row, with_project: bool) -> String {
+fn line(row: &Row, with_project: bool, text: &mut String) {
     let Row { id, status, iteration, changed, project, reason } = row;
-    let project = if with_project { format!("  {project}") } else { String::new() };
-    format!("{id:<24} {:<14} {iteration:>7}  {changed:>12}  {reason}{project}\n", status.as_str())
+    // Writing to a text cannot fail.
+    let _ = write!(text, "{id:<24} {:<14} {iteration:>7}  {changed:>12}  {reason}", status.as_str());
+    if with_project {
+        let _ = write!(text, "  {project}");
+    }
+    text.push('\n');
 }
 
 /// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals

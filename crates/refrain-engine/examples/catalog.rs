@@ -1,0 +1,121 @@
+//! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file with
+//! the status object of each, which is what one would parse without a catalog.
+//! `catalog BASE LOOPS` fills BASE/projects, BASE/status and the list of projects in BASE/home.
+
+use std::error::Error;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
+use refrain_core::event::{
+    AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
+};
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
+use refrain_core::view::{self, Alive};
+use refrain_core::{AttemptId, Spec};
+use refrain_engine::Project;
+use refrain_store::journal::{Durability, Journal};
+use refrain_store::projects;
+
+const PROJECTS: usize = 20;
+const ATTEMPTS: u32 = 5;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [base, loops] = words.as_slice() else { return Err("usage: catalog BASE LOOPS".into()) };
+    let (base, loops) = (Utf8Path::new(base), loops.parse::<usize>()?);
+    std::fs::create_dir_all(base.join("status"))?;
+    for k in 0..PROJECTS {
+        let root = base.join(format!("projects/project-{k:02}"));
+        std::fs::create_dir_all(root.join(".refrain/data"))?;
+        let project = Project::find(&root)?;
+        projects::remember(&base.join("home/.local/share/refrain"), &project.root)?;
+        for number in (k..loops).step_by(PROJECTS) {
+            write_loop(&project, number, &base.join("status"))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(), Box<dyn Error>> {
+    let spec = spec(&project.root, number)?;
+    let id = spec.id.clone();
+    let at = refrain_engine::now();
+    let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
+    let mut journal = Journal::create(project.loop_dir(&id), Event::LoopStarted(Box::new(started)), at)?;
+    let process = Process { pid: 1, start: 1 };
+    let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
+    journal.push(recover, at)?;
+    for iteration in 1..=ATTEMPTS {
+        journal.push(Event::IterationBegun { iteration }, at)?;
+        journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at)?;
+        journal.push(Event::AttemptSpawned { process }, at)?;
+        journal.push(Event::AttemptFinished(Box::new(finished(iteration == ATTEMPTS))), at)?;
+    }
+    journal.push(Event::LoopEnded(End::Completed { claim: ClaimSource::Promise }), at)?;
+    journal.commit(Durability::Written)?;
+    let status = view::status(journal.state(), Alive::NOBODY).without_iterations();
+    #[expect(clippy::disallowed_methods, reason = "what is measured against needs no crash promise")]
+    std::fs::write(statuses.join(format!("{id}.json")), serde_json::to_vec(&status)?)?;
+    Ok(())
+}
+
+fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
+    Ok(Spec {
+        id: format!("claude-{number:05}").parse()?,
+        agent: AgentSpec {
+            kind: AgentKind::Claude,
+            program: "claude".into(),
+            args: ["--verbose", "--dangerously-skip-permissions"].map(str::to_owned).to_vec(),
+            prompt_mode: PromptMode::Auto,
+            env: Default::default(),
+            clean_env: false,
+            model: Some("claude-opus-4".into()),
+            permissions: Default::default(),
+            output_format: Default::default(),
+        },
+        prompt: "Do the next item of the plan. When all is finished say so as agreed.".into(),
+        iteration_context: true,
+        promise: Some(Promise { text: PromiseText::try_new("COMPLETE")?, mode: MatchMode::Tag }),
+        limits: Limits {
+            max_iterations: Some(20),
+            max_duration: None,
+            timeout: None,
+            idle_timeout: None,
+            pause: None,
+            max_cost: None,
+            max_tokens: None,
+            retry_for: None,
+        },
+        project: root.clone(),
+        worktree: root.clone(),
+        working_dir: root.clone(),
+        depth: 0,
+        output_cap: Spec::OUTPUT_CAP,
+    })
+}
+
+fn finished(promised: bool) -> AttemptFinished {
+    let report = AgentReport {
+        session: Session { id: None, model: Some("claude-opus-4".into()), version: Some("2.1.0".into()) },
+        tokens: Some((
+            Scope::Attempt,
+            Tokens { input: Some(120_000), cached_input: Some(90_000), output: Some(3_000) },
+        )),
+        cost: Some((Scope::Attempt, Usd(312_500_000))),
+        is_final: true,
+        ..AgentReport::default()
+    };
+    AttemptFinished {
+        exit: Exit::Code(0),
+        promised,
+        near_miss: None,
+        state_done: false,
+        stdout_bytes: 1000,
+        stderr_bytes: 0,
+        left: false,
+        output_error: None,
+        report: Some(Box::new(report)),
+        preview: "The test still fails; the next iteration goes on from here.".into(),
+    }
+}
