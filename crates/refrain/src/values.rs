@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use jiff::SignedDuration;
 use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo};
 use refrain_core::agent::Usd;
 use refrain_core::spec::{Limits, Millis};
 use refrain_core::{LoopId, Spec};
@@ -14,18 +14,26 @@ use refrain_engine::{Host, Service};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 
+/// No limit of a loop is longer: beyond it there is none.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Millis, String> {
-    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m";
+    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m, up to 366d";
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
         Err(_) => {
-            let duration: SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
+            let days = SpanRelativeTo::days_are_24_hours();
+            let duration = text.parse::<Span>().and_then(|span| span.to_duration(days));
+            let duration = duration.map_err(|_| accepted.to_owned())?;
             Duration::try_from(duration).map_err(|_| format!("it is negative; {accepted}"))?
         }
     };
     if parsed < Duration::from_millis(1) {
         return Err(format!("it is nothing; {accepted}"));
+    }
+    if parsed > LONGEST {
+        return Err(format!("it is too long; {accepted}"));
     }
     Ok(parsed.into())
 }
@@ -38,7 +46,7 @@ pub(crate) fn pause(text: &str) -> Result<Option<Millis>, String> {
 /// The number of an iteration.
 pub(crate) fn iteration(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "accepted are whole numbers from 1 on".to_owned())
+    number.ok_or_else(|| format!("accepted are whole numbers in 1..={}", u32::MAX))
 }
 
 /// How many iterations one start may grant.
@@ -50,9 +58,11 @@ pub(crate) fn iterations(text: &str) -> Result<u32, String> {
 
 /// `K=V`.
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("accepted is NAME=VALUE")?;
-    if name.is_empty() || text.contains('\0') {
-        return Err("accepted is NAME=VALUE".to_owned());
+    let accepted = "accepted is NAME=VALUE, its name without white space";
+    let (name, value) = text.split_once('=').ok_or(accepted)?;
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) || value.contains('\0')
+    {
+        return Err(accepted.to_owned());
     }
     if name.starts_with("REFRAIN_") {
         return Err("REFRAIN_ variables are refrain's own".to_owned());
@@ -60,12 +70,20 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// More than anybody means to spend on a loop, in US dollars.
+const MOST_MONEY: f64 = 1_000_000.0;
+
+/// A folder. An empty path would be the folder that somebody is in already, which is hardly meant.
+pub(crate) fn folder(text: &str) -> Result<Utf8PathBuf, String> {
+    if text.is_empty() { Err("accepted is a folder that is there".to_owned()) } else { Ok(text.into()) }
+}
+
 /// An amount of money.
 pub(crate) fn usd(text: &str) -> Result<Usd, String> {
     let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
-    match amount.filter(|amount| amount.is_finite() && *amount > 0.0).map(Usd::from) {
+    match amount.filter(|amount| *amount > 0.0 && *amount <= MOST_MONEY).map(Usd::from) {
         Some(usd) if usd > Usd(0) => Ok(usd),
-        _ => Err("accepted is an amount of US dollars above 0, like 5 or 0.50".to_owned()),
+        _ => Err(format!("accepted is an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}")),
     }
 }
 
@@ -78,7 +96,9 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     };
     let count =
         digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
-    count.ok_or_else(|| "accepted is a number of tokens above 0, like 500000, 500k or 2M".to_owned())
+    count.ok_or_else(|| {
+        format!("accepted is a number of tokens above 0, like 500000, 500k or 2M, up to {}", u64::MAX)
+    })
 }
 
 /// The surroundings: read here and nowhere else.
@@ -191,6 +211,11 @@ mod tests {
     #[case("nan", None)]
     #[case("inf", None)]
     #[case("soon", None)]
+    #[case("366d", Some(366 * 86_400_000))]
+    #[case("1d 24h", Some(2 * 86_400_000))]
+    #[case("367d", None)]
+    #[case("99999999999999", None)]
+    #[case("99999999999h", None)]
     #[case("", None)]
     fn a_bare_number_is_seconds(#[case] text: &str, #[case] ms: Option<u64>) {
         assert_eq!(duration(text).ok(), ms.map(Millis));

@@ -98,7 +98,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause, default_value = "0")]
     pause: Pause,
     /// Where to run it; here, where it is left out
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = values::folder)]
     working_dir: Option<Utf8PathBuf>,
     /// Other loops may work in the same worktree: do not mention it
     #[arg(long)]
