@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod completions;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;
