@@ -227,6 +227,8 @@ fn colour_only_on_a_terminal_and_without_no_color() {
         let (_, plain) = Terminal::open(&sandbox, &start, &[(name, value)]).wait();
         assert!(!plain.contains('\x1b'), "{name}: {plain:?}");
     }
+    let forced = sandbox.command(&start).env("CLICOLOR_FORCE", "1").run().with_code(0);
+    assert!(forced.stdout.contains("\x1b[32m"), "{forced:?}");
     let piped = sandbox.refrain(&start).with_code(0);
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
     for words in [["--help"].as_slice(), &["start", "--help"], &["start", "--bad"]] {
