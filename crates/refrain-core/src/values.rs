@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{Span, SpanRelativeTo};
 
 use crate::agent::Usd;
 use crate::promise::PromiseText;
@@ -38,21 +38,31 @@ pub fn limit<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<
     read(text).map(Limit::At).map_err(|accepted| format!("{accepted}, or none"))
 }
 
+/// No limit of a loop is longer: beyond it there is none.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+/// More than anybody means to spend on a loop, in US dollars.
+const MOST_MONEY: f64 = 1_000_000.0;
+
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
 ///
 /// # Errors
 /// What is accepted.
 pub fn duration(text: &str) -> Result<Millis, String> {
-    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m";
+    let accepted = "accepted are seconds, or like 90s, 5m, 1h30m, up to 366d";
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| accepted.to_owned())?,
         Err(_) => {
-            let duration: SignedDuration = text.parse().map_err(|_| accepted.to_owned())?;
+            let days = SpanRelativeTo::days_are_24_hours();
+            let duration = text.parse::<Span>().and_then(|span| span.to_duration(days));
+            let duration = duration.map_err(|_| accepted.to_owned())?;
             Duration::try_from(duration).map_err(|_| format!("it is negative; {accepted}"))?
         }
     };
     if parsed < Duration::from_millis(1) {
         return Err(format!("it is nothing; {accepted}"));
+    }
+    if parsed > LONGEST {
+        return Err(format!("it is too long; {accepted}"));
     }
     Ok(parsed.into())
 }
@@ -71,7 +81,7 @@ pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
 /// What is accepted.
 pub fn iteration(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "accepted are whole numbers from 1 on".to_owned())
+    number.ok_or_else(|| format!("accepted are whole numbers in 1..={}", u32::MAX))
 }
 
 /// How many iterations one start may grant.
@@ -89,10 +99,9 @@ pub fn iterations(text: &str) -> Result<u32, String> {
 /// # Errors
 /// What is accepted.
 pub fn usd(text: &str) -> Result<Usd, String> {
-    price(text)
-        .ok()
-        .filter(|usd| *usd > Usd(0))
-        .ok_or_else(|| "accepted is an amount of US dollars above 0, like 5 or 0.50".to_owned())
+    let accepted =
+        || format!("accepted is an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}");
+    price(text).ok().filter(|usd| (Usd(1)..=Usd::from(MOST_MONEY)).contains(usd)).ok_or_else(accepted)
 }
 
 /// An amount of money that may be nothing.
@@ -117,7 +126,9 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     };
     let count =
         digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit)).filter(|count| *count > 0);
-    count.ok_or_else(|| "accepted is a number of tokens above 0, like 500000, 500k or 2M".to_owned())
+    count.ok_or_else(|| {
+        format!("accepted is a number of tokens above 0, like 500000, 500k or 2M, up to {}", u64::MAX)
+    })
 }
 
 /// So many bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
@@ -161,6 +172,11 @@ mod tests {
     #[case("nan", None)]
     #[case("inf", None)]
     #[case("soon", None)]
+    #[case("366d", Some(366 * 86_400_000))]
+    #[case("1d 24h", Some(2 * 86_400_000))]
+    #[case("367d", None)]
+    #[case("99999999999999", None)]
+    #[case("99999999999h", None)]
     #[case("none", None)]
     #[case("", None)]
     fn a_bare_number_is_seconds(#[case] text: &str, #[case] ms: Option<u64>) {

@@ -2,6 +2,8 @@
 //!
 //! [`Service`] is the one door for every surface: start, resume, status, list, ask, follow. A [`Runner`] drives one loop:
 //! one select, one handler; everything else executes a step or shows an event.
+//!
+//! `examples/start_and_follow.rs` starts a loop from Rust and follows it to its end, and says why each step is there.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
-use refrain_engine::{EngineError, GitError, NoProgram, chain};
+use refrain_engine::{EngineError, GitError, JournalError, NoProgram, chain};
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,12 @@ impl From<EngineError> for CliError {
             EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
                 (Code::Usage, Some("--max-tokens can be kept with known agents".to_owned()))
             }
-            EngineError::Refused { .. } => (Code::Refused, None),
+            EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says why, and how it goes on")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => {
+                (Code::Refused, Some(format!("start a new loop; refrain archive {id} frees its name")))
+            }
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }
@@ -140,6 +146,11 @@ impl From<EngineError> for CliError {
             EngineError::NoProgram(
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
             ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
+            EngineError::Journal(JournalError::Damaged { .. }) => {
+                let next =
+                    "nothing was changed; the other loops go on, and what its agent did is in your files";
+                (Code::Failed, Some(next.to_owned()))
+            }
             EngineError::Journal(_)
             | EngineError::Catalog(_)
             | EngineError::Disk(_)
@@ -159,7 +170,7 @@ impl From<ConfigError> for CliError {
 impl From<clap::Error> for CliError {
     /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
     fn from(error: clap::Error) -> Self {
-        if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             return Self::usage(
                 "a verb is missing; refrain --help lists them, refrain demo shows one at work",
             );
@@ -168,6 +179,23 @@ impl From<clap::Error> for CliError {
         let text = text.trim_start_matches("error: ");
         let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
         let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");
-        Self::usage(message)
+        match (error.kind(), usage_of(text)) {
+            (
+                ErrorKind::MissingRequiredArgument
+                | ErrorKind::MissingSubcommand
+                | ErrorKind::UnknownArgument
+                | ErrorKind::InvalidSubcommand,
+                Some(verb),
+            ) => Self::usage(message).hint(format!("{verb} --help shows what it takes")),
+            _ => Self::usage(message),
+        }
     }
+}
+
+/// The words before the first option or argument of the usage that a text gives: the program and its verb.
+fn usage_of(text: &str) -> Option<String> {
+    let usage = text.split_once("\n\nUsage: ")?.1;
+    let is_word =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+    Some(usage.split_whitespace().take_while(is_word).collect::<Vec<_>>().join(" "))
 }

@@ -59,12 +59,14 @@ pub(crate) fn in_foreground(
     }
     let state = driven.inspect_err(|error| show.notify.tell_failure(context, id.as_str(), &chain(error)))?;
     let status = view::status(&state, Alive::NOBODY);
-    if show.json && show.events {
-        out::print_json_line(&status)?;
-    } else if show.json {
-        out::print_json(&status)?;
-    }
+    let printed = match (show.json, show.events) {
+        (true, true) => out::print_json_line(&status),
+        (true, false) => out::print_json(&status),
+        (false, _) => Ok(()),
+    };
+    // Also where nobody reads any more.
     show.notify.tell(context, &status);
+    printed?;
     Ok(Code::from(status.status).into())
 }
 
@@ -105,7 +107,7 @@ pub(crate) fn detached(
 }
 
 fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
-    if let Some(objection) = show.notify.objection(context, watched) {
+    if let Some(objection) = show.notify.objection(context, watched).filter(|_| !show.quiet) {
         out::tell(&format!("note: {objection}\n"));
     }
 }

@@ -96,7 +96,17 @@ pub(crate) fn lines(
     if let Event::LoopEnded(_) = record.event {
         text.push_str(&closing(state));
     }
-    text
+    fit(text, width)
+}
+
+/// The text, with the lines that are Refrain's own words broken where they do not fit. Rows are so already, what is typed
+/// next is to be copied whole, and the marker is a line of its own.
+fn fit(text: String, width: Option<usize>) -> String {
+    let Some(width) = width else { return text };
+    let is_whole = |line: &str| line.starts_with("  ") || line.contains("[loop ");
+    let broken =
+        |line: &str| if is_whole(line) { line.to_owned() } else { phrase::broken("", 2, line, width) };
+    text.lines().map(|line| broken(line) + "\n").collect()
 }
 
 /// How long an agent has to end in its own way.
@@ -267,7 +277,7 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
     }
     state.attempts[earlier..].iter().for_each(|attempt| text.push_str(&summary(attempt)));
     if state.ended.is_some() {
-        return text + &closing(state);
+        return fit(text + &closing(state), width);
     }
     let settled =
         state.attempts.iter().any(|attempt| attempt.id.iteration == state.iteration && attempt.charged);
@@ -287,7 +297,7 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
     if let Some(urgency) = state.cancel {
         text.push_str(&note(&format!("asked to cancel {}", asked(urgency))));
     }
-    text
+    fit(text, width)
 }
 
 /// How long an agent may be silent before that is worth a word.
@@ -349,7 +359,7 @@ fn seconds_of(limit: Millis) -> i64 {
 }
 
 /// What happened, and what to type next.
-pub(crate) fn closing(state: &LoopState) -> String {
+fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let word = phrase::coloured(status.status, status.status.as_str());
     let took = Millis::from(state.active(state.updated_at));

@@ -30,14 +30,21 @@ pub(crate) fn tokens_limit(text: &str) -> Result<Limit<u64>, String> {
 
 /// `K=V`.
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("accepted is NAME=VALUE")?;
-    if name.is_empty() || text.contains('\0') {
-        return Err("accepted is NAME=VALUE".to_owned());
+    let accepted = "accepted is NAME=VALUE, its name without white space";
+    let (name, value) = text.split_once('=').ok_or(accepted)?;
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) || value.contains('\0')
+    {
+        return Err(accepted.to_owned());
     }
     if name.starts_with("REFRAIN_") {
         return Err("REFRAIN_ variables are refrain's own".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A folder. An empty path would be the folder that somebody is in already, which is hardly meant.
+pub(crate) fn folder(text: &str) -> Result<Utf8PathBuf, String> {
+    if text.is_empty() { Err("accepted is a folder that is there".to_owned()) } else { Ok(text.into()) }
 }
 
 /// The surroundings: read here and nowhere else.

@@ -106,7 +106,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
     pause: Option<Limit<Millis>>,
     /// Where to run it; here, where it is left out
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = values::folder)]
     working_dir: Option<Utf8PathBuf>,
     #[command(flatten)]
     git: GitArgs,

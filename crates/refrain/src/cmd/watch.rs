@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::view::{Status, StatusWord};
 use refrain_engine::Brief;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::live::Live;
-use crate::out::Target;
+use crate::out::{self, Target};
 use crate::screen::Screen;
-use crate::values;
+use crate::{phrase, values};
 
 /// Watch a loop as if it had been started here; Ctrl-C leaves it alone
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,15 @@ pub(super) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 
+/// Says so where it is over because nobody drives it any more: the loop itself could not.
+fn gone(status: &Status) {
+    if status.status == StatusWord::Crashed {
+        let word = phrase::coloured(status.status, status.status.as_str());
+        let next = status.needs.as_deref().unwrap_or_default();
+        out::print(&format!("{word}: {}\n  next {next}\n", status.reason));
+    }
+}
+
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
@@ -37,5 +47,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     // Scripts get every event; a person, how it stands and what comes.
     let follower = if args.events { follower } else { follower.joining() };
     Screen::new(progress, args.events, live).run(follower);
+    if !args.events {
+        gone(&service.status(&id)?);
+    }
     Ok(Code::Done.into())
 }

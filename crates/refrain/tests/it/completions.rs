@@ -15,6 +15,7 @@ fn with_loops() -> Sandbox {
     sandbox.refrain(&["start", "--command", &fails, "--name", "capped", "-m", "1", "p"]).with_code(10);
     sandbox.refrain(&["start", "--command", &stays, "--name", "alive", "--detach", "p"]).with_code(0);
     sandbox.wait_for_note("up");
+    sandbox.wait_for_event("alive", "attempt.spawned");
     sandbox
 }
 

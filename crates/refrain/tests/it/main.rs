@@ -14,6 +14,8 @@ mod completions;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod hosted;

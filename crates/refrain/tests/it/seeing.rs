@@ -336,6 +336,22 @@ fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
 }
 
 #[test]
+fn who_watches_a_loop_whose_runner_dies_is_told_what_to_do() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up; exec sleep 1000");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    let watch = sandbox.spawn(&["watch"]);
+    watch.wait_for_output("[loop job iteration 1/20]");
+    session.kill();
+    for run in [watch.wait(), sandbox.refrain(&["watch", "job"])] {
+        let shown = run.with_code(0).stdout;
+        assert!(shown.contains("crashed: its runner is gone"), "{shown}");
+        assert!(shown.ends_with("\n  next refrain resume job\n"), "{shown}");
+    }
+}
+
+#[test]
 fn logs_show_characters_and_escapes_whole_that_came_in_parts() {
     let sandbox = sandbox();
     let gate = sandbox.gate("go");

@@ -227,6 +227,8 @@ fn colour_only_on_a_terminal_and_without_no_color() {
         let (_, plain) = Terminal::open(&sandbox, &start, &[(name, value)]).wait();
         assert!(!plain.contains('\x1b'), "{name}: {plain:?}");
     }
+    let forced = sandbox.command(&start).env("CLICOLOR_FORCE", "1").run().with_code(0);
+    assert!(forced.stdout.contains("\x1b[32m"), "{forced:?}");
     let piped = sandbox.refrain(&start).with_code(0);
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
     for words in [["--help"].as_slice(), &["start", "--help"], &["start", "--bad"]] {
@@ -273,10 +275,14 @@ fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
         let until: Vec<_> = until.take_while(|line| !line.contains("proof ")).collect();
         assert!(until.iter().all(|line| line.trim_end().chars().count() <= width.into()), "{until:#?}");
         assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
-        for words in [["status", "job"], ["show", "job"]] {
+        for words in [["status", "job"], ["show", "job"], ["watch", "job"]] {
             let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
             // What is copied is whole: a path, a command.
-            let long = |line: &&str| line.trim_end().chars().count() > width.into() && !line.contains('/');
+            let long = |line: &&str| {
+                line.trim_end().chars().count() > width.into()
+                    && !line.contains('/')
+                    && !line.trim_start().starts_with("next")
+            };
             assert_eq!(
                 shown.lines().filter(long).collect::<Vec<_>>(),
                 [""; 0],

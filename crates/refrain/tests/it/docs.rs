@@ -1,0 +1,182 @@
+//! The commands of the README and of the guides, run as they stand there: every line of every `sh` block, in the order of
+//! its document, in a project of its own, with little scripts in place of the programs that are named.
+//!
+//! `ID` is the loop that the verb could mean and that was touched last. A block that cannot be run says why, in a comment
+//! that readers do not see: `<!-- not run: why -->` above it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
+use testkit::{Gate, Invocation, Sandbox, Signal};
+
+use crate::sandbox;
+
+/// Above a block that is not run, followed by the reason.
+const NOT_RUN: &str = "<!-- not run: ";
+
+/// A document's command lines.
+fn commands(text: &str) -> Vec<String> {
+    let (mut found, mut is_run, mut in_block) = (Vec::new(), true, false);
+    for line in text.lines() {
+        match line {
+            "```sh" => in_block = true,
+            line if line.starts_with("```") => (in_block, is_run) = (false, true),
+            line if line.starts_with(NOT_RUN) => {
+                assert!(line.len() > NOT_RUN.len() + " -->".len(), "a reason is missing: {line}");
+                is_run = false;
+            }
+            line if in_block && is_run && !line.trim().is_empty() && !line.starts_with('#') => {
+                found.push(line.to_owned());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The final message of every agent here.
+const MESSAGE: &str = "All tests pass.\\n<promise>COMPLETE</promise>";
+
+/// Where a document's commands are run.
+struct Place {
+    sandbox: Sandbox,
+    gate: Gate,
+    path: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let sandbox = sandbox();
+        let bin = sandbox.root().join("bin");
+        fs::create_dir(&bin).unwrap();
+        let program = |path: &Path, script: &str| {
+            testkit::write(path, format!("#!/bin/sh\n{script}\n"));
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let usage = json!({"input_tokens": 1, "output_tokens": 1});
+        let claude = json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 1, "session_id": "s",
+            "result": MESSAGE.replace("\\n", "\n"), "total_cost_usd": 0.1, "usage": usage, "terminal_reason": "completed"});
+        let codex = json!({"type": "item.completed",
+            "item": {"id": "1", "type": "agent_message", "text": MESSAGE.replace("\\n", "\n")}});
+        let gemini = json!({"type": "message", "role": "assistant", "content": MESSAGE.replace("\\n", "\n"), "delta": true});
+        let stream = |lines: &[String]| format!("cat > /dev/null\ncat <<'END'\n{}\nEND", lines.join("\n"));
+        let codex = [
+            r#"{"type":"thread.started","thread_id":"t"}"#.to_owned(),
+            codex.to_string(),
+            json!({"type": "turn.completed", "usage": usage}).to_string(),
+        ];
+        let gemini = [
+            r#"{"type":"init","session_id":"s","model":"m"}"#.to_owned(),
+            gemini.to_string(),
+            r#"{"type":"result","status":"success","stats":{"total_tokens":2,"input_tokens":1,"output_tokens":1}}"#.to_owned(),
+        ];
+        program(&bin.join("claude"), &stream(&[claude.to_string()]));
+        program(&bin.join("codex"), &stream(&codex));
+        program(&bin.join("gemini"), &stream(&gemini));
+        program(&bin.join("opencode"), ACP);
+        for silent in ["curl", "notify-send"] {
+            program(&bin.join(silent), "cat > /dev/null");
+        }
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
+        // Where somebody waits for it, it is done at once; in the background it holds until it is let go on.
+        let agent = format!(
+            "echo I look.\ntest -e $NOTES/claim || {{ read -r _ < $GATES/go; exit; }}\nprintf '{MESSAGE}\\n'"
+        );
+        program(&sandbox.project().join("agent.sh"), &agent);
+        testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
+        let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+        let path = format!("{}:{usual}", bin.display());
+        Self { gate: sandbox.gate("go"), sandbox, path }
+    }
+
+    fn shell(&self, line: &str) -> Invocation {
+        self.sandbox.tool("bash", &["-c", line]).env("PATH", &self.path)
+    }
+
+    /// The loop that these words could mean, as completion has it.
+    fn meant(&self, verb: &str) -> String {
+        let ask = self.sandbox.command(&["--", "refrain", verb, ""]);
+        let answer = ask.env("_REFRAIN_COMPLETES", "bash").env("_CLAP_COMPLETE_INDEX", "2").run().stdout;
+        let id = answer.lines().next().filter(|id| !id.starts_with('-'));
+        id.unwrap_or_else(|| panic!("there is no loop that refrain {verb} ID could mean")).to_owned()
+    }
+
+    /// Runs one line to its end, and sees that it went well.
+    fn run(&self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let verb = if words[0] == "refrain" { words.get(1).copied().unwrap_or_default() } else { "" };
+        let line = match words.contains(&"ID") {
+            true => line.replacen(" ID", &format!(" {}", self.meant(verb)), 1),
+            false => line.to_owned(),
+        };
+        let claim = self.sandbox.root().join("notes/claim");
+        match matches!(verb, "start" | "resume") && !words.contains(&"--detach") {
+            true => testkit::write(&claim, ""),
+            false => drop(fs::remove_file(&claim)),
+        }
+        if verb == "watch" || words.contains(&"-f") {
+            // It goes on until somebody has seen enough.
+            let session = self.shell(&format!("exec {line}")).spawn();
+            session.wait_for_output("I look.");
+            session.signal(Signal::INT);
+            session.wait().with_code(130);
+            return;
+        }
+        self.shell(&line).run().with_code(0);
+        if verb == "pause" {
+            let id = self.meant("status");
+            self.gate.let_one_pass();
+            self.sandbox.wait_for_status(&id, "paused");
+        }
+    }
+}
+
+/// A program that speaks the Agent Client Protocol as far as one turn needs.
+const ACP: &str = r#"ask() { read -r line; id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/'); }
+result() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+ask; result '{"protocolVersion":1}'
+ask; result '{"sessionId":"s"}'
+ask
+printf '%s\n' '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"<promise>COMPLETE</promise>"}}}}'
+result '{"stopReason":"end_turn"}'
+cat > /dev/null"#;
+
+fn run_document(path: &Path) {
+    let text = fs::read_to_string(path).unwrap();
+    let commands = commands(&text);
+    if commands.is_empty() {
+        return;
+    }
+    println!("{}", path.display());
+    let place = Place::new();
+    for line in commands {
+        println!("  {line}");
+        place.run(&line);
+    }
+}
+
+fn docs() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("docs")
+}
+
+#[test]
+fn the_readmes_commands_run() {
+    run_document(&docs().with_file_name("README.md"));
+}
+
+#[test]
+fn the_guides_commands_run() {
+    let documents = fs::read_dir(docs()).unwrap().flatten().map(|entry| entry.path());
+    let mut documents: Vec<_> =
+        documents.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    documents.sort();
+    documents.iter().for_each(|path| run_document(path));
+}
+
+#[test]
+fn what_is_run_is_every_line_but_those_that_say_why_not() {
+    let text = "```sh\nrefrain list\n\n# a remark\nrefrain status ID  # how\n```\n<!-- not run: it builds -->\n```sh\ncargo build\n```\n```text\nno\n```\n```sh\nlast\n```\n";
+    assert_eq!(commands(text), ["refrain list", "refrain status ID  # how", "last"]);
+}
