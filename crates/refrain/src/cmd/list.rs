@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
@@ -43,7 +42,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
             "No loops in this project.\n"
         });
     } else {
-        out::print(&text(&loops, args.all_projects));
+        print(&loops, args.all_projects);
     }
     Ok(Code::Done.into())
 }
@@ -60,18 +59,24 @@ pub(super) fn loop_or_tell(row: Listed) -> Option<Brief> {
     }
 }
 
-/// For a terminal a table that fits it; else one plain line a loop, nothing cut off.
-fn text(loops: &[Brief], with_project: bool) -> String {
+/// Prints for a terminal a table that fits it; else one plain line a loop, nothing cut off and without any colour.
+fn print(loops: &[Brief], with_project: bool) {
     let now = refrain_engine::now();
+    let Some(width) = out::terminal_width() else {
+        let lines: String = loops.iter().map(|brief| line(brief, now, with_project)).collect();
+        out::print_raw(lines.as_bytes());
+        return;
+    };
     let rows: Vec<Row> = loops.iter().map(|brief| row(brief, now)).collect();
-    match out::terminal_width() {
-        Some(width) if with_project => grouped(rows, width),
-        Some(width) => table(&rows, width).concat(),
-        None => rows.iter().fold(String::new(), |mut text, row| {
-            line(row, with_project, &mut text);
-            text
-        }),
-    }
+    out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
+}
+
+fn line(brief: &Brief, now: Timestamp, with_project: bool) -> String {
+    let Brief { id, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
+    let (status, changed, reason) = (status.as_str(), ago(*updated_at, now), flat(reason));
+    let iteration = phrase::progress(*iteration, *max_iterations);
+    let project = if with_project { ["  ", &flat(project)].concat() } else { String::new() };
+    format!("{id:<24} {status:<14} {iteration:>7}  {changed:>12}  {reason}{project}\n")
 }
 
 /// A loop, in words.
@@ -85,29 +90,26 @@ struct Row {
 }
 
 fn row(brief: &Brief, now: Timestamp) -> Row {
-    let flat = |text: &str| match printable(text) {
-        text if text.contains('\n') => text.replace('\n', " "),
-        text => text.into_owned(),
-    };
-    let ago = Millis::from(now.duration_since(brief.updated_at).unsigned_abs());
     Row {
         id: brief.id.to_string(),
         status: brief.status,
         iteration: phrase::progress(brief.iteration, brief.max_iterations),
-        changed: format!("{ago} ago"),
-        project: flat(&brief.project),
-        reason: flat(&brief.reason),
+        changed: ago(brief.updated_at, now),
+        project: flat(&brief.project).into_owned(),
+        reason: flat(&brief.reason).into_owned(),
     }
 }
 
-fn line(row: &Row, with_project: bool, text: &mut String) {
-    let Row { id, status, iteration, changed, project, reason } = row;
-    // Writing to a text cannot fail.
-    let _ = write!(text, "{id:<24} {:<14} {iteration:>7}  {changed:>12}  {reason}", status.as_str());
-    if with_project {
-        let _ = write!(text, "  {project}");
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
+}
+
+/// Fit to stand in a line.
+fn flat(text: &str) -> Cow<'_, str> {
+    match printable(text) {
+        text if text.contains('\n') => Cow::Owned(text.replace('\n', " ")),
+        text => text,
     }
-    text.push('\n');
 }
 
 /// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals
