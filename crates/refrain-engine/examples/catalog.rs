@@ -71,6 +71,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
             env: Default::default(),
             clean_env: false,
             model: Some("claude-opus-4".into()),
+            price: None,
             permissions: Default::default(),
             output_format: Default::default(),
         },
@@ -90,6 +91,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         project: root.clone(),
         worktree: root.clone(),
         working_dir: root.clone(),
+        git: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
