@@ -148,7 +148,7 @@ impl Job<'_> {
 
     fn of_parts(&self) -> Result<Outcome, GitError> {
         let head = self.status.head.as_ref();
-        let tree = match self.say(&["write-tree"], &[])? {
+        let tree = match self.say(&["write-tree", "--missing-ok"], &[])? {
             Ok(tree) => tree,
             Err(skipped) => return Ok(Err(skipped)),
         };

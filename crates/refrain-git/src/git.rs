@@ -30,7 +30,6 @@ const SETTINGS: &[&str] = &[
 /// What `git rev-parse --local-env-vars` says, but for the configuration of a `git -c`.
 const BENDING: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CEILING_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_DIR",
     "GIT_GLOB_PATHSPECS",

@@ -91,5 +91,5 @@ fn has_hooks(folder: &Utf8Path) -> bool {
         let meta = folder.join(name).metadata();
         meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
-    HOOKS.iter().any(|name| is_hook(name))
+    HOOKS.iter().any(is_hook)
 }

@@ -82,8 +82,7 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 /// Whether it has a word of a placeholder. In lower case.
 fn is_placeholder(lower: &str) -> bool {
     let is_alone = |word: &&str| lower.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part == *word);
-    PLACEHOLDERS.iter().any(|word| lower.contains(word))
-        || PLACEHOLDER_WORDS.iter().any(|word| is_alone(word))
+    PLACEHOLDERS.iter().any(|word| lower.contains(word)) || PLACEHOLDER_WORDS.iter().any(is_alone)
 }
 
 /// How a reference to what stands elsewhere begins or ends.

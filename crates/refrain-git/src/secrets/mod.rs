@@ -7,6 +7,7 @@
 mod assigned;
 mod judge;
 mod names;
+mod shapes;
 #[cfg(test)]
 mod tests;
 mod tokens;

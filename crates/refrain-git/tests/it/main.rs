@@ -1,8 +1,14 @@
 //! Real git in temporary folders, with a home of their own.
 
+#[cfg(test)]
 mod checkouts;
+#[cfg(test)]
 mod commits;
+#[cfg(test)]
 mod hooks;
+#[cfg(test)]
 mod odd_files;
+#[cfg(test)]
 mod place;
+#[cfg(test)]
 mod states;

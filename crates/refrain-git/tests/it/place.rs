@@ -63,7 +63,7 @@ impl Place {
         }
         let place = Self { _dir: dir, top, root, env, cancel: None };
         place.write_at(
-            &place.top.join("home/.gitconfig"),
+            place.top.join("home/.gitconfig"),
             "[user]\nname = Test\nemail = test@localhost\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n",
         );
         place.git(&[&["init", "-q", "-b", "main"], init].concat());
