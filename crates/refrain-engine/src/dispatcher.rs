@@ -238,12 +238,12 @@ impl Drive {
     async fn abandon_work(&mut self) -> Result<(), EngineError> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
-        match work.done().await? {
-            Event::CommitSettled(report) if matches!(report.result, CommitResult::Made { .. }) => {
-                Ok(self.journal.push(Event::CommitSettled(report), now())?)
-            }
-            _ => Ok(()),
+        if let Event::CommitSettled(report) = work.done().await?
+            && matches!(report.result, CommitResult::Made { .. })
+        {
+            self.journal.push(Event::CommitSettled(report), now())?;
         }
+        Ok(())
     }
 
     /// Makes everything so far durable, waits for one input, and handles it.

@@ -86,6 +86,7 @@ impl Place {
         );
         program(&sandbox.project().join("agent.sh"), &agent);
         testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
+        testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
         Self { gate: sandbox.gate("go"), sandbox, path }
