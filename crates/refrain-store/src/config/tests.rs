@@ -250,7 +250,7 @@ output = 10
 #[case("[agents.x]\ncommand = 'a'\nmodle = 'b'", ":3: modle is no key of [agents.x]; did you mean model?")]
 #[case(
     "[start]\ntimeout = 'soon'",
-    ":2: start.timeout: \"soon\": accepted are seconds, or like 90s, 5m, 1h30m, or none"
+    ":2: start.timeout: \"soon\": accepted are seconds, or like 90s, 5m, 1h30m, up to 366d, or none"
 )]
 #[case(
     "[start]\nmax-iterations = 500",
