@@ -105,15 +105,19 @@ impl Locked<'_> {
         self.index.copy_to(copy).map(|_| ())
     }
 
-    /// Puts another in its place and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
+    /// Puts another in its place, which is used up by that, and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
     /// as git's is not: what is lost with the power is what `git reset` makes anew.
     pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
         let Index { path, .. } = self.index;
+        if let Ok(meta) = fs::metadata(path) {
+            fs::set_permissions(other, meta.permissions()).on("write", other)?;
+        }
+        // Beside each other unless the loop's folder is on another disk.
+        if fs::rename(other, path).is_ok() {
+            return Ok(());
+        }
         let beside = path.with_extension("refrain");
         fs::copy(other, &beside).on("write", &beside)?;
-        if let Ok(meta) = fs::metadata(path) {
-            fs::set_permissions(&beside, meta.permissions()).on("write", &beside)?;
-        }
         fs::rename(&beside, path).on("replace", path)
     }
 }

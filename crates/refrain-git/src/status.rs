@@ -76,7 +76,8 @@ impl Entry {
 
 /// Looks at the worktree; by one thread where it `is_small`.
 pub(crate) fn look(git: Git<'_>, is_small: bool) -> Result<Status, GitError> {
-    let threads: &[&str] = if is_small { &["-c", "core.preloadIndex=false"] } else { &[] };
+    let threads: &[&str] =
+        if is_small { &["-c", "core.preloadIndex=false", "-c", "index.threads=1"] } else { &[] };
     let printed = git.output(threads.iter().chain(ASKED), &[])?;
     parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",

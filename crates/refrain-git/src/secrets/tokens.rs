@@ -1,7 +1,7 @@
 //! Tokens whose shape their vendors have given away, keys with a header, and logins in addresses. One pass over the text
 //! looks for what stands in every text of a shape, and only around that the shape itself is looked for.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder};
@@ -21,7 +21,15 @@ struct Shapes {
     /// What each shape has in it, and which shape that is.
     anchors: AhoCorasick,
     of_anchor: Vec<usize>,
-    each: Vec<Regex>,
+    /// The shapes, made when they are first needed: most never are.
+    each: Vec<OnceLock<Option<Regex>>>,
+}
+
+impl Shapes {
+    fn regex(&self, shape: usize) -> Option<&Regex> {
+        let make = || RegexBuilder::new(SHAPES[shape].3).unicode(false).build().ok();
+        self.each[shape].get_or_init(make).as_ref()
+    }
 }
 
 static COMPILED: LazyLock<Option<Shapes>> = LazyLock::new(|| {
@@ -29,21 +37,20 @@ static COMPILED: LazyLock<Option<Shapes>> = LazyLock::new(|| {
     let anchors = anchors.flat_map(|(shape, row)| row.2.split(' ').map(move |anchor| (shape, anchor)));
     let (of_anchor, words): (Vec<usize>, Vec<&str>) = anchors.unzip();
     let anchors = AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()?;
-    let each = SHAPES.iter().map(|row| RegexBuilder::new(row.3).unicode(false).build());
-    Some(Shapes { anchors, of_anchor, each: each.collect::<Result<_, _>>().ok()? })
+    Some(Shapes { anchors, of_anchor, each: SHAPES.iter().map(|_| OnceLock::new()).collect() })
 });
 
 /// The first token that `is_new`.
 pub(super) fn find<'a>(text: &'a [u8], is_new: impl Fn(&Hit<'_>) -> bool) -> Option<Hit<'a>> {
-    let Shapes { anchors, of_anchor, each } = COMPILED.as_ref()?;
-    let mut seen_to = vec![0; each.len()];
-    for anchor in anchors.find_overlapping_iter(text) {
-        let shape = of_anchor[anchor.pattern().as_usize()];
+    let shapes = COMPILED.as_ref()?;
+    let mut seen_to = vec![0; SHAPES.len()];
+    for anchor in shapes.anchors.find_overlapping_iter(text) {
+        let shape = shapes.of_anchor[anchor.pattern().as_usize()];
         let end = text.len().min(anchor.end() + AROUND.1);
         if end > seen_to[shape] && anchor.end() + ENOUGH > seen_to[shape] {
             seen_to[shape] = end;
             let from = anchor.start().saturating_sub(AROUND.0);
-            let found = look(text, from, end, shape, &each[shape], &is_new);
+            let found = look(text, from, end, shape, shapes.regex(shape)?, &is_new);
             if found.is_some() {
                 return found;
             }
@@ -89,5 +96,6 @@ fn is_shown(body: &[u8]) -> bool {
 
 #[cfg(test)]
 pub(super) fn all_compile() -> bool {
-    COMPILED.is_some()
+    let shapes = COMPILED.as_ref();
+    shapes.is_some_and(|shapes| (0..SHAPES.len()).all(|shape| shapes.regex(shape).is_some()))
 }
