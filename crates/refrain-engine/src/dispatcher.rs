@@ -25,7 +25,7 @@ use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
 use crate::hearing::Hearing;
 use crate::pulse::Pulse;
-use crate::repository::Work;
+use crate::repository::{Opened, Work};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -66,6 +66,7 @@ pub(crate) struct Drive {
     worktree: WorktreeLock,
     /// What git is doing for the loop.
     work: Option<Work>,
+    opened: Opened,
     pulse: Arc<Pulse>,
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
@@ -113,6 +114,7 @@ impl Drive {
             lock,
             worktree,
             work: None,
+            opened: Opened::default(),
             pulse,
             supervisor,
             news,
@@ -229,7 +231,7 @@ impl Drive {
         if self.work.is_none() {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
-            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env)?;
+            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env, &self.opened)?;
         }
         self.take(None).await
     }

@@ -2,22 +2,32 @@
 //! event that records it. What is committed and what is left out is decided in `refrain-git`.
 
 use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use camino::Utf8Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::event::Event;
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Fill, Skipped};
+use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
 use refrain_core::{LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository};
 use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{EngineError, chain, now};
+
+/// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
+const LONGEST: Duration = Duration::from_mins(10);
+
+/// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
+pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
 
 /// A step of a loop's that asks git, being done.
 pub(crate) struct Work {
     pub(crate) step: Step,
+    until: Instant,
     cancel: Cancel,
     handle: JoinHandle<Event>,
 }
@@ -29,6 +39,7 @@ impl Work {
         state: &LoopState,
         dir: &LoopDir,
         env: &[(OsString, OsString)],
+        opened: &Opened,
     ) -> Result<Option<Self>, EngineError> {
         let run: fn(&Job) -> Event = match step {
             Step::TakeBase => Job::take_base,
@@ -44,14 +55,27 @@ impl Work {
         };
         let cancel =
             Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
-        let job = Job { state: state.clone(), dir: dir.clone(), env: env.to_vec(), cancel: cancel.clone() };
+        let job = Job {
+            state: state.clone(),
+            dir: dir.clone(),
+            env: env.to_vec(),
+            cancel: cancel.clone(),
+            opened: Arc::clone(opened),
+        };
         let handle = tokio::task::spawn_blocking(move || run(&job));
-        Ok(Some(Self { step, cancel, handle }))
+        Ok(Some(Self { step, until: Instant::now() + LONGEST, cancel, handle }))
     }
 
     /// The event that records it, once it is done.
     pub(crate) async fn done(&mut self) -> Result<Event, EngineError> {
-        (&mut self.handle).await.map_err(|error| EngineError::Process("git's thread", error.into()))
+        let done = match timeout_at(self.until, &mut self.handle).await {
+            Ok(done) => done,
+            Err(_) => {
+                self.cancel.cancel();
+                (&mut self.handle).await
+            }
+        };
+        done.map_err(|error| EngineError::Process("git's thread", error.into()))
     }
 
     /// Ends it before its time, and whatever git started with it.
@@ -65,6 +89,7 @@ struct Job {
     dir: LoopDir,
     env: Vec<(OsString, OsString)>,
     cancel: Cancel,
+    opened: Opened,
 }
 
 impl Job {
@@ -93,14 +118,19 @@ impl Job {
 
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
-        let report = || {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut report = || {
             let fill = Fill {
                 id: &spec.id,
                 iteration: *iteration,
                 max: limits.max_iterations,
                 timestamp: &stamp(now()),
             };
-            self.repository(&spec.worktree)?.commit(CommitRequest {
+            let repository = match opened.take() {
+                Some(repository) => repository,
+                None => self.repository(&spec.worktree)?,
+            };
+            opened.insert(repository).commit(CommitRequest {
                 base: git.base.as_ref().unwrap_or(&Base::default()),
                 last_head: git.head.as_ref(),
                 id: &spec.id,
@@ -111,14 +141,15 @@ impl Job {
                 cancel: Some(&self.cancel),
             })
         };
-        Event::CommitSettled(Box::new(report().unwrap_or_else(|error| CommitReport {
-            iteration: *iteration,
-            result: CommitResult::Skipped(Skipped::Failed { said: chain(&error) }),
-            head: git.head.clone(),
-            by_agent: Vec::new(),
-            rewritten: false,
-            left_out: Vec::new(),
-        })))
+        let report = report().unwrap_or_else(|error| {
+            let said = match error {
+                // Whoever abandons it does not look at what it says: it was the time.
+                GitError::Cancelled => "git, or a hook, took longer than 10 minutes and was ended".to_owned(),
+                error => chain(&error),
+            };
+            CommitReport::skipped(*iteration, Skipped::Failed { said }, git.head.clone())
+        });
+        Event::CommitSettled(Box::new(report))
     }
 
     fn release(&self) -> Event {
@@ -130,8 +161,10 @@ impl Job {
 pub(crate) fn release(state: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
-    let kept = std::fs::read(spec.state_file()).ok();
-    if let Some(Err(error)) = kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), &notes)) {
+    let kept = refrain_store::worktree::notes(spec);
+    if let Some(Err(error)) =
+        kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), notes.as_bytes()))
+    {
         return Some(chain(&error));
     }
     // A worktree begins at a commit.

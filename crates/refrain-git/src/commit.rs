@@ -77,8 +77,10 @@ impl Repository {
             result,
             by_agent: since.by_agent,
             rewritten: since.rewritten,
-            left_out: candidate.left_out,
-        })
+            left_out: Vec::new(),
+            left_out_more: 0,
+        }
+        .leaving_out(candidate.left_out))
     }
 }
 

@@ -90,6 +90,12 @@ impl WorktreeFiles {
     }
 }
 
+/// What the agent noted in `state.md`; none where there is no such file.
+#[must_use]
+pub fn notes(spec: &Spec) -> Option<String> {
+    read(&spec.state_file())
+}
+
 /// Makes a folder that is Refrain's by its name. A file or a link that somebody put there instead is taken away: nothing
 /// is ever written through it.
 fn own_folder(folder: &Utf8Path) -> Result<(), DiskError> {

@@ -62,8 +62,9 @@ pub(crate) fn settled(report: &CommitReport, left_out: &[LeftOut]) -> Vec<String
     }
     let named = left_out.iter().take(NAMED);
     lines.extend(named.map(|left| format!("left out of the commit: {}: {}", left.path, left.why)));
-    if left_out.len() > NAMED {
-        lines.push(format!("and {} more files; refrain show names them", left_out.len() - NAMED));
+    if left_out.len() > NAMED || report.left_out_more > 0 {
+        let more = left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more;
+        lines.push(format!("and {more} more files; refrain show --json names them"));
     }
     lines
 }

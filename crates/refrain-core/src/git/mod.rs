@@ -235,6 +235,42 @@ pub struct CommitReport {
     /// What is in the worktree, is the loop's and is not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// How much more is left out than is named.
+    #[serde(default, skip_serializing_if = "is_none_left")]
+    pub left_out_more: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_none_left(count: &u64) -> bool {
+    *count == 0
+}
+
+impl CommitReport {
+    /// How many paths are named that are left out: a journal is no place for a list of thousands.
+    const NAMED: usize = 200;
+
+    /// No commit, and nothing else to tell.
+    #[must_use]
+    pub fn skipped(iteration: u32, why: Skipped, head: Option<Oid>) -> Self {
+        Self {
+            iteration,
+            result: CommitResult::Skipped(why),
+            head,
+            by_agent: Vec::new(),
+            rewritten: false,
+            left_out: Vec::new(),
+            left_out_more: 0,
+        }
+    }
+
+    /// The same with what was left out, named as far as a journal has room for.
+    #[must_use]
+    pub fn leaving_out(mut self, mut left_out: Vec<LeftOut>) -> Self {
+        self.left_out_more = left_out.len().saturating_sub(Self::NAMED) as u64;
+        left_out.truncate(Self::NAMED);
+        self.left_out = left_out;
+        self
+    }
 }
 
 /// A commit, or none.

@@ -85,6 +85,7 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
             left_out(b"vendor/x", Why::Repository),
             left_out(b"fifo", Why::Unreadable),
         ],
+        left_out_more: 3,
     }))
 }
 

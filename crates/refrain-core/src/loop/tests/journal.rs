@@ -163,12 +163,8 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     };
     let head = Some(oid(if made { iteration } else { iteration.saturating_sub(1) }));
     Event::CommitSettled(Box::new(CommitReport {
-        iteration,
         result,
-        head,
-        by_agent: Vec::new(),
-        rewritten: false,
-        left_out: Vec::new(),
+        ..CommitReport::skipped(iteration, Skipped::Nothing, head)
     }))
 }
 
