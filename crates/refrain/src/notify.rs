@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use refrain_core::text::{clip, printable};
 use refrain_core::view::{Status, StatusWord};
+use refrain_engine::config::keys::{Notify, NotifyHow};
 use refrain_engine::tool::Errand;
 
 use crate::cli::Context;
@@ -70,6 +71,20 @@ struct Message {
 }
 
 impl NotifyArgs {
+    /// What the options leave out, the configuration says.
+    pub(crate) fn or_configured(self, config: &Notify) -> Self {
+        let how = config.how.map(|how| match how {
+            NotifyHow::Auto => How::Auto,
+            NotifyHow::Terminal => How::Terminal,
+            NotifyHow::Desktop => How::Desktop,
+            NotifyHow::Off => How::Off,
+        });
+        let command = config.command.as_ref();
+        let command = command
+            .map(|command| Words(std::iter::once(&command.program).chain(&command.args).cloned().collect()));
+        Self { notify: self.notify.or(how), notify_command: self.notify_command.or(command) }
+    }
+
     /// The options that hand these on to a runner of its own.
     pub(crate) fn as_words(&self) -> Vec<String> {
         let how = self.notify.and_then(|how| how.to_possible_value());

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use refrain_core::view::{self, Alive};
+use refrain_engine::config::keys::Notify;
 use refrain_engine::{Runner, Service, Signals, chain};
 
 use crate::cli::Context;
@@ -15,7 +16,7 @@ use crate::out::Target;
 use crate::screen::Screen;
 
 /// How to show a run.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Hand the loop to a process of its own and return once that has taken over
     #[arg(long)]
@@ -32,6 +33,13 @@ pub(crate) struct ShowArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) notify: NotifyArgs,
+}
+
+impl ShowArgs {
+    /// What the options leave out, the configuration says.
+    pub(crate) fn or_configured(self, notify: &Notify) -> Self {
+        Self { notify: self.notify.or_configured(notify), ..self }
+    }
 }
 
 /// Drives the loop until it stops, showing it; answers with the exit code of its end.

@@ -33,6 +33,8 @@ pub struct Config {
     pub prompts: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work.
     pub gates: BTreeMap<String, Gate>,
+    /// How a person is told that a loop ended, or needs them.
+    pub notify: Notify,
     /// What models cost, by name, for agents that do not say what they cost.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -145,6 +147,31 @@ pub struct Git {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
+}
+
+/// `[notify]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Notify {
+    /// Where (`--notify`).
+    #[schemars(extend("default" = "off"))]
+    pub how: Option<NotifyHow>,
+    /// A command that is given the message too (`--notify-command`).
+    pub command: Option<Command>,
+}
+
+/// Where a notification is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotifyHow {
+    /// On the terminal that shows the loop; on the desktop, where no terminal does.
+    Auto,
+    /// On the terminal.
+    Terminal,
+    /// On the desktop.
+    Desktop,
+    /// Nowhere.
+    Off,
 }
 
 /// `[agents.NAME]`.

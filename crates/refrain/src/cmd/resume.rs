@@ -7,7 +7,9 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
+use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
+use refrain_engine::config::Chosen;
 use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot, remember_this_boot};
 
 use crate::cli::Context;
@@ -86,9 +88,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Err(EngineError::Driven { .. }) if args.now && !grants => return hurry(&service, &id),
         resumed => resumed?,
     };
-    match args.show.detach {
-        true => run::detached(context, &service, runner, context.dir.as_str(), &args.show),
-        false => run::in_foreground(context, runner, &args.show),
+    let show = configured(context, &service, args);
+    match show.detach {
+        true => run::detached(context, &service, runner, context.dir.as_str(), &show),
+        false => run::in_foreground(context, runner, &show),
+    }
+}
+
+/// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
+/// keeps no loop from going on.
+fn configured(context: &Context, service: &Service, args: &Args) -> ShowArgs {
+    match service.settings(Chosen::default(), context.inside.is_none()) {
+        Ok(settings) => args.show.clone().or_configured(&settings.config.notify),
+        Err(error) => {
+            out::tell(&format!("note: [notify] is not read: {}\n", printable(&error.to_string())));
+            args.show.clone()
+        }
     }
 }
 
@@ -155,7 +170,8 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     for (service, id) in loops {
         let resumed =
             service.resume(&id, &Grant::default(), args.now).map_err(CliError::from).and_then(|runner| {
-                run::detached(context, &service, runner, service.project().worktree.as_str(), &args.show)
+                let show = configured(context, &service, args);
+                run::detached(context, &service, runner, service.project().worktree.as_str(), &show)
             });
         if let Err(error) = resumed {
             error.report();

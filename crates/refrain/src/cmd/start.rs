@@ -153,9 +153,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
             "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}\n"
         ));
     }
-    match args.show.detach {
-        true => run::detached(context, &service, runner, dir.as_str(), &args.show),
-        false => run::in_foreground(context, runner, &args.show),
+    let show = args.show.or_configured(&settings.config.notify);
+    match show.detach {
+        true => run::detached(context, &service, runner, dir.as_str(), &show),
+        false => run::in_foreground(context, runner, &show),
     }
 }
 

@@ -132,6 +132,9 @@ fn allows(config: &Config) -> String {
     if config.git.workflow == Some(Workflow::Commit) {
         say("do", "a commit behind each iteration", "git");
     }
+    if let Some(command) = &config.notify.command {
+        say("run", &command.to_string(), "notify.command");
+    }
     for (name, gate) in &config.gates {
         say("run", &gate.command, &format!("gates.{name}"));
     }

@@ -343,3 +343,19 @@ fn every_piece_of_toml_in_the_documentation_can_be_used() {
         assert!(given.count() >= keys, "{piece}");
     }
 }
+
+#[test]
+fn a_configured_command_is_told_and_a_broken_file_stops_no_loop_from_going_on() {
+    let sandbox = sandbox();
+    let tell = sandbox.agent("tell", "{ echo \"$REFRAIN_NOTIFY_STATUS\"; cat; } >> $NOTES/told");
+    let agent = sandbox.agent("agent", "echo not yet");
+    user_file(&sandbox, &format!("[notify]\ncommand = [{tell:?}]\n"));
+    let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "--prompt", "Work."];
+    sandbox.refrain(&words).with_code(10);
+    assert!(sandbox.note("told").starts_with("iteration-cap\n"), "{}", sandbox.note("told"));
+
+    user_file(&sandbox, "[notify]\nhw = \"auto\"\n");
+    let run = sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert!(run.stderr.contains("note: [notify] is not read: "), "{}", run.stderr);
+    assert_eq!(sandbox.status("job")["charged"], 2);
+}
