@@ -142,10 +142,11 @@ impl Job {
             })
         };
         let report = report().unwrap_or_else(|error| {
-            let said = match error {
-                // Whoever abandons it does not look at what it says: it was the time.
-                GitError::Cancelled => "git, or a hook, took longer than 10 minutes and was ended".to_owned(),
-                error => chain(&error),
+            // Whoever abandons it does not look at what it says: else it was the time.
+            let said = if matches!(error, GitError::Cancelled) {
+                "git, or a hook, took longer than 10 minutes and was ended".to_owned()
+            } else {
+                chain(&error)
             };
             CommitReport::skipped(*iteration, Skipped::Failed { said }, git.head.clone())
         });
