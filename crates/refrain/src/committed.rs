@@ -1,6 +1,9 @@
 //! What a loop did in its repository, in words for people.
 
 use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, GitSpec, LeftOut, Skipped, Workflow};
+use refrain_core::view::Status;
+
+use crate::phrase;
 
 /// How many files that are left out are named one by one.
 const NAMED: usize = 10;
@@ -24,6 +27,14 @@ pub(crate) fn intent(git: &GitSpec) -> Option<String> {
     }
 }
 
+/// How a loop stands in its repository; nothing where it has to do with none.
+pub(crate) fn summary(status: &Status) -> String {
+    let place = status.branch.as_ref().map(|branch| format!("branch {branch}"));
+    let commits = u32::try_from(status.commits.len()).unwrap_or(u32::MAX);
+    let commits = (commits > 0).then(|| phrase::counted(commits, "commit", "commits"));
+    place.into_iter().chain(commits).collect::<Vec<_>>().join(", ")
+}
+
 /// What was there before the loop.
 pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
     let head = base.head.as_ref().map_or("no commit yet", |head| head.short());
@@ -33,13 +44,12 @@ pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
     };
     let mut lines = vec![place];
     if git.workflow != Workflow::None && !base.dirty.is_empty() {
-        lines.push(format!(
-            "{} changed before the loop: they stay yours, and are not committed",
-            match base.dirty.len() {
-                1 => "1 file was".to_owned(),
-                many => format!("{many} files were"),
+        lines.push(match base.dirty.len() {
+            1 => "1 file was changed before the loop: it stays yours, and is not committed".to_owned(),
+            many => {
+                format!("{many} files were changed before the loop: they stay yours, and are not committed")
             }
-        ));
+        });
     }
     lines
 }

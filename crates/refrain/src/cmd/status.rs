@@ -10,6 +10,7 @@ use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Listed, Located, Service};
 
 use crate::cli::Context;
+use crate::committed;
 use crate::error::{CliError, Code};
 use crate::phrase::Row;
 use crate::telling::{clock, words};
@@ -64,6 +65,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", status.worktree.clone()),
+        Row::prose("git", committed::summary(status)),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),
