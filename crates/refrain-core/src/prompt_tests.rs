@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rstest::rstest;
 
-use super::{FAILURE_EXCERPT, assemble};
+use super::{FAILURE_EXCERPT, Printed};
 use crate::event::{
     Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason,
 };
@@ -11,6 +11,10 @@ use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
 use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, PromptMode, Spec};
+
+fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
+    super::assemble(state, Printed { attempt, gates: &[] })
+}
 
 fn spec(prompt: &str) -> Spec {
     let text = PromiseText::try_new("COMPLETE").unwrap();
@@ -45,6 +49,8 @@ fn spec(prompt: &str) -> Spec {
         worktree: "/project".into(),
         working_dir: "/project".into(),
         git: Default::default(),
+        gates: Vec::new(),
+        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -83,6 +83,8 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         worktree: dir.clone(),
         working_dir: dir.clone(),
         git: Default::default(),
+        gates: Vec::new(),
+        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

@@ -63,6 +63,8 @@ pub(crate) fn started() -> Event {
             worktree: here.clone(),
             working_dir: here,
             git: Default::default(),
+            gates: Vec::new(),
+            gate_when: Default::default(),
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

@@ -60,6 +60,8 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         worktree: project.clone(),
         working_dir: project,
         git: Default::default(),
+        gates: Vec::new(),
+        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
