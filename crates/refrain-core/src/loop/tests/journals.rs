@@ -80,7 +80,7 @@ pub(super) fn exit() -> impl Strategy<Value = Exit> {
 }
 
 pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
-    let rarely = || proptest::bool::weighted(0.1);
+    let rarely = || proptest::bool::weighted(0.2);
     (exit(), rarely(), rarely(), any::<(u64, u64, String)>()).prop_map(
         |(exit, promised, state_done, (stdout_bytes, stderr_bytes, preview))| AttemptFinished {
             promised,
@@ -209,6 +209,9 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
         },
         (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
         (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
+        (Event::LoopEnded(_), Phase::Idle { claim: Some(claim), uncommitted: false }) => {
+            Event::LoopEnded(End::Completed { claim: *claim })
+        }
         (event, _) => event,
     }
 }
