@@ -110,6 +110,9 @@ pub struct GateSpec {
     /// How often it is run once more where it failed: one that passes then is flaky, and passed.
     #[serde(default)]
     pub retries: u32,
+    /// When it is run.
+    #[serde(default)]
+    pub when: GateWhen,
 }
 
 impl GateSpec {
@@ -117,7 +120,7 @@ impl GateSpec {
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 }
 
-/// When gates are run.
+/// When a gate is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateWhen {

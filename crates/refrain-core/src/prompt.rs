@@ -4,16 +4,20 @@
 use std::fmt::Write;
 
 use crate::event::{ClaimSource, Exit};
+use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
-use crate::text::{cut_middle, squeeze};
+use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
 
 /// How many gates that failed are quoted to the agent.
 const MOST_GATES: usize = 5;
+
+/// How much of a gate's command is named to the agent, in bytes.
+const LONGEST_COMMAND: usize = 200;
 
 /// How many files that look like secrets are named to the agent.
 const MOST_SECRETS: usize = 10;
@@ -119,7 +123,7 @@ fn how_to_claim(spec: &Spec) -> String {
             });
         }
         let only = if gate.hard || !spec.has_hard_gates() { "" } else { " (it only informs)" };
-        let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, squeeze(&gate.command));
+        let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, command(gate));
     }
     text.push_str("---");
     text
@@ -183,12 +187,10 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
 fn what_gates_said(state: &LoopState, printed: &[(usize, String)], most: usize) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
-    let mut said: Vec<String> = hard
-        .into_iter()
-        .chain(soft)
-        .take(MOST_GATES)
-        .filter_map(|result| what_one_gate_said(state, result, printed, most))
-        .collect();
+    let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
+    let each = most / quoted.len().max(1);
+    let mut said: Vec<String> =
+        quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
     let last = last_iteration(state).and_then(|last| last.proof.as_ref());
     if last.is_some_and(|proof| proof.restless) {
         said.push(
@@ -221,7 +223,7 @@ fn what_one_gate_said(
         (true, Some(ClaimSource::ExitCode | ClaimSource::Gates) | None) => format!("GATE FAILED: {name}"),
         (false, _) => format!("SOFT GATE FAILED, WHICH DECIDES NOTHING: {name}"),
     };
-    let _ = write!(text, " (`{}`): {failure}", squeeze(&gate.command));
+    let _ = write!(text, " (`{}`): {failure}", command(gate));
     if state.iteration > 1 {
         text.push_str(match state.failed_before(result.gate) {
             Some(true) => "; it failed before the first iteration too",
@@ -237,6 +239,11 @@ fn what_one_gate_said(
         None => text.push('.'),
     }
     Some(text)
+}
+
+/// A gate's command, on one line.
+fn command(gate: &GateSpec) -> String {
+    clip(&squeeze(&gate.command), LONGEST_COMMAND).into_owned()
 }
 
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {

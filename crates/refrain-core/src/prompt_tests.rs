@@ -52,7 +52,6 @@ fn spec(prompt: &str) -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
-        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -348,6 +347,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         hard,
         timeout: GateSpec::TIMEOUT,
         retries: 0,
+        when: Default::default(),
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
     let start = LoopStarted {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
-use crate::gate::{GateSpec, GateWhen};
+use crate::gate::GateSpec;
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
 use crate::price::Price;
@@ -46,9 +46,6 @@ pub struct Spec {
     /// The checks that prove its work, in the order in which they are run.
     #[serde(default)]
     pub gates: Vec<GateSpec>,
-    /// When they are run.
-    #[serde(default)]
-    pub gate_when: GateWhen,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

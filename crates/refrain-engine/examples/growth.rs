@@ -84,7 +84,6 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         working_dir: dir.clone(),
         git: Default::default(),
         gates: Vec::new(),
-        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

@@ -99,7 +99,6 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         working_dir: "/repo/sub".into(),
         git: Default::default(),
         gates: Vec::new(),
-        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::event::{Blocked, ClaimSource, Exit, StopReason};
-use crate::gate::GateSpec;
+use crate::gate::{GateSpec, GateWhen};
 use crate::git::Oid;
 use crate::ids::AttemptId;
 use crate::spec::{Millis, Spec};
@@ -37,17 +37,18 @@ impl Candidate {
 pub struct Proof {
     /// The candidate.
     pub candidate: Candidate,
-    /// A result of each gate, in their order.
+    /// A result of each gate that was asked, in their order.
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
 }
 
 impl Proof {
-    /// Whether every hard gate of `spec` passed on this very candidate.
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
-        !self.restless && self.failing(spec).next().is_none()
+        let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
+        !self.restless && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
     }
 
     /// The hard gates that failed.
@@ -132,6 +133,8 @@ pub struct Proving {
     pub of: Option<AttemptId>,
     /// What it claimed.
     pub claim: Option<ClaimSource>,
+    /// The gates that are asked, as their places in the specification.
+    pub asked: Vec<usize>,
     /// What is to be proven, once it is taken.
     pub candidate: Option<Candidate>,
     /// The results so far, in the order of the gates.
@@ -149,16 +152,21 @@ pub struct Proving {
 }
 
 impl Proving {
-    /// What the gates are asked behind this attempt, or before the first.
-    pub(super) fn new(of: Option<AttemptId>, claim: Option<ClaimSource>, gates: usize) -> Self {
+    /// What is asked of which gates behind this attempt, or before the first: of some only where there is a claim to prove.
+    pub(super) fn new(of: Option<AttemptId>, claim: Option<ClaimSource>, gates: &[GateSpec]) -> Self {
+        let is_asked = |gate: &GateSpec| match gate.when {
+            GateWhen::Iteration => true,
+            GateWhen::Claim => of.is_none() || claim.is_some(),
+        };
         Self {
             of,
             claim,
+            asked: (0..gates.len()).filter(|place| is_asked(&gates[*place])).collect(),
             candidate: None,
             results: Vec::new(),
             running: None,
             failed: 0,
-            runs: vec![0; gates],
+            runs: vec![0; gates.len()],
             to_check: false,
             hindered: None,
         }
@@ -173,7 +181,7 @@ impl Proving {
     /// The gate that is run next, and which of its runs that is.
     #[must_use]
     pub fn next_gate(&self) -> Option<(usize, u32)> {
-        let gate = self.results.len();
+        let gate = *self.asked.get(self.results.len())?;
         Some((gate, self.runs.get(gate)? + 1))
     }
 }

@@ -418,7 +418,9 @@ impl LoopState {
 
     /// The last result of each gate, in their order.
     pub fn gate_results(&self) -> impl Iterator<Item = &GateResult> {
-        self.proof.iter().flat_map(|proof| &proof.results)
+        let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());
+        let last = move |gate| proofs().chain(&self.baseline).find_map(|proof| proof.of_gate(gate));
+        (0..self.spec.gates.len()).filter_map(last)
     }
 
     /// Whether a request was heard already.

@@ -123,8 +123,8 @@ fn everything() -> Vec<Event> {
         hard: true,
         timeout: Millis(600_000),
         retries: 1,
+        when: GateWhen::Iteration,
     }];
-    start.spec.gate_when = GateWhen::Iteration;
     let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
     let taken = |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3 };
     let limits = start.spec.limits.clone();

@@ -64,7 +64,6 @@ pub(crate) fn started() -> Event {
             working_dir: here,
             git: Default::default(),
             gates: Vec::new(),
-            gate_when: Default::default(),
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

@@ -61,7 +61,6 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         working_dir: project,
         git: Default::default(),
         gates: Vec::new(),
-        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 use super::super::state::{LoopState, Phase};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
-use crate::gate::{GateName, GateWhen};
+use crate::gate::GateName;
 use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -16,10 +16,10 @@ use crate::spec::Millis;
 impl LoopState {
     /// Where a loop goes behind an attempt that is charged.
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
-        let gates = &self.spec.gates;
         self.rounds = 1;
-        if !gates.is_empty() && (self.spec.gate_when == GateWhen::Iteration || claim.is_some()) {
-            return Phase::Proving(Box::new(Proving::new(Some(of), claim, gates.len())));
+        let proving = Proving::new(Some(of), claim, &self.spec.gates);
+        if !proving.asked.is_empty() {
+            return Phase::Proving(Box::new(proving));
         }
         // What no gate has seen is not committed where a gate decides.
         let uncommitted = self.spec.git.workflow != Workflow::None && !self.spec.has_hard_gates();
@@ -39,13 +39,14 @@ impl LoopState {
             }
             return Ok(());
         }
-        let claims = proving.claim.is_some();
+        let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
         proving.candidate = Some(candidate.clone());
         // A claim on what did not pass is looked at again: what git ignores may have changed.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
-        let kept = self.proof.as_ref().filter(fits).map(|last| last.results.clone());
+        let results = |last: &Proof| asked.iter().map(|gate| last.of_gate(*gate).cloned()).collect();
+        let kept: Option<Vec<_>> = self.proof.as_ref().filter(fits).and_then(results);
         if let (Some(kept), Phase::Proving(proving)) = (kept, &mut self.phase) {
             proving.results = kept;
             self.conclude(false, at);
@@ -70,7 +71,7 @@ impl LoopState {
             && self.lacks_baseline();
         if fits && begins {
             self.rounds = 1;
-            self.phase = Phase::Proving(Box::new(Proving::new(None, None, self.spec.gates.len())));
+            self.phase = Phase::Proving(Box::new(Proving::new(None, None, &self.spec.gates)));
         }
         match &mut self.phase {
             Phase::Proving(proving) if fits && (proving.candidate.is_none() || proving.to_check) => {
@@ -190,6 +191,7 @@ impl LoopState {
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
+        let has_hard_gates = self.spec.has_hard_gates();
         let Phase::Proving(proving) = &mut self.phase else { return };
         proving.running = None;
         if failure.is_some() && proving.failed < retries {
@@ -210,18 +212,20 @@ impl LoopState {
             duration: finished.map_or(Millis(0), |finished| finished.duration),
             preview: finished.map(|finished| finished.preview.clone()).unwrap_or_default(),
         });
-        if proving.results.len() < self.spec.gates.len() {
+        if proving.results.len() < proving.asked.len() {
             return;
         }
         // A proof names its tree: the gates may have changed what they were asked about.
         let decides = proving.claim.is_some() || self.spec.git.workflow != Workflow::None;
-        let passed =
-            |result: &GateResult| result.passed() || !result.spec(&self.spec).is_some_and(|it| it.hard);
+        let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
+        let has_passed = |(place, _)| {
+            proving.results.iter().any(|result: &GateResult| result.gate == place && result.passed())
+        };
         proving.to_check = proving.of.is_some()
             && decides
-            && self.spec.has_hard_gates()
+            && has_hard_gates
             && proving.candidate.as_ref().is_some_and(|candidate| candidate.tree.is_some())
-            && proving.results.iter().all(passed);
+            && hard.all(has_passed);
         if !proving.to_check {
             self.conclude(false, at);
         }
@@ -280,7 +284,7 @@ impl LoopState {
             self.phase = Phase::Idle { claim: None, uncommitted: false };
             return;
         }
-        let proving = Proving::new(Some(last.id), Some(claim), self.spec.gates.len());
+        let proving = Proving::new(Some(last.id), Some(claim), &self.spec.gates);
         self.phase = Phase::Proving(Box::new(proving));
     }
 }

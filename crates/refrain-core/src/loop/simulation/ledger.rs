@@ -178,13 +178,14 @@ impl Ledger {
             Event::BaseRefused { .. } => panic!("no repository here refuses"),
             Event::CommitSettled(report) => {
                 assert_eq!(report.iteration, self.iteration);
-                let again = self.has_hard_gates() && self.committed.is_some();
+                let again = self.has_hard_gates();
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
                 self.assert_proven();
-                if let CommitResult::Made { tree, .. } = &report.result {
-                    self.committed = Some(tree.clone());
-                }
+                self.committed = match &report.result {
+                    CommitResult::Made { tree, .. } => Some(tree.clone()),
+                    CommitResult::Skipped(_) => None,
+                };
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);

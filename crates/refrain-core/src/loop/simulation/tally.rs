@@ -84,7 +84,7 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("gate", "failed: no test", 100),
     ("gate", "flaky", 100),
     ("gate", "lost with its runner", 100),
-    ("gate", "never came to rest", 2),
+    ("gate", "never came to rest", 20),
     ("gate", "stopped: time limit", 200),
     ("gate", "stopped: loop duration", 20),
     ("gate", "stopped: cancel", 20),

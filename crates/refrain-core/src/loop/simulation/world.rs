@@ -40,6 +40,8 @@ pub(super) struct World {
     pub(super) live: Live,
     pub(super) agent: Option<Agent>,
     pub(super) gate: Option<Gate>,
+    /// Its gates write, more often than not.
+    pub(super) restless: bool,
     /// What is in the worktree, as a number.
     pub(super) tree: u32,
     /// When nobody is left of the last attempt.
@@ -88,6 +90,7 @@ impl World {
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
         let able_from = random.between(1, 5);
+        let restless = random.once_in(8);
         if aloud {
             println!("{temper:?} agents, able from iteration {able_from}; {person:?}\n{first:?}");
         }
@@ -110,6 +113,7 @@ impl World {
             person,
             temper,
             able_from,
+            restless,
             started: Vec::new(),
             told: Vec::new(),
             deaths: BTreeSet::new(),

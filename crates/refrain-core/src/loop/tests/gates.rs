@@ -264,12 +264,27 @@ fn without_a_promise_the_gates_alone_claim() {
 
 #[test]
 fn gates_can_be_saved_for_claims() {
-    let when = |spec: &mut Spec| spec.gate_when = GateWhen::Claim;
-    let journal = Journal::gated_by(gates([true]), when).takes(0).gates_end(&[1]);
+    let mut gates = gates([true, true]);
+    gates[1].when = GateWhen::Claim;
+    let commits = |spec: &mut Spec| spec.git.workflow = Workflow::Commit;
+    let journal = Journal::gated_by(gates.clone(), commits).takes(0).gates_end(&[0, 1]);
+    let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[0]);
+    assert_eq!(
+        journal.next(),
+        Step::BeginIteration { iteration: 2 },
+        "not all that decide saw what it changed"
+    );
+    assert_eq!(journal.state.gate_results().map(|result| result.gate).collect::<Vec<_>>(), [0, 1]);
+    // Not all have seen this tree.
+    let journal = journal.attempts(claiming(PROMISE)).takes(1).gates_end(&[0, 0]).takes(1);
+    assert_eq!(super::gates::commits(journal, 1).next(), DONE);
+
+    gates[0].when = GateWhen::Claim;
+    let journal = Journal::gated_by(gates, |_| ()).takes(0).gates_end(&[1, 1]);
     let journal = journal.attempts(finished(Exit::Code(0)));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert_eq!(journal.state.attempts[0].proof, None);
-    let journal = journal.attempts(claiming(PROMISE)).takes(1).gates_end(&[0]).takes(1);
+    let journal = journal.attempts(claiming(PROMISE)).takes(1).gates_end(&[0, 0]).takes(1);
     assert_eq!(journal.next(), DONE);
 }
 

@@ -7,7 +7,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, GateFinished, Identity,
     LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::gate::{GateName, GateSpec};
+use crate::gate::{GateName, GateSpec, GateWhen};
 use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
@@ -58,7 +58,6 @@ pub(in crate::r#loop) fn spec() -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
-        gate_when: Default::default(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -188,6 +187,7 @@ pub(in crate::r#loop) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec>
         hard,
         timeout: Millis(60_000),
         retries: 0,
+        when: GateWhen::Iteration,
     };
     hard.into_iter().enumerate().map(gate).collect()
 }
