@@ -13,6 +13,43 @@ use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
+/// What a gate's end says about the candidate.
+enum Word {
+    /// It passed, or it did not.
+    Said(Option<GateFailure>),
+    /// Nothing, as it was ended for somebody else's sake.
+    None,
+    /// Nothing, as nobody saw it end.
+    Lost,
+    /// Nobody knows, as not all that it printed was kept.
+    Unkept,
+}
+
+impl Word {
+    fn of(finished: &GateFinished, stopping: Option<StopReason>) -> Self {
+        match (stopping, finished.exit) {
+            _ if finished.output_error.is_some() => Self::Unkept,
+            (_, Exit::Lost) => Self::Lost,
+            (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
+            (
+                Some(
+                    StopReason::Cancel
+                    | StopReason::Interrupt
+                    | StopReason::LoopDuration
+                    | StopReason::OutputLost
+                    | StopReason::Silence
+                    | StopReason::Budget,
+                ),
+                _,
+            ) => Self::None,
+            (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
+            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
+                Self::Said(Some(GateFailure::Exit(exit)))
+            }
+        }
+    }
+}
+
 impl LoopState {
     /// Where a loop goes behind an attempt that is charged.
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
@@ -138,32 +175,18 @@ impl LoopState {
         let fits = named.is_some_and(|gate| gate.name == finished.gate);
         let running = self.gate_to("gate.finished", |_| fits)?.clone();
         self.sweeping = finished.left;
-        let failure = match (running.stopping, finished.exit) {
-            _ if finished.output_error.is_some() => {
-                return Ok(self.forget_gate(Some(Blocked::OutputLost)));
-            }
-            // What happened to it from outside says nothing about the candidate: it is run again.
-            (_, Exit::Lost) => {
+        match Word::of(finished, running.stopping) {
+            Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
+            Word::None => self.forget_gate(None),
+            Word::Lost => {
                 self.refunds_in_a_row += 1;
-                return Ok(self.forget_gate(None));
+                self.forget_gate(None);
             }
-            (
-                Some(
-                    StopReason::Cancel
-                    | StopReason::Interrupt
-                    | StopReason::LoopDuration
-                    | StopReason::OutputLost
-                    | StopReason::Silence
-                    | StopReason::Budget,
-                ),
-                _,
-            ) => return Ok(self.forget_gate(None)),
-            (Some(StopReason::TimeLimit), _) => Some(GateFailure::TimeLimit),
-            (None, Exit::Code(0)) => finished.no_test.clone().map(GateFailure::NoTest),
-            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => Some(GateFailure::Exit(exit)),
-        };
-        self.refunds_in_a_row = 0;
-        self.settle_gate(&running, failure, Some(finished), at);
+            Word::Said(failure) => {
+                self.refunds_in_a_row = 0;
+                self.settle_gate(&running, failure, Some(finished), at);
+            }
+        }
         Ok(())
     }
 
