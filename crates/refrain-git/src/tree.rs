@@ -30,9 +30,10 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
-        Index::of(self).copy_to(request.index)?;
+        let index = Index::of(self);
+        let _ = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
-        let status = status::look(git)?;
+        let status = status::look(git, index.is_small())?;
         let before = Before::of(request.base);
         let mut candidate = choose(self, git, &status, &before, request.largest_file)?;
         stage(self, git, status.head.as_ref(), &mut candidate)?;
