@@ -239,7 +239,7 @@ impl Drive {
         Ok(())
     }
 
-    /// The record first; then the gate. It may be run twice, so the record need not outlive the power.
+    /// The record first, synced with all that led here; then the gate.
     async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
         let meter = self.take_off();
         let state = self.journal.state();
@@ -248,7 +248,7 @@ impl Drive {
         let job = gate::job(state, spec, (of, run), self.journal.dir(), meter);
         let started = Event::GateStarted { gate: spec.name.clone(), run };
         self.journal.push(started, now())?;
-        self.commit(Durability::Written).await?;
+        self.commit(Durability::Synced).await?;
         self.supervisor.run(job);
         Ok(())
     }

@@ -105,6 +105,15 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     assert!(first.contains("FAILED BEFORE YOU BEGAN: gate tests"), "{first}");
     assert!(first.contains("  - tests: `./test.sh`"), "{first}");
     assert_eq!(sandbox.kept_text("job", "0003", "gates/tests.log"), "1 passed\n");
+    let logs = sandbox.refrain(&["logs", "job"]).with_code(0).stdout;
+    assert!(
+        logs.starts_with("== before the first iteration\n-- gate tests\nwork is bad\n1 failed\n"),
+        "{logs}"
+    );
+    let third = sandbox.refrain(&["logs", "job", "--iteration", "3"]).with_code(0).stdout;
+    assert_eq!(third, "== iteration 3\n<promise>COMPLETE</promise>\n-- gate tests\n1 passed\n");
+    let followed = sandbox.refrain(&["logs", "job", "-f"]).with_code(0).stdout;
+    assert!(followed.ends_with(&third), "{followed}");
     let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
     assert!(shown.contains("tests passed") && shown.contains(tree), "{shown}");
 }
