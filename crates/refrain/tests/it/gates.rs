@@ -357,6 +357,25 @@ fn gates_see_what_agents_see_and_nothing_to_read() {
 }
 
 #[test]
+fn what_a_gate_prints_is_seen_while_it_runs() {
+    let sandbox = sandbox();
+    let held = sandbox.gate("held");
+    let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
+    let slow =
+        r#"slow=[ "$REFRAIN_ITERATION" = 0 ] || { printf 'half %s\n' way >&2; read -r _ < "$GATES/held"; }"#;
+    let session = sandbox.spawn(&start(&agent, &["--gate", slow]));
+    session.wait_for_output("half way");
+    let watcher = sandbox.spawn(&["watch", "job"]);
+    watcher.wait_for_output("half way");
+    assert!(
+        sandbox.status("job")["reason"].as_str().unwrap().contains("gate slow is running behind attempt 1")
+    );
+    held.let_one_pass();
+    session.wait().with_code(0);
+    watcher.wait().with_code(0);
+}
+
+#[test]
 fn a_loop_with_gates_has_its_worktree_for_itself() {
     let sandbox = sandbox();
     let _held = sandbox.gate("held");
