@@ -16,9 +16,9 @@ use crate::args::{self, Last};
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
 /// final NUL; agent-clis.md, trap 1).
 const LONGEST_ARGUMENT: usize = 131_071;
-/// What the prompt grows by over the iterations: the context, an excerpt of a failure, steering. Refused at the start
+/// What the prompt grows by over the iterations: the context, excerpts of failures, steering. Refused at the start
 /// rather than in the middle of the night.
-const PROMPT_GROWTH: usize = 16 << 10;
+const PROMPT_GROWTH: usize = 24 << 10;
 
 /// The command line. `auto` is the last argument, or standard input past the limit of one.
 #[must_use]

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentReport;
-use crate::git::{Base, CommitReport};
+use crate::gate::GateName;
+use crate::git::{Base, CommitReport, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::promise::NearMiss;
-use crate::spec::{Limits, Secret, Spec};
+use crate::spec::{Limits, Millis, Secret, Spec};
 
 /// The journal's format: what a reader of this version understands. New kinds of events raise it.
 pub const FORMAT: u32 = 1;
@@ -86,7 +87,7 @@ pub enum Event {
     /// The agent's own process is gone.
     #[serde(rename = "attempt.finished")]
     AttemptFinished(Box<AttemptFinished>),
-    /// What the agent left running was ended, or what of it can be.
+    /// What the agent, or a gate, left running was ended, or what of it can be.
     #[serde(rename = "attempt.swept")]
     AttemptSwept {
         /// How many processes were ended.
@@ -95,6 +96,45 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
     },
+    /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
+    #[serde(rename = "candidate.taken")]
+    CandidateTaken {
+        /// Its tree; none where there is no repository.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<Oid>,
+        /// The loop changed something that the tree does not show: what was dirty before it, or must not be committed.
+        #[serde(default, skip_serializing_if = "is_false")]
+        partial: bool,
+    },
+    /// Git does not say what there is to prove.
+    #[serde(rename = "candidate.refused")]
+    CandidateRefused {
+        /// What it said.
+        error: String,
+    },
+    /// A gate is about to be started: an intent.
+    #[serde(rename = "gate.started")]
+    GateStarted {
+        /// Which.
+        gate: GateName,
+        /// Which of its runs behind this attempt, from 1.
+        run: u32,
+    },
+    /// The gate could not be started at all: it failed.
+    #[serde(rename = "gate.spawn-failed")]
+    GateSpawnFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The gate is being ended by the stop ladder.
+    #[serde(rename = "gate.stop-requested")]
+    GateStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The gate's own process is gone.
+    #[serde(rename = "gate.finished")]
+    GateFinished(Box<GateFinished>),
     /// What an iteration changed was committed, or could not be.
     #[serde(rename = "commit.settled")]
     CommitSettled(Box<CommitReport>),
@@ -193,6 +233,31 @@ pub struct AttemptFinished {
     /// What its stream came to; none of a command whose output is no stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<AgentReport>>,
+}
+
+/// What a gate left behind when it ended. What it amounts to (passed? a result at all?) is decided by the fold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateFinished {
+    /// Which.
+    pub gate: GateName,
+    /// How its process ended.
+    pub exit: Exit,
+    /// How long it took.
+    #[serde(rename = "duration_ms")]
+    pub duration: Millis,
+    /// Bytes that it printed, kept or not.
+    pub bytes: u64,
+    /// Why its good end proves nothing: what it said about having tested nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_test: Option<String>,
+    /// The last line that it printed, for lists.
+    pub preview: String,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// Why not all that it printed could be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_error: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -315,8 +380,10 @@ pub enum ClaimSource {
     Promise,
     /// `status: done` in `state.md`.
     StateFile,
-    /// Exit code 0, where there is no promise.
+    /// Exit code 0, where there is neither a promise nor a hard gate.
     ExitCode,
+    /// Nobody but the gates, where there is no promise: the agent ended well.
+    Gates,
 }
 
 /// Why a loop cannot go on by itself.

@@ -3,14 +3,21 @@
 
 use std::fmt::Write;
 
-use crate::event::Exit;
+use crate::event::{ClaimSource, Exit};
+use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
-use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
-use crate::text::cut_middle;
+use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
+
+/// How many gates that failed are quoted to the agent.
+const MOST_GATES: usize = 5;
+
+/// How much of a gate's command is named to the agent, in bytes.
+const LONGEST_COMMAND: usize = 200;
 
 /// How many files that look like secrets are named to the agent.
 const MOST_SECRETS: usize = 10;
@@ -18,16 +25,28 @@ const MOST_SECRETS: usize = 10;
 /// How much of it stands in `context.md`, in bytes.
 pub const CONTEXT_EXCERPT: usize = 64 << 10;
 
-/// What `context.md` says: the failure that the next prompt speaks of, with more of what was printed; none where nothing
-/// failed.
-#[must_use]
-pub fn context(state: &LoopState, output: Option<&str>) -> Option<String> {
-    Some(what_failed(last_iteration(state)?, output, CONTEXT_EXCERPT)? + "\n")
+/// What was printed by whatever failed last: the ends of logs, made fit to be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Printed<'a> {
+    /// By the last attempt.
+    pub attempt: Option<&'a str>,
+    /// By gates of [`failed_gates`], each with its place in the specification.
+    pub gates: &'a [(usize, String)],
 }
 
-/// The prompt of the next attempt. `output` is the end of what the last attempt printed, where it failed.
+/// What `context.md` says: the failures that the next prompt speaks of, with more of what was printed; none where nothing
+/// failed.
 #[must_use]
-pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
+pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
+    let attempt = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, CONTEXT_EXCERPT));
+    let parts: Vec<String> =
+        attempt.into_iter().chain(what_gates_said(state, printed.gates, CONTEXT_EXCERPT)).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n") + "\n")
+}
+
+/// The prompt of the next attempt.
+#[must_use]
+pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     let spec = &state.spec;
     let mut prompt = spec.prompt.clone();
     if !spec.iteration_context {
@@ -44,17 +63,24 @@ pub fn assemble(state: &LoopState, output: Option<&str>) -> String {
     }
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
-    let news = [
-        last.and_then(|last| what_failed(last, output, FAILURE_EXCERPT)),
-        last.and_then(what_was_nearly_said),
-        committed.and_then(what_was_not_committed),
-        steering(state),
-    ];
-    for part in news.into_iter().flatten() {
+    let failed = last.and_then(|last| what_failed(last, printed.attempt, FAILURE_EXCERPT));
+    let news =
+        [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed), steering(state)];
+    let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
+    for part in failed.into_iter().chain(gates).chain(news.into_iter().flatten()) {
         separate(&mut prompt);
         prompt.push_str(&part);
     }
     prompt
+}
+
+/// The gates that the next prompt speaks of: those that failed behind the last iteration, or before the first.
+pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
+    let proof = match state.iteration {
+        0 | 1 => state.baseline.as_ref(),
+        _ => last_iteration(state).and_then(|last| last.proof.as_ref()),
+    };
+    proof.into_iter().flat_map(|proof| &proof.results).filter(|result| !result.passed())
 }
 
 /// The attempt that the next one follows.
@@ -88,6 +114,16 @@ fn how_to_claim(spec: &Spec) -> String {
     let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
     if spec.git.workflow == Workflow::Commit {
         text.push_str("- What you change is committed after each run; leave that to it\n");
+    }
+    for (number, gate) in spec.gates.iter().enumerate() {
+        if number == 0 {
+            text.push_str(match spec.has_hard_gates() {
+                true => "- Done is proven by gates that are run after you, not by you:\n",
+                false => "- These gates are run after you, and only inform:\n",
+            });
+        }
+        let only = if gate.hard || !spec.has_hard_gates() { "" } else { " (it only informs)" };
+        let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, command(gate));
     }
     text.push_str("---");
     text
@@ -145,6 +181,69 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
         }
         None => format!("LAST RUN FAILED: {what}."),
     })
+}
+
+/// Verbatim what the gates that failed printed, those that decide first: you said done, but they say …
+fn what_gates_said(state: &LoopState, printed: &[(usize, String)], most: usize) -> Vec<String> {
+    let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
+    let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
+    let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
+    let each = most / quoted.len().max(1);
+    let mut said: Vec<String> =
+        quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+    let last = last_iteration(state).and_then(|last| last.proof.as_ref());
+    if last.is_some_and(|proof| proof.restless) {
+        said.push(
+            "CLAIM REFUSED: the gates, or a hook of the repository, change files of the project each time they run, so \
+             nothing is proven. Leave the files as the gates make them, or keep the gates from changing them."
+                .to_owned(),
+        );
+    }
+    let flaky = last.into_iter().flat_map(|proof| &proof.results).filter(|result| result.flaky);
+    for gate in flaky.filter_map(|result| result.spec(&state.spec)) {
+        said.push(format!("FLAKY: gate {} failed, and then passed on the same files.", gate.name));
+    }
+    said
+}
+
+fn what_one_gate_said(
+    state: &LoopState,
+    result: &GateResult,
+    printed: &[(usize, String)],
+    most: usize,
+) -> Option<String> {
+    let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
+    let name = &gate.name;
+    let claim = last_iteration(state).and_then(|last| last.claim);
+    let mut text = match (gate.hard, claim) {
+        (true, _) if state.iteration <= 1 => format!("FAILED BEFORE YOU BEGAN: gate {name}"),
+        (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
+            format!("CLAIM REFUSED: you said done, but gate {name} says otherwise")
+        }
+        (true, Some(ClaimSource::ExitCode | ClaimSource::Gates) | None) => format!("GATE FAILED: {name}"),
+        (false, _) => format!("SOFT GATE FAILED, WHICH DECIDES NOTHING: {name}"),
+    };
+    let _ = write!(text, " (`{}`): {failure}", command(gate));
+    if state.iteration > 1 {
+        text.push_str(match state.failed_before(result.gate) {
+            Some(true) => "; it failed before the first iteration too",
+            Some(false) => "; it passed before the first iteration",
+            None => "",
+        });
+    }
+    let output = printed.iter().find(|(place, _)| *place == result.gate).map(|(_, output)| output.trim());
+    match output.filter(|output| !output.is_empty()) {
+        Some(output) => {
+            let _ = write!(text, ". It printed:\n\n{}", fenced(&cut_middle(output, most)));
+        }
+        None => text.push('.'),
+    }
+    Some(text)
+}
+
+/// A gate's command, on one line.
+fn command(gate: &GateSpec) -> String {
+    clip(&squeeze(&gate.command), LONGEST_COMMAND).into_owned()
 }
 
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {

@@ -3,14 +3,20 @@
 use jiff::Timestamp;
 use rstest::rstest;
 
-use super::{FAILURE_EXCERPT, assemble};
+use super::{FAILURE_EXCERPT, Printed};
 use crate::event::{
-    Ask, AttemptFinished, Event, Exit, FORMAT, Identity, LoopStarted, Process, Record, StopReason,
+    Ask, AttemptFinished, Event, Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record,
+    StopReason,
 };
+use crate::gate::{GateName, GateSpec};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
 use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
-use crate::spec::{AgentKind, AgentSpec, Limits, PromptMode, Spec};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
+
+fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
+    super::assemble(state, Printed { attempt, gates: &[] })
+}
 
 fn spec(prompt: &str) -> Spec {
     let text = PromiseText::try_new("COMPLETE").unwrap();
@@ -45,6 +51,7 @@ fn spec(prompt: &str) -> Spec {
         worktree: "/project".into(),
         working_dir: "/project".into(),
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -329,4 +336,107 @@ fn every_iteration_begins_with_the_same_words(
         // What is new begins on a line of its own.
         assert!(later[first.len()..].trim_start_matches('\n').starts_with("---\nITERATION CONTEXT:\n"));
     }
+}
+
+/// A loop with a gate that decides and one that informs: what they ended with before the first iteration, then behind
+/// it, where the agent claimed or not.
+fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
+    let gate = |name: &str, command: &str, hard| GateSpec {
+        name: name.parse().unwrap(),
+        command: command.into(),
+        hard,
+        timeout: GateSpec::TIMEOUT,
+        retries: 0,
+        when: Default::default(),
+    };
+    let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
+    let start = LoopStarted {
+        format: FORMAT,
+        refrain: "0.1.0".into(),
+        spec: Spec { gates, ..spec("Mend the tests.") },
+    };
+    let event = Event::LoopStarted(Box::new(start));
+    let mut state = LoopState::begin(&Record { seq: 1, at: Timestamp::UNIX_EPOCH, event }).unwrap();
+    let process = Process { pid: 7, start: 7 };
+    let runner = Identity { process, boot: "boot".into(), host: "host".into() };
+    apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None });
+    gate_ends(&mut state, before);
+    apply(&mut state, Event::IterationBegun { iteration: 1 });
+    apply(&mut state, Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }));
+    apply(&mut state, Event::AttemptSpawned { process });
+    let end = AttemptFinished { promised: claims, ..finished(Exit::Code(0)) };
+    apply(&mut state, Event::AttemptFinished(Box::new(end)));
+    gate_ends(&mut state, behind);
+    apply(&mut state, Event::IterationBegun { iteration: 2 });
+    state
+}
+
+fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
+    apply(state, Event::CandidateTaken { tree: None, partial: false });
+    for (gate, code) in ["tests", "lint"].into_iter().zip(codes) {
+        let gate: GateName = gate.parse().unwrap();
+        apply(state, Event::GateStarted { gate: gate.clone(), run: 1 });
+        let finished = GateFinished {
+            gate,
+            exit: Exit::Code(code),
+            duration: Millis(7),
+            bytes: 0,
+            no_test: None,
+            preview: String::new(),
+            left: false,
+            output_error: None,
+        };
+        apply(state, Event::GateFinished(Box::new(finished)));
+    }
+}
+
+const GATED: &str = "
+- Done is proven by gates that are run after you, not by you:
+  - tests: `cargo test`
+  - lint: `cargo clippy` (it only informs)
+---";
+
+#[rstest]
+#[case::a_refused_claim(
+    true, [1, 0], [1, 0],
+    "CLAIM REFUSED: you said done, but gate tests says otherwise (`cargo test`): exit code 1; it failed before the first \
+     iteration too. It printed:\n\n```\n2 failed\n```"
+)]
+#[case::a_new_failure(
+    false, [0, 0], [3, 0],
+    "GATE FAILED: tests (`cargo test`): exit code 3; it passed before the first iteration. It printed:\n\n```\n2 failed\n```"
+)]
+#[case::a_soft_one(
+    false, [0, 0], [0, 1],
+    "SOFT GATE FAILED, WHICH DECIDES NOTHING: lint (`cargo clippy`): exit code 1; it passed before the first iteration."
+)]
+#[case::both_the_one_that_decides_first(
+    true, [1, 1], [1, 1],
+    "CLAIM REFUSED: you said done, but gate tests says otherwise (`cargo test`): exit code 1; it failed before the first \
+     iteration too. It printed:\n\n```\n2 failed\n```\n\nSOFT GATE FAILED, WHICH DECIDES NOTHING: lint (`cargo clippy`): \
+     exit code 1; it failed before the first iteration too."
+)]
+fn what_a_gate_says_is_told_verbatim(
+    #[case] claims: bool,
+    #[case] before: [i32; 2],
+    #[case] behind: [i32; 2],
+    #[case] told: &str,
+) {
+    let state = gated(claims, before, behind);
+    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())] };
+    let prompt = super::assemble(&state, said);
+    let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
+    assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));
+    assert_eq!(super::context(&state, said).unwrap(), format!("{told}\n"));
+}
+
+#[test]
+fn what_failed_before_the_first_iteration_is_told_to_it() {
+    let mut state = gated(false, [1, 0], [0, 0]);
+    state.iteration = 1;
+    let prompt = assemble(&state, None);
+    assert!(
+        prompt.ends_with("\n\nFAILED BEFORE YOU BEGAN: gate tests (`cargo test`): exit code 1."),
+        "{prompt}"
+    );
 }

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
-use crate::git::GitSpec;
+use crate::gate::GateSpec;
+use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
 use crate::price::Price;
 use crate::promise::Promise;
@@ -42,6 +43,9 @@ pub struct Spec {
     /// What it does with git.
     #[serde(default)]
     pub git: GitSpec,
+    /// The checks that prove its work, in the order in which they are run.
+    #[serde(default)]
+    pub gates: Vec<GateSpec>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -53,6 +57,18 @@ impl Spec {
     pub const OUTPUT_CAP: u64 = 1 << 30;
     /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
     pub const MAX_DEPTH: u32 = 2;
+
+    /// Whether there is a gate that decides.
+    #[must_use]
+    pub fn has_hard_gates(&self) -> bool {
+        self.gates.iter().any(|gate| gate.hard)
+    }
+
+    /// Whether the loop needs its worktree for itself (design.md section 5).
+    #[must_use]
+    pub fn needs_worktree_alone(&self) -> bool {
+        (self.git.workflow != Workflow::None || !self.gates.is_empty()) && !self.git.shared
+    }
 
     /// The loop's own folder in the worktree: what the agent reads and writes.
     #[must_use]

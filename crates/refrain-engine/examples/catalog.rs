@@ -92,6 +92,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         worktree: root.clone(),
         working_dir: root.clone(),
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

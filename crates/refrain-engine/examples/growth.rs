@@ -83,6 +83,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         worktree: dir.clone(),
         working_dir: dir.clone(),
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

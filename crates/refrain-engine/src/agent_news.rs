@@ -1,11 +1,11 @@
-//! What is heard of a loop's agent: the supervisor's reports, read on its own thread as far as that takes files.
+//! What is heard of a loop's agent, and of its gates: the supervisor's reports, read on its own thread as far as that takes files.
 
 use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::agent::Usage;
-use refrain_core::event::{AttemptFinished, Exit, Process};
+use refrain_core::event::{AttemptFinished, Exit, GateFinished, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use tokio::sync::mpsc;
 
@@ -23,6 +23,7 @@ pub(crate) enum AgentNews {
     /// Its provider answered: something came from the model.
     Answered,
     Finished(Box<AttemptFinished>),
+    GateFinished(Box<GateFinished>),
     Swept {
         killed: u32,
         survivors: Vec<i32>,
@@ -54,7 +55,21 @@ pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<
         let news = match report {
             Report::Started(process) => AgentNews::Started(process),
             Report::NotStarted(error) => AgentNews::NotStarted(error),
-            Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
+            Report::Exited { exit, stdout, stderr, listener: Hearing::Gate(gate), left, output_error } => {
+                AgentNews::GateFinished(Box::new(GateFinished {
+                    left,
+                    output_error: output_error.map(|error| error.to_string()),
+                    ..gate.conclude(exit, stdout + stderr)
+                }))
+            }
+            Report::Exited {
+                exit,
+                stdout,
+                stderr,
+                listener: Hearing::Attempt(listener),
+                left,
+                output_error,
+            } => {
                 let says_done = || shared.lock().unwrap_or_else(PoisonError::into_inner).says_done(&spec);
                 AgentNews::Finished(Box::new(AttemptFinished {
                     state_done: exit != Exit::Lost && says_done(),

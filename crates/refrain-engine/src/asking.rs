@@ -105,7 +105,7 @@ pub(crate) fn answer_without_runner(
 /// whoever asked may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
     let state = journal.state();
-    let swept = (state.in_flight().is_some() || state.sweeping).then(|| {
+    let swept = (state.is_busy() || state.sweeping).then(|| {
         // After a reboot, or on another machine, its number says nothing.
         let own = identity::own();
         let here =
@@ -139,6 +139,9 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
             Step::TakeBase
+            | Step::TakeCandidate
+            | Step::RunGate { .. }
+            | Step::StopGate(_)
             | Step::Commit { .. }
             | Step::BeginIteration { .. }
             | Step::StartAttempt(_)

@@ -10,7 +10,10 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::git::CommitResult;
+use refrain_core::r#loop::Proving;
+use refrain_core::prompt::Printed;
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
+use refrain_proc::keeper::StopLadder;
 use refrain_proc::{Meter, Supervisor, identity};
 use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock, inbox};
@@ -23,6 +26,7 @@ use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::asking::answer_without_runner;
 use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
+use crate::gate;
 use crate::hearing::Hearing;
 use crate::pulse::Pulse;
 use crate::repository::{Opened, Work};
@@ -45,7 +49,7 @@ enum Input {
     Time,
 }
 
-/// What is known of the attempt in flight, but not worth an event each time.
+/// What is known of the attempt, or the gate, in flight, but not worth an event each time.
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
@@ -72,7 +76,7 @@ pub(crate) struct Drive {
     sender: mpsc::Sender<AgentNews>,
     account: Option<Account>,
     env: Vec<(OsString, OsString)>,
-    /// The attempt in flight.
+    /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
     doorbell: pipe::Receiver,
@@ -149,7 +153,18 @@ impl Drive {
                     self.commit(Durability::Written).await?;
                     self.supervisor.stop(ear::ladder(self.journal.state().spec.agent.kind));
                 }
-                Step::TakeBase | Step::Commit { .. } | Step::ReleaseWorktree => self.work(step).await?,
+                Step::RunGate { gate, run } => self.start_gate(gate, run).await?,
+                Step::StopGate(because) => {
+                    self.journal.push(Event::GateStopRequested { because }, now)?;
+                    self.commit(Durability::Written).await?;
+                    self.supervisor.stop(StopLadder::default());
+                }
+                Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
+                    self.journal.push(Event::CandidateTaken { tree: None, partial: false }, now)?;
+                }
+                Step::TakeBase | Step::TakeCandidate | Step::Commit { .. } | Step::ReleaseWorktree => {
+                    self.work(step).await?;
+                }
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
@@ -200,16 +215,16 @@ impl Drive {
     /// The record first, synced; then the agent.
     async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
         let dir = self.journal.dir().attempt(id);
-        let logs = executor::failure_logs(self.journal.state(), self.journal.dir());
-        let output = match logs.is_empty() {
-            true => None,
-            false => blocking(move || executor::last_words(&logs)).await,
+        let (state, loop_dir) = (self.journal.state(), self.journal.dir());
+        let (logs, gate_logs) =
+            (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
+        let (attempt, gates) = match logs.is_empty() && gate_logs.is_empty() {
+            true => (None, Vec::new()),
+            false => blocking(move || (executor::last_words(&logs), gate::last_words(&gate_logs))).await,
         };
-        let pulse = Arc::clone(&self.pulse);
-        let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
-        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
-        let heard = (meter, self.sender.clone());
-        let plan = Plan::new(self.journal.state(), id, dir, output.as_deref(), &self.env, heard);
+        let printed = Printed { attempt: attempt.as_deref(), gates: &gates };
+        let heard = (self.take_off(), self.sender.clone());
+        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);
@@ -224,6 +239,28 @@ impl Drive {
             Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
         }
         Ok(())
+    }
+
+    /// The record first, synced with all that led here; then the gate.
+    async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
+        let meter = self.take_off();
+        let state = self.journal.state();
+        let of = state.proving().map(Proving::folder);
+        let (Some(of), Some(spec)) = (of, state.spec.gates.get(place)) else { return Ok(()) };
+        let job = gate::job(state, spec, (of, run), self.journal.dir(), meter);
+        let started = Event::GateStarted { gate: spec.name.clone(), run };
+        self.journal.push(started, now())?;
+        self.commit(Durability::Synced).await?;
+        self.supervisor.run(job);
+        Ok(())
+    }
+
+    /// From here on a process of the loop's is watched.
+    fn take_off(&mut self) -> Arc<Meter> {
+        let pulse = Arc::clone(&self.pulse);
+        let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
+        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
+        meter
     }
 
     /// Has git do the step, and waits for one input: that it is done, or something else.
@@ -298,6 +335,16 @@ impl Drive {
 
     async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
         match news {
+            // A gate's number is of no use to anybody: it is found by its mark.
+            AgentNews::Started(_) if self.journal.state().running_gate().is_some() => Ok(()),
+            AgentNews::NotStarted(error) if self.journal.state().running_gate().is_some() => {
+                self.flight = None;
+                Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?)
+            }
+            AgentNews::GateFinished(finished) => {
+                self.flight = None;
+                Ok(self.journal.push(Event::GateFinished(finished), now())?)
+            }
             AgentNews::Started(process) => {
                 self.journal.push(Event::AttemptSpawned { process }, now())?;
                 self.commit(Durability::Written).await

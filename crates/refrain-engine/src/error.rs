@@ -59,7 +59,7 @@ pub enum EngineError {
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
     /// Another loop works in the worktree, and one of both needs it for itself.
-    #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits needs its worktree for itself" } else { "it needs that for itself" })]
+    #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
     WorktreeTaken {
         /// The worktree.
         worktree: Utf8PathBuf,

@@ -13,7 +13,7 @@ use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, gemini, generic};
 use refrain_core::event::{AttemptFinished, Exit};
 use refrain_core::r#loop::Outcome;
-use refrain_core::prompt::CONTEXT_EXCERPT;
+use refrain_core::prompt::{CONTEXT_EXCERPT, Printed};
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{AttemptId, LoopState, Spec, prompt};
 use refrain_proc::{Job, Meter, identity, output};
@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use crate::EngineError;
 use crate::agent_news::AgentNews;
-use crate::hearing::{Hearing, finished};
+use crate::hearing::{AttemptHearing, Hearing, finished};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -56,17 +56,17 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `output` is what the last attempt printed, where it failed; `news` hears what this one uses.
+    /// `printed` is what failed last printed; `news` hears what this one uses.
     pub(crate) fn new(
         state: &LoopState,
         id: AttemptId,
         dir: AttemptDir,
-        output: Option<&str>,
+        printed: Printed<'_>,
         env: &[(OsString, OsString)],
         (meter, news): (Arc<Meter>, mpsc::Sender<AgentNews>),
     ) -> Self {
         let spec = &state.spec;
-        let prompt = prompt::assemble(state, output);
+        let prompt = prompt::assemble(state, printed);
         let prompt_file = dir.prompt();
         let call = call(state, &prompt, &prompt_file, env);
         let launch = match ear::adapter(spec.agent.kind) {
@@ -83,10 +83,10 @@ impl Plan {
             stdout_log: dir.stdout(spec.agent.streams()),
             stderr_log: dir.stderr(),
             cap: spec.output_cap,
-            listener: Hearing::new(&call, &dir, news),
+            listener: Hearing::Attempt(Box::new(AttemptHearing::new(&call, &dir, news))),
             meter,
         };
-        let context = prompt::context(state, output);
+        let context = prompt::context(state, printed);
         Self { lock: GeminiLock::of(spec, env), dir, prompt, context, job }
     }
 }
@@ -191,12 +191,13 @@ pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<Utf8PathBuf>
 /// The end of the first of these logs that says something.
 pub(crate) fn last_words(logs: &[Utf8PathBuf]) -> Option<String> {
     logs.iter().find_map(|path| {
-        let text = end_of(path, CONTEXT_EXCERPT as u64)?;
+        let text = end_of(path)?;
         (!text.trim().is_empty()).then_some(text)
     })
 }
 
-fn end_of(path: &Utf8Path, most: u64) -> Option<String> {
-    let bytes = output::read_end(path, most).ok()?;
+/// The end of a log, fit to be read.
+pub(crate) fn end_of(path: &Utf8Path) -> Option<String> {
+    let bytes = output::read_end(path, CONTEXT_EXCERPT as u64).ok()?;
     Some(refrain_core::text::printable(&String::from_utf8_lossy(&bytes)).into_owned())
 }

@@ -57,6 +57,8 @@ pub struct Follower {
     queue: VecDeque<Record>,
     logs: Vec<Log>,
     runner: Option<Identity>,
+    /// Whose gates are run: of iteration 0 those that come before the first.
+    last_attempt: AttemptId,
     /// What the loop is, once that was read.
     spec: Option<Box<Spec>>,
     /// Streams are shown as they are.
@@ -81,9 +83,9 @@ pub struct Follower {
     over: bool,
 }
 
-/// Whether the record says that an attempt is over.
+/// Whether the record says that an attempt, or a gate, is over.
 fn ends_attempt(record: &Record) -> bool {
-    matches!(record.event, Event::AttemptFinished(_) | Event::RunnerStarted { .. })
+    matches!(record.event, Event::AttemptFinished(_) | Event::GateFinished(_) | Event::RunnerStarted { .. })
 }
 
 #[derive(Debug)]
@@ -148,6 +150,7 @@ impl Follower {
             queue,
             logs,
             runner: None,
+            last_attempt: AttemptId { iteration: 0, attempt: 1 },
             spec: None,
             raw: false,
             all: false,
@@ -247,30 +250,44 @@ impl Follower {
             self.over = self.queue.is_empty();
         }
         // What was printed by attempts that were over when somebody came to watch need not scroll by.
-        if let Event::AttemptStarted(id) = record.event
-            && (record.seq > self.past || self.joins)
-            && (self.caught_up || !self.queue.iter().any(ends_attempt))
+        let is_seen = (record.seq > self.past || self.joins)
+            && (self.caught_up || !self.queue.iter().any(ends_attempt));
+        if let Event::AttemptStarted(id) = record.event {
+            self.last_attempt = id;
+            if is_seen {
+                self.open_logs(id);
+            }
+        }
+        if let Event::GateStarted { gate, run } = &record.event
+            && is_seen
         {
-            self.open_logs(id);
+            let path = self.dir.attempt(self.last_attempt).gate(gate, *run);
+            self.logs = vec![Log { path, stderr: false, at: 0 }];
+            self.watch_logs();
+        }
+    }
+
+    /// Has the system say when a log grows, and passes over what of it was there before.
+    fn watch_logs(&mut self) {
+        let Wake::Files(notice) = &self.wake else { return };
+        for log in &mut self.logs {
+            log.path.parent().into_iter().for_each(|dir| notice.watch(dir));
+            notice.watch(&log.path);
+            if !self.caught_up {
+                let length = std::fs::metadata(&log.path).map_or(0, |meta| meta.len());
+                log.at = length.saturating_sub(CATCH_UP);
+            }
         }
     }
 
     fn open_logs(&mut self, id: AttemptId) {
         let dir = self.dir.attempt(id);
-        let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
-        self.logs = [(dir.stdout(spec.is_some()), false), (dir.stderr(), true)]
+        let streams = self.spec.as_ref().is_some_and(|spec| spec.agent.streams());
+        self.logs = [(dir.stdout(streams), false), (dir.stderr(), true)]
             .map(|(path, stderr)| Log { path, stderr, at: 0 })
             .into();
-        if let Wake::Files(notice) = &self.wake {
-            notice.watch(&dir.0);
-            for log in &mut self.logs {
-                notice.watch(&log.path);
-                if !self.caught_up {
-                    let length = std::fs::metadata(&log.path).map_or(0, |meta| meta.len());
-                    log.at = length.saturating_sub(CATCH_UP);
-                }
-            }
-        }
+        self.watch_logs();
+        let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
         let joins = self.logs.first().is_some_and(|log| log.at > 0);
         self.stream = spec.filter(|_| !self.raw).and_then(|spec| {
             let dialect = executor::dialect(spec, &dir.prompt())?;

@@ -1,5 +1,5 @@
-//! What is heard of one attempt: the ear on its standard output, and what else its end is judged by. Lives on the
-//! supervisor's thread, which may block.
+//! What is heard of one attempt: the ear on its standard output, and what else its end is judged by. Gates are heard in
+//! `gate`. Lives on the supervisor's thread, which may block.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -15,9 +15,27 @@ use refrain_store::layout::AttemptDir;
 use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
+use crate::gate::GateHearing;
+
+/// Who listens to a process of the loop's.
+pub(crate) enum Hearing {
+    /// To an agent.
+    Attempt(Box<AttemptHearing>),
+    /// To a gate.
+    Gate(GateHearing),
+}
+
+impl Listener for Hearing {
+    fn hear(&mut self, chunk: &[u8]) {
+        match self {
+            Self::Attempt(hearing) => hearing.hear(chunk),
+            Self::Gate(_) => {}
+        }
+    }
+}
 
 /// One attempt's ear.
-pub(crate) struct Hearing {
+pub(crate) struct AttemptHearing {
     ear: Ear,
     stderr: Utf8PathBuf,
     last_message: Utf8PathBuf,
@@ -26,7 +44,7 @@ pub(crate) struct Hearing {
     is_answered: bool,
 }
 
-impl Hearing {
+impl AttemptHearing {
     pub(crate) fn new(call: &Call<'_>, dir: &AttemptDir, news: mpsc::Sender<AgentNews>) -> Self {
         let (stderr, last_message) = (dir.stderr(), dir.last_message());
         Self { ear: Ear::new(call), stderr, last_message, news, is_answered: false }
@@ -66,7 +84,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
     }
 }
 
-impl Listener for Hearing {
+impl AttemptHearing {
     fn hear(&mut self, chunk: &[u8]) {
         // Where the runner is busy it hears the next total, or the end.
         if let Some(used) = self.ear.hear(chunk) {

@@ -17,6 +17,7 @@ mod doctor;
 mod error;
 mod executor;
 mod follow;
+mod gate;
 mod hearing;
 mod pulse;
 mod repository;

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use refrain_core::event::Event;
 use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
 use refrain_core::{LoopState, Spec, Step};
-use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository};
+use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -43,11 +43,14 @@ impl Work {
     ) -> Result<Option<Self>, EngineError> {
         let run: fn(&Job) -> Event = match step {
             Step::TakeBase => Job::take_base,
+            Step::TakeCandidate => Job::take_candidate,
             Step::Commit { .. } => Job::commit,
             Step::ReleaseWorktree => Job::release,
             Step::BeginIteration { .. }
             | Step::StartAttempt(_)
             | Step::StopAttempt(_)
+            | Step::RunGate { .. }
+            | Step::StopGate(_)
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Finish(_)
@@ -113,6 +116,22 @@ impl Job {
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
             Err(error) => Event::BaseRefused { error: chain(&error) },
+        }
+    }
+
+    fn take_candidate(&self) -> Event {
+        let LoopState { spec, git, .. } = &self.state;
+        let taken = self.repository(&spec.worktree).and_then(|repository| {
+            repository.tree(TreeRequest {
+                base: git.base.as_ref().unwrap_or(&Base::default()),
+                index: &self.dir.index(),
+                largest_file: spec.git.largest_file,
+                cancel: Some(&self.cancel),
+            })
+        });
+        match taken {
+            Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial },
+            Err(error) => Event::CandidateRefused { error: chain(&error) },
         }
     }
 
@@ -187,10 +206,15 @@ pub(crate) fn settle(
     state_home: &Utf8Path,
     env: &[(OsString, OsString)],
 ) -> Result<(), EngineError> {
-    if !spec.git.needs_base() {
+    if !spec.git.needs_base() && spec.gates.is_empty() {
         return Ok(());
     }
-    let repository = Repository::open(&project.worktree, env)?;
+    let repository = match Repository::open(&project.worktree, env) {
+        // Gates can prove a plain folder too; then nothing names what they proved.
+        Err(GitError::NotARepository(_) | GitError::Missing(_)) if !spec.git.needs_base() => return Ok(()),
+        repository => repository?,
+    };
+    spec.git.candidates = !spec.gates.is_empty();
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {
         let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };

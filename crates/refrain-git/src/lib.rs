@@ -1,8 +1,9 @@
 //! Everything that is asked of git, and nothing that decides about a loop.
 //!
 //! A [`Repository`] is a worktree and how git is run there. [`Repository::survey`] says what a loop found before it began,
-//! [`Repository::commit`] adds what is its own to the history, and the methods of `checkout` and `worktree` make the place
-//! that it works in. What is about to be committed goes through the screen of [`secrets`].
+//! [`Repository::tree`] says what is its own as a tree, [`Repository::commit`] adds that to the history, and the methods of
+//! `checkout` and `worktree` make the place that it works in. What is about to be committed goes through the screen of
+//! [`secrets`].
 //!
 //! Git does the work: every question is a subprocess with an environment that the person's settings cannot bend where it
 //! matters. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
@@ -20,10 +21,12 @@ mod repository;
 pub mod secrets;
 mod stage;
 mod status;
+mod tree;
 mod worktree;
 
 pub use commit::CommitRequest;
 pub use error::GitError;
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
+pub use tree::TreeRequest;
 pub use worktree::Removal;

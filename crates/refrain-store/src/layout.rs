@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
 
 use crate::{DiskError, OnPath};
@@ -201,6 +202,15 @@ impl AttemptDir {
     #[must_use]
     pub fn last_message(&self) -> Utf8PathBuf {
         self.0.join("final.md")
+    }
+
+    /// What a gate printed behind it, in its `run`-th run there.
+    #[must_use]
+    pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
+        self.0.join("gates").join(match run {
+            1 => format!("{name}.log"),
+            again => format!("{name}.{again}.log"),
+        })
     }
 
     /// What it printed on standard error; there is no file where it printed nothing.

@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod committed;
 mod error;
+mod gated;
 mod lines;
 mod live;
 mod notify;

@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
-use refrain_core::event::{Ask, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind};
+use refrain_core::event::{Ask, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind};
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_engine::ladder;
 
-use crate::committed;
 use crate::phrase::{self, Row};
+use crate::{committed, gated};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice.
@@ -32,6 +32,12 @@ pub(crate) fn lines(
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => notes(committed::settled(report, &state.git.newly_left_out)),
+        Event::CandidateTaken { .. } => notes(gated::candidate(state)),
+        Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
+        Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
+        Event::GateStopRequested { because } => note(gated::stopping(*because)),
+        Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
+        Event::GateFinished(finished) => notes(gated::finished(state, finished)),
         Event::WorktreeReleased { kept } => {
             note(&committed::released(kept.as_deref(), state.spec.worktree.as_str()))
         }
@@ -156,6 +162,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
         Some(promise) => format!("it says {}", promise.tag()),
+        None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),
     };
     if let Some(cap) = limits.max_iterations {
@@ -195,7 +202,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     rows.extend([
         Row::exact("in", spec.working_dir.to_string()),
         Row::prose("until", until),
-        Row::prose("proof", "no gates: a claim suffices, and stays unverified".to_owned()),
+        Row::prose("proof", gated::intent(spec)),
     ]);
     if let Some(words) = committed::intent(&spec.git) {
         rows.push(Row::prose("git", words));
@@ -223,6 +230,9 @@ fn summary(attempt: &Attempt) -> String {
     let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
     let took = if attempt.finished.is_some() { format!(" took {took}") } else { String::new() };
     let how = match (attempt.outcome, attempt.finished.as_ref().map(|finished| finished.exit)) {
+        (Outcome::Claimed, _) if attempt.claim == Some(ClaimSource::Gates) => {
+            "it ended well, which its gates are to prove".to_owned()
+        }
         (Outcome::Claimed, _) => "it claims to be done".green().to_string(),
         (Outcome::Ended, _) => "no claim".to_owned(),
         (Outcome::Failed, Some(Exit::Code(code))) => format!("exit code {code}").yellow().to_string(),
@@ -275,7 +285,10 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
         let earlier = if earlier > 0 { format!("{earlier} earlier attempts, and ") } else { String::new() };
         text.push_str(&note(&format!("{earlier}what was printed so far: refrain logs {id}")));
     }
-    state.attempts[earlier..].iter().for_each(|attempt| text.push_str(&summary(attempt)));
+    for attempt in &state.attempts[earlier..] {
+        text.push_str(&summary(attempt));
+        text.push_str(&notes(gated::digest(state, attempt)));
+    }
     if state.ended.is_some() {
         return fit(text + &closing(state), width);
     }
@@ -325,6 +338,14 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
                 format!("waits for the provider: {left}; refrain resume {id} --now tries at once")
             }
         });
+    }
+    if let Some(running) = state.running_gate()
+        && let Some(gate) = state.spec.gates.get(running.gate)
+    {
+        let ran = since(running.started_at);
+        let left = seconds_of(gate.timeout).saturating_sub(ran).max(0);
+        let (name, ran, left) = (&gate.name, phrase::seconds(ran), phrase::seconds(left));
+        return Some(format!("gate {name} runs for {ran}; it has {left} more"));
     }
     let Some(flight) = state.in_flight() else {
         return state.sweeping.then(|| "what the agent left running is being ended".to_owned());

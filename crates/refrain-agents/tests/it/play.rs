@@ -98,6 +98,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         worktree: "/repo".into(),
         working_dir: "/repo/sub".into(),
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -42,7 +42,7 @@ pub enum Checkout {
 }
 
 /// A loop's use of git, as pinned at its start.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitSpec {
     /// What is done behind each iteration.
     pub workflow: Workflow,
@@ -52,6 +52,9 @@ pub struct GitSpec {
     /// Other loops may work in the same worktree at the same time, whatever that does to its commits (`--share-worktree`).
     #[serde(default)]
     pub shared: bool,
+    /// There are gates, and a repository: what they prove is known by its tree.
+    #[serde(default)]
+    pub candidates: bool,
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
@@ -66,17 +69,24 @@ pub fn largest_file() -> u64 {
     10 << 20
 }
 
-impl GitSpec {
-    /// Whether the loop needs its worktree for itself.
-    #[must_use]
-    pub fn needs_worktree_alone(&self) -> bool {
-        self.workflow != Workflow::None && !self.shared
+impl Default for GitSpec {
+    fn default() -> Self {
+        Self {
+            workflow: Workflow::None,
+            checkout: Checkout::AsIs,
+            shared: false,
+            candidates: false,
+            commit_template: Template::default(),
+            largest_file: largest_file(),
+        }
     }
+}
 
+impl GitSpec {
     /// Whether the loop needs to know what was there before it.
     #[must_use]
     pub fn needs_base(&self) -> bool {
-        self.workflow != Workflow::None || self.checkout != Checkout::AsIs
+        self.workflow != Workflow::None || self.checkout != Checkout::AsIs || self.candidates
     }
 
     /// The branch that the loop makes for itself.

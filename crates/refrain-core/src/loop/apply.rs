@@ -1,17 +1,20 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
 //! which: whatever else a journal holds is damage, told as such and never guessed around.
 
+mod gates;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
+use super::proof::{Candidate, Running};
 use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{CommitReport, CommitResult, LeftOut, Workflow};
+use crate::git::{CommitReport, CommitResult, LeftOut};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -69,6 +72,8 @@ impl LoopState {
             updated_at: *at,
             phase: Phase::Idle { claim: None, uncommitted: false },
             git: Default::default(),
+            baseline: None,
+            proof: None,
             attempts: Vec::new(),
             iteration: 0,
             charged: 0,
@@ -87,6 +92,7 @@ impl LoopState {
             hurried: false,
             cost_unknown: false,
             churn: 0,
+            rounds: 0,
             active: Duration::ZERO,
             rested_since: None,
         })
@@ -139,6 +145,7 @@ impl LoopState {
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
+                    (Phase::Proving(_), None) if adopted.is_none() => self.lose_gate(),
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());
@@ -157,6 +164,17 @@ impl LoopState {
                 }
                 self.git.refused = Some(error.clone());
             }
+            Event::CandidateTaken { tree, partial } => {
+                self.take_candidate(Candidate { tree: tree.clone(), partial: *partial }, at)?;
+            }
+            Event::CandidateRefused { error } => self.refuse_candidate(error)?,
+            Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
+            Event::GateSpawnFailed { error } => self.fail_gate(error, at)?,
+            Event::GateStopRequested { because } => {
+                let fits = |running: &Running| running.stopping.is_none();
+                self.gate_to("gate.stop-requested", fits)?.stopping = Some(*because);
+            }
+            Event::GateFinished(finished) => self.finish_gate(finished, at)?,
             Event::CommitSettled(report) => {
                 let Phase::Idle { uncommitted: uncommitted @ true, .. } = &mut self.phase else {
                     return Err("commit.settled");
@@ -166,11 +184,13 @@ impl LoopState {
                 }
                 *uncommitted = false;
                 self.settle_commit(report);
+                self.compare_commit(report);
             }
             Event::WorktreeReleased { .. } => {
                 let is_over = match self.phase {
                     Phase::Idle { claim: Some(_), uncommitted: false } => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
+                    Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
                     Phase::InFlight(_) => false,
                 };
                 if !is_over || self.is_final() || self.sweeping || !self.holds_worktree() {
@@ -180,7 +200,8 @@ impl LoopState {
             }
             Event::IterationBegun { iteration } => {
                 let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
-                    && (self.git.base.is_some() || !self.spec.git.needs_base());
+                    && (self.git.base.is_some() || !self.spec.git.needs_base())
+                    && !self.lacks_baseline();
                 if !fits || *iteration != self.iteration + 1 || !self.is_driven() {
                     return Err("iteration.begun");
                 }
@@ -223,6 +244,7 @@ impl LoopState {
                     finished: None,
                     error: Some(error.clone()),
                     usage: Usage::default(),
+                    proof: None,
                 });
                 self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
             }
@@ -254,9 +276,7 @@ impl LoopState {
                 }
             }
             Event::WaitStarted(wait)
-                if self.is_driven()
-                    && self.wait.is_none_or(|last| last.until <= at)
-                    && self.in_flight().is_none() =>
+                if self.is_driven() && self.wait.is_none_or(|last| last.until <= at) && !self.is_busy() =>
             {
                 self.wait = Some(*wait);
             }
@@ -264,7 +284,10 @@ impl LoopState {
             Event::LoopEnded(end) => {
                 let claimed = match self.phase {
                     Phase::Idle { claim, uncommitted: false } => claim,
-                    Phase::Idle { uncommitted: true, .. } | Phase::Begun { .. } | Phase::InFlight(_) => None,
+                    Phase::Idle { uncommitted: true, .. }
+                    | Phase::Begun { .. }
+                    | Phase::InFlight(_)
+                    | Phase::Proving(_) => None,
                 };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
@@ -278,14 +301,14 @@ impl LoopState {
                 };
                 let again = self.ended.is_some() && *end != End::Cancelled;
                 let for_good = matches!(end, End::Completed { .. } | End::Cancelled);
-                if !fits || again || self.in_flight().is_some() || (for_good && self.holds_worktree()) {
+                if !fits || again || self.is_busy() || (for_good && self.holds_worktree()) {
                     return Err("loop.ended");
                 }
                 self.wait = None;
                 self.ended = Some(Ended { end: *end, at });
             }
             Event::LoopResumed { limits } => {
-                if self.in_flight().is_some() || self.is_final() || self.cancel.is_some() {
+                if self.is_busy() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
                 self.limits = limits.clone();
@@ -298,6 +321,9 @@ impl LoopState {
                 self.rested_since = None;
                 self.cost_unknown = false;
                 self.git.refused = None;
+                if let Phase::Proving(proving) = &mut self.phase {
+                    proving.hindered = None;
+                }
                 let mut next = self.trouble.next;
                 if let Phase::Begun { hindered, .. } = &mut self.phase
                     && hindered.take().is_some()
@@ -318,7 +344,7 @@ impl LoopState {
     ) -> Result<&mut InFlight, &'static str> {
         match &mut self.phase {
             Phase::InFlight(flight) if fits(flight) => Ok(flight),
-            Phase::InFlight(_) | Phase::Idle { .. } | Phase::Begun { .. } => Err(what),
+            Phase::InFlight(_) | Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) => Err(what),
         }
     }
 
@@ -370,8 +396,7 @@ impl LoopState {
             let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
-            let uncommitted = self.spec.git.workflow != Workflow::None;
-            self.phase = Phase::Idle { claim, uncommitted };
+            self.phase = self.behind(flight.id, claim);
         } else {
             let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
             self.phase = Phase::Begun { next: after(flight.id), hindered };
@@ -387,6 +412,7 @@ impl LoopState {
             finished,
             error: None,
             usage,
+            proof: None,
         });
     }
 
@@ -482,7 +508,10 @@ impl LoopState {
             }
             _ if finished.promised => Some(ClaimSource::Promise),
             _ if finished.state_done => Some(ClaimSource::StateFile),
-            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => Some(ClaimSource::ExitCode),
+            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => {
+                let by_gates = self.spec.has_hard_gates();
+                Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
+            }
             Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
         }
     }

@@ -1,6 +1,6 @@
 //! What may be asked of a loop as it is, and what a runner says when it takes one over.
 
-use super::state::{LoopState, is_over};
+use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
 use crate::event::{Ask, End, Event, Identity};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
@@ -161,7 +161,12 @@ impl LoopState {
         limits.max_duration = duration.or(limits.max_duration);
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
-        if limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
+        // What is still to be proven or committed of the last iteration needs no other.
+        let is_pending = match self.phase {
+            Phase::Proving(_) | Phase::Idle { uncommitted: true, .. } => true,
+            Phase::Idle { uncommitted: false, .. } | Phase::Begun { .. } | Phase::InFlight(_) => false,
+        };
+        if !is_pending && limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
             return Err(Refusal::NothingGranted {
                 used: format!("{} iteration{}", self.charged, if self.charged == 1 { "" } else { "s" }),
                 flag: format!("--max-iterations {}", self.charged.saturating_add(Limits::DEFAULT_ITERATIONS)),

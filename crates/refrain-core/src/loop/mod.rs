@@ -3,6 +3,7 @@
 mod apply;
 mod ask;
 mod next_step;
+mod proof;
 mod state;
 mod trouble;
 
@@ -14,4 +15,5 @@ mod tests;
 pub use apply::Damage;
 pub use ask::{Grant, MAX_STEERING, Refusal};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
+pub use proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 pub use state::{Attempt, Ended, GitState, InFlight, Live, LoopState, Outcome, Phase};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::proof::{Proving, Running};
 use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
@@ -23,6 +24,17 @@ pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
 pub enum Step {
     /// Make the loop's branch or worktree where it is not there yet, and record what is in the repository.
     TakeBase,
+    /// Tell what the gates are to prove, and record it.
+    TakeCandidate,
+    /// Record, then do: run the gate.
+    RunGate {
+        /// Which, as its place in the specification.
+        gate: usize,
+        /// Which of its runs behind this attempt, from 1.
+        run: u32,
+    },
+    /// Record, then do: end the gate by the stop ladder.
+    StopGate(StopReason),
     /// Commit what this iteration changed, unless that is done already, and record what came of it.
     Commit {
         /// The iteration.
@@ -60,12 +72,89 @@ pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
     match &state.phase {
         Phase::InFlight(flight) => in_flight(state, flight, live, now),
-        Phase::Idle { .. } | Phase::Begun { .. } if state.ended.is_some() => match state.cancel {
-            Some(_) => finish(state, End::Cancelled),
-            None => Step::Rest,
-        },
+        Phase::Proving(proving) if let Some(running) = &proving.running => {
+            gate_in_flight(state, running, live, now)
+        }
+        Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) if state.ended.is_some() => {
+            match state.cancel {
+                Some(_) => finish(state, End::Cancelled),
+                None => Step::Rest,
+            }
+        }
+        Phase::Proving(proving) => proving_next(state, proving, now),
         Phase::Idle { .. } | Phase::Begun { .. } => between(state, live, now),
     }
+}
+
+/// While a gate runs: await, or stop it because of something. It is no part of an attempt, whose limits do not count here.
+fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timestamp) -> Step {
+    if running.stopping.is_some() {
+        return Step::Await { until: None };
+    }
+    if state.cancel == Some(Urgency::Now) {
+        return Step::StopGate(StopReason::Cancel);
+    }
+    if state.pause == Some(Urgency::Now) {
+        return Step::StopGate(StopReason::Interrupt);
+    }
+    if live.output_lost {
+        return Step::StopGate(StopReason::OutputLost);
+    }
+    let limit = state.spec.gates.get(running.gate).map(|gate| gate.timeout);
+    let deadlines = [
+        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
+        (limit.map(|limit| plus(running.started_at, limit)), StopReason::TimeLimit),
+    ];
+    match first_of(&deadlines) {
+        Some((at, because)) if at <= now => Step::StopGate(because),
+        first => Step::Await { until: first.map(|(at, _)| at) },
+    }
+}
+
+/// Between two gates. Behind an attempt they are a part of its iteration; before the first there is none to be finished.
+fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
+    let stops = |asked: Option<Urgency>| match proving.of {
+        Some(_) => asked == Some(Urgency::Now),
+        None => asked.is_some(),
+    };
+    let end = match proving.hindered {
+        _ if stops(state.cancel) => Some(End::Cancelled),
+        Some(why) => Some(End::Blocked { why }),
+        None if state.git.refused.is_some() => Some(End::Blocked { why: Blocked::Repository }),
+        None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: Blocked::Refunds }),
+        None if stops(state.pause) => Some(End::Paused),
+        None if is_over(state, now) => Some(End::TimedOut),
+        None => None,
+    };
+    if let Some(end) = end {
+        return match state.cancel {
+            Some(_) => finish(state, End::Cancelled),
+            None => Step::Finish(end),
+        };
+    }
+    if state.sweeping {
+        return Step::Await { until: None };
+    }
+    match proving.next_gate() {
+        Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => Step::RunGate { gate, run },
+        Some(_) | None => Step::TakeCandidate,
+    }
+}
+
+/// The first deadline, and what it is; of two at the same time the one that stands first.
+fn first_of(deadlines: &[(Option<Timestamp>, StopReason)]) -> Option<(Timestamp, StopReason)> {
+    deadlines.iter().filter_map(|(at, because)| Some(((*at)?, *because))).min_by_key(|(at, _)| *at)
+}
+
+/// When the loop would have begun if it had never stood still: its time runs on while a process of its own does.
+fn began(state: &LoopState, now: Timestamp) -> Timestamp {
+    let from = now.min(state.updated_at);
+    from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN)
+}
+
+/// Whether the loop's own duration is over.
+fn is_over(state: &LoopState, now: Timestamp) -> bool {
+    state.limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0))
 }
 
 /// While an attempt runs there are only two answers: await, or stop it because of something.
@@ -87,17 +176,12 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
         return Step::StopAttempt(StopReason::Budget);
     }
     let heard = live.last_output.map_or(since, |at| at.max(since));
-    // The loop's time runs on while an attempt does, so it began so long ago.
-    let from = now.min(state.updated_at);
-    let begun = from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN);
     let deadlines = [
-        (state.limits.max_duration.map(|all| plus(begun, all)), StopReason::LoopDuration),
+        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
         (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
         (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
     ];
-    let first =
-        deadlines.into_iter().filter_map(|(at, because)| Some((at?, because))).min_by_key(|(at, _)| *at);
-    match first {
+    match first_of(&deadlines) {
         Some((at, because)) if at <= now => Step::StopAttempt(because),
         first => Step::Await { until: first.map(|(at, _)| at) },
     }
@@ -105,7 +189,7 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
 
 /// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
 fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
-    let LoopState { limits, phase, .. } = state;
+    let phase = &state.phase;
     if let Phase::Idle { uncommitted: true, .. } = phase
         && state.cancel != Some(Urgency::Now)
         && state.pause != Some(Urgency::Now)
@@ -134,7 +218,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.pause.is_some() {
         return Step::Finish(End::Paused);
     }
-    if limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0)) {
+    if is_over(state, now) {
         return Step::Finish(End::TimedOut);
     }
     if state.cost_unknown {
@@ -151,7 +235,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
             after(state, due, now, Step::StartAttempt(*next))
         }
-        Phase::Idle { .. } | Phase::InFlight(_) => begin(state, now),
+        Phase::Idle { .. } | Phase::InFlight(_) | Phase::Proving(_) => begin(state, now),
     }
 }
 
@@ -174,6 +258,9 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     }
     if state.spec.git.needs_base() && state.git.base.is_none() {
         return Step::TakeBase;
+    }
+    if !state.spec.gates.is_empty() && state.baseline.is_none() {
+        return Step::TakeCandidate;
     }
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::proof::{GateResult, Proof, Proving, Running};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Tokens, Usage, Usd};
 use crate::event::{
@@ -53,7 +54,11 @@ pub struct LoopState {
     pub spent: Usage,
     /// What it did in its repository.
     pub git: GitState,
-    /// What the last attempt left behind is being ended: nothing is started before that is over.
+    /// What the gates said before the first iteration: whatever failed then is none of its doing.
+    pub baseline: Option<Proof>,
+    /// What the gates said last.
+    pub proof: Option<Proof>,
+    /// What the last attempt, or gate, left behind is being ended: nothing is started before that is over.
     pub sweeping: bool,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
@@ -65,6 +70,8 @@ pub struct LoopState {
     /// There is a cap on money, and an agent did not say what it cost.
     pub(super) cost_unknown: bool,
     pub(super) churn: u32,
+    /// How often the gates were asked behind the last attempt.
+    pub(super) rounds: u32,
     /// The loop's own duration up to `updated_at`.
     pub(super) active: Duration,
     /// When the rest between iterations began to count.
@@ -95,7 +102,7 @@ pub struct GitState {
 pub enum Phase {
     /// The last iteration is charged and settled, or there was none yet.
     Idle {
-        /// What it claimed. A claim without gates is enough.
+        /// What it claimed, and what its gates proved: nothing is missing any more.
         claim: Option<ClaimSource>,
         /// What it changed is still to be committed.
         uncommitted: bool,
@@ -109,6 +116,8 @@ pub enum Phase {
     },
     /// An attempt is under way.
     InFlight(InFlight),
+    /// The gates are asked about what an attempt left, or about what was there before the first.
+    Proving(Box<Proving>),
 }
 
 /// An attempt under way.
@@ -147,6 +156,8 @@ pub struct Attempt {
     pub error: Option<String>,
     /// What it used.
     pub usage: Usage,
+    /// What the gates said of what it left; nothing where they were not asked.
+    pub proof: Option<Proof>,
 }
 
 /// What an attempt amounts to.
@@ -355,7 +366,7 @@ impl LoopState {
     pub fn in_flight(&self) -> Option<&InFlight> {
         match &self.phase {
             Phase::InFlight(attempt) => Some(attempt),
-            Phase::Idle { .. } | Phase::Begun { .. } => None,
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) => None,
         }
     }
 
@@ -364,6 +375,52 @@ impl LoopState {
     pub fn holds_worktree(&self) -> bool {
         let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
         is_own && self.git.base.is_some() && !self.git.released
+    }
+
+    /// The proof under way.
+    #[must_use]
+    pub fn proving(&self) -> Option<&Proving> {
+        match &self.phase {
+            Phase::Proving(proving) => Some(proving),
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => None,
+        }
+    }
+
+    /// The gate under way.
+    #[must_use]
+    pub fn running_gate(&self) -> Option<&Running> {
+        self.proving()?.running.as_ref()
+    }
+
+    /// Whether a process of the loop's is under way: an agent, or a gate.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.in_flight().is_some() || self.running_gate().is_some()
+    }
+
+    /// The tree that was proven: the loop is completed, or is about to be, and its hard gates passed on it.
+    #[must_use]
+    pub fn proven_tree(&self) -> Option<&Oid> {
+        self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
+    }
+
+    /// Whether a claim was proven.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.spec.has_hard_gates() && matches!(self.phase, Phase::Idle { claim: Some(_), .. })
+    }
+
+    /// Whether this gate failed before the first iteration; none where it was not asked then.
+    #[must_use]
+    pub fn failed_before(&self, gate: usize) -> Option<bool> {
+        Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
+    }
+
+    /// The last result of each gate, in their order.
+    pub fn gate_results(&self) -> impl Iterator<Item = &GateResult> {
+        let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());
+        let last = move |gate| proofs().chain(&self.baseline).find_map(|proof| proof.of_gate(gate));
+        (0..self.spec.gates.len()).filter_map(last)
     }
 
     /// Whether a request was heard already.

@@ -3,6 +3,7 @@
 mod asking;
 mod deadlines;
 mod deciding;
+mod gates;
 pub(super) mod journal;
 mod journals;
 mod order;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::agent;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::r#loop::{Attempt, GateResult, LoopState, Outcome, Proof};
 use crate::spec::{AgentKind, Limits};
 
 /// The version of the object's shape.
@@ -28,7 +28,7 @@ pub struct Status {
     pub kind: Kind,
     /// Where it stands.
     pub status: StatusWord,
-    /// Whether gates proved the work; null where no gate was asked.
+    /// Whether gates proved the work; null where no gate decides.
     pub verified: Option<bool>,
     /// Iterations begun.
     pub iteration: u32,
@@ -189,10 +189,20 @@ pub struct Gate {
     pub hard: bool,
     /// Whether it passed.
     pub passed: bool,
-    /// Its exit code.
+    /// Its exit code; null where a signal ended it, or nothing could be started.
     pub exit_code: Option<i32>,
     /// How long it took.
     pub duration_ms: u64,
+    /// What it runs.
+    pub command: String,
+    /// Why it did not pass; null where it did.
+    pub why: Option<String>,
+    /// It failed on the same candidate before it passed.
+    pub flaky: bool,
+    /// Whether it failed before the first iteration already; null where it was not asked then.
+    pub failed_before: Option<bool>,
+    /// The last line that it printed.
+    pub preview: String,
 }
 
 /// A failure that may come back.
@@ -200,8 +210,8 @@ pub struct Gate {
 pub struct Failure {
     /// The gate that failed.
     pub gate: String,
-    /// What is the same in failures that are the same.
-    pub fingerprint: String,
+    /// What is the same in failures that are the same; null where that is not known.
+    pub fingerprint: Option<String>,
     /// How often in a row.
     pub count: u32,
 }
@@ -282,30 +292,35 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
     let word = word(state, alive.runner);
     let flight = state.in_flight();
     let claim = state.attempts.last().and_then(|last| {
-        let source = last.claim?;
+        // One that the gates refused came to nothing.
+        let is_refused = last.proof.as_ref().is_some_and(|proof| !proof.holds(spec));
+        let source = last.claim.filter(|_| !is_refused)?;
         Some(Claim { source, at: last.ended_at })
     });
     let latest = flight.map(|flight| flight.id).or(state.attempts.last().map(|last| last.id));
-    let iterations = state.attempts.iter().map(Iteration::from).chain(flight.map(|flight| Iteration {
-        n: flight.id.iteration,
-        attempt: flight.id.attempt,
-        charged: false,
-        started_at: flight.started_at,
-        ended_at: None,
-        exit_code: None,
-        signal: None,
-        outcome: None,
-        claim: None,
-        usage: Usage::default(),
-        gates: Vec::new(),
-        preview: None,
-    }));
+    let iterations =
+        state.attempts.iter().map(|attempt| Iteration::of(state, attempt)).chain(flight.map(|flight| {
+            Iteration {
+                n: flight.id.iteration,
+                attempt: flight.id.attempt,
+                charged: false,
+                started_at: flight.started_at,
+                ended_at: None,
+                exit_code: None,
+                signal: None,
+                outcome: None,
+                claim: None,
+                usage: Usage::default(),
+                gates: Vec::new(),
+                preview: None,
+            }
+        }));
     Status {
         schema: SCHEMA,
         id: spec.id.clone(),
         kind: Kind::Process,
         status: word,
-        verified: None,
+        verified: spec.has_hard_gates().then(|| state.is_proven()),
         iteration: state.iteration,
         attempt: latest.filter(|id| id.iteration == state.iteration).map_or(0, |id| id.attempt),
         started: u32::try_from(state.attempts.len() + usize::from(flight.is_some())).unwrap_or(u32::MAX),
@@ -317,7 +332,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         project: spec.project.to_string(),
         worktree: spec.worktree.to_string(),
         branch: branch(state),
-        tree: None,
+        tree: state.proven_tree().map(ToString::to_string),
         started_at: state.started_at,
         updated_at: state.updated_at,
         ended_at: ended.map(|ended| ended.at),
@@ -328,8 +343,8 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         claim,
         usage: state.spent.into(),
         limits: limits.clone(),
-        gates: Vec::new(),
-        last_failure: None,
+        gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
+        last_failure: last_failure(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
         iterations: Some(iterations.collect()),
         runner: state.runner.as_ref().map(|runner| Runner {
@@ -364,8 +379,43 @@ impl From<End> for StatusWord {
     }
 }
 
-impl From<&Attempt> for Iteration {
-    fn from(attempt: &Attempt) -> Self {
+/// The first hard gate that failed last, and in how many iterations in a row it did.
+fn last_failure(state: &LoopState) -> Option<Failure> {
+    let failing = state.proof.as_ref()?.failing(&state.spec).next()?;
+    let charged = state.attempts.iter().rev().filter(|attempt| attempt.charged);
+    let failed = |proof: &Proof| proof.of_gate(failing.gate).is_some_and(|result| !result.passed());
+    let count = charged.take_while(|attempt| attempt.proof.as_ref().is_some_and(failed)).count();
+    Some(Failure {
+        gate: failing.spec(&state.spec)?.name.to_string(),
+        fingerprint: None,
+        // What failed before the first iteration and never since is a failure too.
+        count: u32::try_from(count.max(1)).unwrap_or(u32::MAX),
+    })
+}
+
+impl Gate {
+    fn of(state: &LoopState, result: &GateResult) -> Option<Self> {
+        let gate = result.spec(&state.spec)?;
+        Some(Self {
+            name: gate.name.to_string(),
+            hard: gate.hard,
+            passed: result.passed(),
+            exit_code: match result.exit {
+                Some(Exit::Code(code)) => Some(code),
+                Some(Exit::Signal(_) | Exit::Lost | Exit::Unseen) | None => None,
+            },
+            duration_ms: result.duration.0,
+            command: gate.command.clone(),
+            why: result.failure.as_ref().map(|failure| failure.to_string()),
+            flaky: result.flaky,
+            failed_before: state.failed_before(result.gate),
+            preview: result.preview.clone(),
+        })
+    }
+}
+
+impl Iteration {
+    fn of(state: &LoopState, attempt: &Attempt) -> Self {
         let (exit_code, signal) = match attempt.finished.as_ref().map(|finished| finished.exit) {
             Some(Exit::Code(code)) => (Some(code), None),
             Some(Exit::Signal(signal)) => (None, Some(signal)),
@@ -382,7 +432,12 @@ impl From<&Attempt> for Iteration {
             outcome: Some(attempt.outcome),
             claim: attempt.claim,
             usage: attempt.usage.into(),
-            gates: Vec::new(),
+            gates: attempt
+                .proof
+                .iter()
+                .flat_map(|proof| &proof.results)
+                .filter_map(|result| Gate::of(state, result))
+                .collect(),
             preview: attempt.finished.as_ref().map(|finished| finished.preview.clone()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::StatusWord;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
-use crate::r#loop::{Grant, LoopState, Phase, Refusal};
+use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running};
 
 /// Why it stands where it stands, in one line.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -13,16 +13,21 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
                 ClaimSource::Promise => "the agent made its promise",
                 ClaimSource::StateFile => "the agent set status: done in state.md",
                 ClaimSource::ExitCode => "the command ended with exit code 0",
+                ClaimSource::Gates => return format!("every gate that decides passed{}", proven(state)),
             };
-            format!("{who}; unverified, as no gate checks it")
+            match state.is_proven() {
+                true => format!("{who}, and every gate that decides passed{}", proven(state)),
+                false => format!("{who}; unverified, as no gate checks it"),
+            }
         }
         (Some(End::Cancelled), _) => "by a person".to_owned(),
         (Some(End::IterationCap), _) => {
-            format!(
-                "{} iteration{} without a claim",
-                state.charged,
-                if state.charged == 1 { "" } else { "s" }
-            )
+            let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
+            match (failing(state), state.spec.has_hard_gates()) {
+                (Some(gates), true) => format!("{n} iteration{s}, and {gates}"),
+                (_, true) => format!("{n} iteration{s} without a claim that its gates proved"),
+                (_, false) => format!("{n} iteration{s} without a claim"),
+            }
         }
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded), _) => budget(state),
@@ -72,11 +77,44 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
+            (None, None) if let Some(proving) = state.proving() => gates(state, proving),
             (None, None) if matches!(state.phase, Phase::Idle { uncommitted: true, .. }) => {
                 format!("iteration {} is being committed", state.iteration)
             }
             (None, None) => "between two iterations".to_owned(),
         },
+    }
+}
+
+/// On what.
+fn proven(state: &LoopState) -> String {
+    state.proven_tree().map_or_else(String::new, |tree| format!(" on tree {}", tree.short()))
+}
+
+/// Which gates that decide fail.
+fn failing(state: &LoopState) -> Option<String> {
+    let proof = state.proof.as_ref()?;
+    let names: Vec<&str> =
+        proof.failing(&state.spec).filter_map(|it| Some(it.spec(&state.spec)?.name.as_str())).collect();
+    match names.as_slice() {
+        [] if proof.restless => Some("its gates or hooks change what they are asked about".to_owned()),
+        [] => None,
+        [one] => Some(format!("gate {one} fails")),
+        many => Some(format!("gates {} fail", many.join(", "))),
+    }
+}
+
+/// What is being proven.
+fn gates(state: &LoopState, proving: &Proving) -> String {
+    let about = match proving.of {
+        Some(id) => format!("behind attempt {id}"),
+        None => "before the first iteration".to_owned(),
+    };
+    let running = proving.running.as_ref();
+    match running.and_then(|running| Some((running, state.spec.gates.get(running.gate)?))) {
+        Some((Running { stopping: Some(_), .. }, gate)) => format!("gate {} is ending", gate.name),
+        Some((Running { stopping: None, .. }, gate)) => format!("gate {} is running {about}", gate.name),
+        None => format!("the gates are asked {about}"),
     }
 }
 

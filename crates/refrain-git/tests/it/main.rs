@@ -12,3 +12,5 @@ mod odd_files;
 mod place;
 #[cfg(test)]
 mod states;
+#[cfg(test)]
+mod trees;

@@ -9,8 +9,10 @@ use std::fs;
 use camino::Utf8PathBuf;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::event::{
-    Ask, AttemptFinished, Blocked, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
+    Ask, AttemptFinished, Blocked, End, Exit, GateFinished, Identity, Process, StopReason, Urgency, Wait,
+    WaitKind,
 };
+use refrain_core::gate::{GateSpec, GateWhen};
 use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, GitSpec, LeftOut, Oid, RepoPath, Skipped, Why,
     Workflow,
@@ -58,6 +60,20 @@ fn reported(exit: Exit, until: Until) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }
 
+/// The end of a gate, with all that it can hold.
+fn tested(exit: Exit, no_test: Option<&str>) -> Event {
+    Event::GateFinished(Box::new(GateFinished {
+        gate: "tests".parse().unwrap(),
+        exit,
+        duration: Millis(1_500),
+        bytes: 12,
+        no_test: no_test.map(str::to_owned),
+        preview: "1 passed".into(),
+        left: exit == Exit::Code(0) && no_test.is_none(),
+        output_error: None,
+    }))
+}
+
 fn oid(number: u32) -> Oid {
     format!("{number:040x}").parse().unwrap()
 }
@@ -99,8 +115,19 @@ fn everything() -> Vec<Event> {
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
         checkout: Checkout::Worktree { branch: "loop/a".into(), from: "HEAD".into() },
+        candidates: true,
         ..GitSpec::default()
     };
+    start.spec.gates = vec![GateSpec {
+        name: "tests".parse().unwrap(),
+        command: "cargo test".into(),
+        hard: true,
+        timeout: Millis(600_000),
+        retries: 1,
+        when: GateWhen::Iteration,
+    }];
+    let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
+    let taken = |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3 };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
     let Event::AttemptFinished(adopted) = reported(Exit::Unseen, Until::After(Millis(1_000))) else {
@@ -115,6 +142,16 @@ fn everything() -> Vec<Event> {
         Event::LoopResumed { limits: limits.clone() },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         base_taken(),
+        Event::CandidateRefused { error: "fatal: no".into() },
+        Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
+        Event::LoopResumed { limits: limits.clone() },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        taken(1),
+        gate(1),
+        Event::GateSpawnFailed { error: "no such folder".into() },
+        gate(2),
+        Event::GateStopRequested { because: StopReason::TimeLimit },
+        tested(Exit::Signal(15), None),
         Event::IterationBegun { iteration: 1 },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
@@ -127,6 +164,13 @@ fn everything() -> Vec<Event> {
         Event::AttemptStopRequested { because: StopReason::TimeLimit },
         Event::AttemptFinished(Box::new(near)),
         Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        taken(3),
+        gate(1),
+        tested(Exit::Code(0), Some("0 tests")),
+        gate(2),
+        tested(Exit::Code(0), None),
+        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        taken(3),
         settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
         asked(Ask::Proceed),
@@ -148,6 +192,11 @@ fn everything() -> Vec<Event> {
         Event::AttemptStarted(id(2, 4)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),
+        taken(4),
+        gate(1),
+        tested(Exit::Code(0), None),
+        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        taken(4),
         settled(2, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),

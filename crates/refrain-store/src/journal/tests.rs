@@ -63,6 +63,7 @@ pub(crate) fn started() -> Event {
             worktree: here.clone(),
             working_dir: here,
             git: Default::default(),
+            gates: Vec::new(),
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
 use refrain_core::event::Event;
+use refrain_core::gate::GateName;
 use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, Service, Sight, read_log};
@@ -14,7 +15,7 @@ use crate::lines::Lines;
 use crate::said::Said;
 use crate::{out, values};
 
-/// Show what the agent printed
+/// Show what the agent and the gates printed
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out
@@ -52,12 +53,49 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return follow(&service, &id, args.raw);
     }
     let (spec, dir) = (service.spec(&id)?, service.locate(&id)?.dir);
+    let runs = gate_runs(&service, &id)?;
+    let runs_of = |attempt| runs.iter().filter(move |(of, ..)| *of == attempt);
+    if args.iteration.is_none() && runs_of(BEFORE).next().is_some() {
+        out::print_raw(b"== before the first iteration\n");
+        show_gates(&dir.attempt(BEFORE), runs_of(BEFORE));
+    }
     for attempt in attempts {
-        if !show(&service, &spec, &dir.attempt(attempt), attempt, args.raw)? {
+        let place = dir.attempt(attempt);
+        let is_read = show(&service, &spec, &place, attempt, args.raw)?;
+        if !is_read || !show_gates(&place, runs_of(attempt)) {
             break;
         }
     }
     Ok(Code::Done.into())
+}
+
+/// Whose gates came before the first iteration.
+const BEFORE: AttemptId = AttemptId { iteration: 0, attempt: 1 };
+
+/// Every run of a gate, and behind which attempt it was, in order.
+fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName, u32)>, CliError> {
+    let mut of = BEFORE;
+    let mut runs = Vec::new();
+    for record in service.events(id)? {
+        if let Event::AttemptStarted(attempt) = record.event {
+            of = attempt;
+        } else if let Event::GateStarted { gate, run } = record.event {
+            runs.push((of, gate, run));
+        }
+    }
+    Ok(runs)
+}
+
+/// Prints what gates said; false once nobody reads any more.
+fn show_gates<'a>(dir: &AttemptDir, mut runs: impl Iterator<Item = &'a (AttemptId, GateName, u32)>) -> bool {
+    runs.all(|(_, gate, run)| {
+        let log = dir.gate(gate, *run);
+        out::print_raw(gate_heading(gate).as_bytes()) && read_log(&log).map_or(true, copy)
+    })
+}
+
+fn gate_heading(gate: &GateName) -> String {
+    format!("-- gate {gate}\n")
 }
 
 fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
@@ -122,8 +160,9 @@ fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliErro
             Some(Sight::Joined | Sight::Quiet) => String::new(),
             Some(Sight::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
             Some(Sight::Event(record) | Sight::Past(record)) => {
-                let heading = match record.event {
-                    Event::AttemptStarted(attempt) => heading(attempt),
+                let heading = match &record.event {
+                    Event::AttemptStarted(attempt) => heading(*attempt),
+                    Event::GateStarted { gate, .. } => gate_heading(gate),
                     _ => String::new(),
                 };
                 streams.each_mut().map(Lines::end).concat() + &said.end() + &heading

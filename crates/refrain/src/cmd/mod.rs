@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
+mod gate_args;
 pub(crate) mod generate;
 mod git_args;
 pub(crate) mod list;

@@ -20,6 +20,7 @@ pub(super) use self::kinds::Match;
 use self::kinds::{AgentName, Format, May, Mode};
 
 use crate::cli::Context;
+use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
@@ -75,7 +76,7 @@ pub(crate) struct Args {
     /// The words that claim the work done; COMPLETE where they are left out
     #[arg(long, value_name = "TEXT", value_parser = values::promise)]
     completion_promise: Option<PromiseText>,
-    /// No promise: the first run that ends with exit code 0 is the end
+    /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
     #[arg(long, conflicts_with_all = ["completion_promise", "promise_match"])]
     no_promise: bool,
     /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
@@ -110,6 +111,8 @@ pub(crate) struct Args {
     working_dir: Option<Utf8PathBuf>,
     #[command(flatten)]
     git: GitArgs,
+    #[command(flatten)]
+    gates: GateArgs,
     /// Give it your prompt alone, in every iteration
     #[arg(long)]
     no_iteration_context: bool,
@@ -119,6 +122,7 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "Examples:
   refrain start --command \"claude -p\" --prompt \"Fix the tests. Output <promise>COMPLETE</promise> when done.\"
+  refrain start --agent codex --gate \"cargo test\" --soft-gate \"cargo clippy -- -D warnings\" --prompt \"Fix the tests.\"
   refrain start --command ./agent.sh --prompt-file TASK.md --max-iterations 10 --timeout 20m --detach
 
 What is left out here, the configuration says: refrain config show. All about it: docs/configuration.md";
@@ -141,7 +145,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     mention_what_does_not_count(&settings);
     let named = args.name.clone();
     let spec = resolve::spec(context, &args, &settings, service.project(), &dir)?;
-    let is_shared = spec.git.shared;
+    // Who needs a worktree for itself has it.
+    let is_shared = spec.git.shared || spec.needs_worktree_alone();
     let untested = service.untested(&spec);
     let runner = service.start(spec, named)?;
     if !is_shared {
@@ -160,19 +165,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     }
 }
 
-/// What somebody configured and this loop goes without: a file that nobody trusts, and gates.
+/// What somebody configured and this loop goes without: a file that nobody trusts.
 fn mention_what_does_not_count(settings: &Settings) {
     if let ProjectFile::Untrusted(path) = &settings.project_file {
         let path = printable(path.as_str()).replace('\n', " ");
         crate::out::tell(&format!(
             "note: {path} is not trusted and counts as not there; refrain trust shows what it would allow\n"
-        ));
-    }
-    let gates: Vec<_> = settings.config.gates.keys().map(String::as_str).collect();
-    if !gates.is_empty() {
-        let gates = gates.join(", ");
-        crate::out::tell(&format!(
-            "note: this version runs no gates; those of the configuration ({gates}) wait\n"
         ));
     }
 }

@@ -14,7 +14,7 @@ use crate::committed;
 use crate::error::{CliError, Code};
 use crate::phrase::Row;
 use crate::telling::{clock, words};
-use crate::{out, phrase, values};
+use crate::{gated, out, phrase, values};
 
 /// Show how a loop stands
 #[derive(Debug, clap::Args)]
@@ -66,6 +66,8 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", status.worktree.clone()),
         Row::prose("git", committed::summary(status)),
+        Row::prose("gates", gated::row(&status.gates)),
+        Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Sandbox;
 
-use crate::{CLAIM, plain_folder, sandbox};
+use crate::{CLAIM, sandbox};
 
 fn project_file(sandbox: &Sandbox, text: &str) {
     testkit::write(&sandbox.project().join("refrain.toml"), text);
@@ -263,24 +263,6 @@ fn a_linked_worktree_has_a_file_of_its_own_and_the_trust_of_its_project() {
     assert!(start().stdout.contains("at most 5 iterations"));
     let main = sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(0);
     assert!(main.stdout.contains("at most 3 iterations"), "both branches count");
-}
-
-#[test]
-fn configured_gates_are_named_as_long_as_none_is_run() {
-    let sandbox = plain_folder();
-    let agent = sandbox.agent("agent", CLAIM);
-    trusted(
-        &sandbox,
-        "[gates.test]\ncommand = \"touch ran\"\n[gates.lint]\ncommand = \"touch ran\"\nhard = false\n",
-    );
-    let run = sandbox.refrain(&["start", "--command", &agent, "--quiet", "p"]).with_code(0);
-    let lines: Vec<_> = run.stderr.lines().collect();
-    assert!(
-        lines.len() == 1 && lines[0].contains("no gates") && lines[0].contains("lint, test"),
-        "{}",
-        run.stderr
-    );
-    assert!(!sandbox.project().join("ran").exists());
 }
 
 /// 500 tokens in at $1 a million, 100 cached at $0.1, 40 out at $10: $0.00091 for each iteration.

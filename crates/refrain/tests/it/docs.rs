@@ -76,7 +76,7 @@ impl Place {
         program(&bin.join("codex"), &stream(&codex));
         program(&bin.join("gemini"), &stream(&gemini));
         program(&bin.join("opencode"), ACP);
-        for silent in ["curl", "notify-send"] {
+        for silent in ["curl", "notify-send", "cargo", "npm"] {
             program(&bin.join(silent), "cat > /dev/null");
         }
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();

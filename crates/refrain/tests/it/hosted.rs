@@ -60,6 +60,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         worktree: project.clone(),
         working_dir: project,
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -18,6 +18,8 @@ mod docs;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod gates;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;

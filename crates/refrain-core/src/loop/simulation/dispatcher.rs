@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 
 use super::agent::{Agent, Sign};
+use super::gate::Gate;
 use super::person::{Act, Leave};
 use super::tally::Tally;
 use super::world::{Crash, World, span_ms};
@@ -16,7 +17,7 @@ use crate::spec::Millis;
 /// A run that takes more of these turns spins.
 const MANY_TURNS: u32 = 3_000;
 /// After so many events somebody loses patience, and cancels: without limits nothing else need end a run.
-const MANY_EVENTS: u64 = 150;
+const MANY_EVENTS: u64 = 250;
 
 impl World {
     /// One runner's life, or what a person does with a loop that stands still; answers whether it may go on.
@@ -119,6 +120,9 @@ impl World {
         if self.state.in_flight().is_some() {
             tally.add("loop", "recovered in flight");
         }
+        if self.state.running_gate().is_some() {
+            tally.add("gate", "lost with its runner");
+        }
         self.append(self.state.recover(runner(1)))?;
         self.sync();
         Ok(())
@@ -130,7 +134,12 @@ impl World {
             self.turns += 1;
             assert!(self.turns < MANY_TURNS, "it spins");
             let step = next_step(&self.state, &self.live, self.now());
-            if let Some(event) = event_of(step) {
+            let event = match step {
+                Step::TakeCandidate => Some(self.candidate()),
+                Step::Commit { iteration } => Some(self.commit(iteration, tally)),
+                step => event_of(step),
+            };
+            if let Some(event) = event {
                 self.append(event)?;
             }
             match step {
@@ -151,6 +160,12 @@ impl World {
                     self.sync();
                 }
                 Step::BeginIteration { .. } => {}
+                Step::TakeCandidate => {
+                    let is_over = self.state.proving().is_none();
+                    tally.add("gate", if is_over { "candidate settles it" } else { "candidate taken" });
+                }
+                Step::RunGate { gate, .. } => self.start_gate(gate, tally)?,
+                Step::StopGate(because) => self.stop_gate(because, tally),
                 Step::TakeBase => tally.add("git", "base taken"),
                 Step::Commit { .. } => {
                     tally.add("git", "commit settled");
@@ -182,12 +197,13 @@ impl World {
         // Nanoseconds do not matter here: every time of this world is a whole millisecond.
         let timer = until.map(|until| self.real.saturating_add(span_ms(now, until)));
         let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
+        let gate = self.gate.as_ref().and_then(Gate::next).map(|at| at.max(self.real));
         let person = self.person.next().map(|at| at.max(self.real));
         let swept = self.swept_at.map(|at| at.max(self.real));
         let tired = self.written > MANY_EVENTS
             && self.state.cancel != Some(Urgency::Now)
             && self.state.ended.is_none();
-        let first = [agent, swept, person, timer].into_iter().flatten().min();
+        let first = [agent, gate, swept, person, timer].into_iter().flatten().min();
         let Some(first) = first.filter(|_| !tired) else {
             // Nothing will ever happen, or too much did.
             self.real += 1_000;
@@ -197,6 +213,9 @@ impl World {
         self.real = first;
         if agent == Some(first) {
             return self.hear_agent(tally);
+        }
+        if gate == Some(first) {
+            return self.hear_gate(tally);
         }
         if swept == Some(first) {
             self.swept_at = None;
@@ -248,6 +267,9 @@ impl World {
                 self.swept_at = leaves.map(|ms| self.real + ms);
                 if leaves.is_some() {
                     tally.add("agent", "left somebody behind");
+                }
+                if !self.random.once_in(3) {
+                    self.tree += 1;
                 }
                 self.append(Event::AttemptFinished(finished))?;
                 if matches!(self.state.attempts.last(), Some(last) if matches!(last.outcome, Outcome::Limit | Outcome::Outage))

@@ -1,7 +1,7 @@
 //! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
 //! contract, so that the same mistake would have to be made twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,7 +10,8 @@ use crate::agent::FaultKind;
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
-use crate::git::{Checkout, Workflow};
+use crate::gate::GateName;
+use crate::git::{Checkout, CommitResult, Oid, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, Spec};
@@ -45,6 +46,14 @@ pub(super) struct Ledger {
     has_base: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
+    /// What the gates are asked about.
+    tree: Option<Oid>,
+    /// The gate in flight: since when, and why it is stopped.
+    gate: Option<(GateName, Timestamp, Option<StopReason>)>,
+    /// The last word of each gate: whether it passed, and about what it was asked.
+    words: BTreeMap<GateName, (bool, Option<Oid>)>,
+    /// The tree of this iteration's commit.
+    committed: Option<Oid>,
     released: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
@@ -93,6 +102,10 @@ impl Ledger {
             tokens: 0,
             has_base: false,
             uncommitted: false,
+            tree: None,
+            gate: None,
+            words: BTreeMap::new(),
+            committed: None,
             released: false,
             not_before: None,
             driven: false,
@@ -152,6 +165,9 @@ impl Ledger {
                 if self.flight.take().is_some() {
                     self.refund(Last::Refunded);
                 }
+                if self.gate.take().is_some() {
+                    self.refunds += 1;
+                }
                 (self.driven, self.had_runner, self.sweeping) = (true, true, false);
             }
             Event::BaseTaken(_) => {
@@ -162,8 +178,14 @@ impl Ledger {
             Event::BaseRefused { .. } => panic!("no repository here refuses"),
             Event::CommitSettled(report) => {
                 assert_eq!(report.iteration, self.iteration);
-                assert!(std::mem::take(&mut self.uncommitted), "an iteration is committed twice");
+                let again = self.has_hard_gates();
+                assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
+                self.assert_proven();
+                self.committed = match &report.result {
+                    CommitResult::Made { tree, .. } => Some(tree.clone()),
+                    CommitResult::Skipped(_) => None,
+                };
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
@@ -173,9 +195,57 @@ impl Ledger {
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
+            Event::CandidateTaken { tree, .. } => {
+                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
+                assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
+                self.tree.clone_from(tree);
+            }
+            Event::CandidateRefused { .. } => panic!("no repository here refuses"),
+            Event::GateStarted { gate, .. } => {
+                assert!(self.driven && self.ended.is_none() && !self.sweeping, "beside somebody else");
+                assert!(self.flight.is_none() && self.gate.is_none(), "beside somebody else");
+                assert!(self.cancelled != Some(Urgency::Now) && self.paused != Some(Urgency::Now));
+                assert!(self.refunds < 3, "a gate is run for the fourth time");
+                self.gate = Some((gate.clone(), *at, None));
+            }
+            Event::GateSpawnFailed { .. } => {
+                let (gate, ..) = self.gate.take().expect("a gate is in flight");
+                self.refunds = 0;
+                self.words.insert(gate, (false, self.tree.clone()));
+            }
+            Event::GateStopRequested { because } => {
+                let (gate, since, stopped) = self.gate.as_mut().expect("a gate is in flight");
+                assert_eq!(stopped.replace(*because), None, "it is stopped twice");
+                let limit = self.spec.gates.iter().find(|it| it.name == *gate).expect("a gate").timeout;
+                match because {
+                    StopReason::Cancel => assert_eq!(self.cancelled, Some(Urgency::Now)),
+                    StopReason::Interrupt => assert_eq!(self.paused, Some(Urgency::Now)),
+                    StopReason::TimeLimit => assert!(at.duration_since(*since).as_millis() >= limit.0.into()),
+                    StopReason::LoopDuration => {
+                        assert!(self.active >= self.limits.max_duration.expect("a limit").into());
+                    }
+                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => panic!("no gate's"),
+                }
+            }
+            Event::GateFinished(finished) => {
+                let (gate, _, stopped) = self.gate.take().expect("a gate is in flight");
+                self.sweeping = finished.left;
+                match (finished.exit, stopped) {
+                    (Exit::Lost, _) => self.refunds += 1,
+                    (_, None | Some(StopReason::TimeLimit)) => {
+                        let good = finished.exit == Exit::Code(0) && finished.no_test.is_none();
+                        self.words.insert(gate, (good && stopped.is_none(), self.tree.clone()));
+                        self.refunds = 0;
+                    }
+                    (_, Some(_)) => {}
+                }
+            }
             Event::IterationBegun { iteration } => {
+                self.committed = None;
+                assert!(self.gate.is_none() && self.words.len() == self.spec.gates.len(), "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
-                assert!(!self.uncommitted, "the last iteration is not committed");
+                let held_back = std::mem::take(&mut self.uncommitted) && self.has_hard_gates();
+                assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
                 assert!(self.instant_failures < 3, "it goes on though the agent only fails");
@@ -232,7 +302,9 @@ impl Ledger {
                     !matches!(end, Some(End::Completed { .. } | End::Cancelled)),
                     "resumed after its end"
                 );
-                assert!(limits.max_iterations.is_none_or(|cap| cap > self.charged), "resumed to end at once");
+                let more = limits.max_iterations.is_none_or(|cap| cap > self.charged);
+                let pending = self.uncommitted || !self.spec.gates.is_empty();
+                assert!(more || pending, "resumed to end at once");
                 assert!(
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
                     "resumed to end at once"
@@ -270,7 +342,23 @@ impl Ledger {
         assert!(!matches!(self.last, Some(Last::CouldNotStart)), "it starts an agent that cannot be");
         assert!(!matches!(self.last, Some(Last::NeedsAPerson)), "it goes on though a person is needed");
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
-        assert!(!matches!(self.last, Some(Last::Charged { claim: Some(_) })), "it goes on after a claim");
+        if let Some(Last::Charged { claim: Some(_) }) = self.last {
+            // By the last word, without retries and rounds, of which more can only refuse.
+            assert!(self.has_hard_gates(), "it goes on after a claim");
+        }
+    }
+
+    fn has_hard_gates(&self) -> bool {
+        self.spec.gates.iter().any(|gate| gate.hard)
+    }
+
+    /// Every hard gate said of this very tree, last of all, that it is good.
+    fn assert_proven(&self) {
+        for gate in self.spec.gates.iter().filter(|gate| gate.hard) {
+            let (good, tree) = self.words.get(&gate.name).expect("a gate that was not asked");
+            assert!(*good, "{} did not pass", gate.name);
+            assert_eq!(*tree, self.tree, "{} was asked about something else", gate.name);
+        }
     }
 
     fn stop(&mut self, because: StopReason, at: Timestamp) {
@@ -336,7 +424,7 @@ impl Ledger {
         } else if finished.state_done {
             Some(ClaimSource::StateFile)
         } else if self.spec.promise.is_none() && (finished.exit == Exit::Code(0) || by_itself) {
-            Some(ClaimSource::ExitCode)
+            Some(if self.has_hard_gates() { ClaimSource::Gates } else { ClaimSource::ExitCode })
         } else {
             None
         };
@@ -346,6 +434,7 @@ impl Ledger {
         self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
         self.steering.retain(|(_, told)| !told);
         self.charged += 1;
+        // What a gate decides about is checked where it is committed.
         self.uncommitted = self.spec.git.workflow == Workflow::Commit;
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
@@ -353,9 +442,11 @@ impl Ledger {
     }
 
     fn end(&mut self, end: End) {
-        assert!(self.flight.is_none(), "it ends before its attempt");
+        assert!(self.flight.is_none() && self.gate.is_none(), "it ends before its attempt");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
-        assert!(!self.uncommitted || at_once, "it ends before its commit");
+        // Gates can hold a commit back, or be held up themselves.
+        let held_back = !self.spec.gates.is_empty() && !matches!(end, End::Completed { .. });
+        assert!(!self.uncommitted || at_once || held_back, "it ends before its commit");
         if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
             let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
             assert_eq!(self.released, apart, "it ends before its worktree is given back");
@@ -369,6 +460,10 @@ impl Ledger {
             End::Completed { claim } => {
                 let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
                 assert_eq!(claim, made);
+                self.assert_proven();
+                let differs = |tree: &Oid| self.tree.as_ref().is_some_and(|proven| proven != tree);
+                let differs = self.has_hard_gates() && self.committed.as_ref().is_some_and(differs);
+                assert!(!differs, "what is committed is not proven");
             }
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
             End::IterationCap => assert_eq!(Some(self.charged), self.limits.max_iterations),

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use jiff::Timestamp;
 
 use super::agent::{Agent, Temper};
+use super::gate::{Gate, sample_gates};
 use super::ledger::Ledger;
 use super::person::Person;
 use super::random::Random;
@@ -38,6 +39,11 @@ pub(super) struct World {
     pub(super) state: LoopState,
     pub(super) live: Live,
     pub(super) agent: Option<Agent>,
+    pub(super) gate: Option<Gate>,
+    /// Its gates write, more often than not.
+    pub(super) restless: bool,
+    /// What is in the worktree, as a number.
+    pub(super) tree: u32,
     /// When nobody is left of the last attempt.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
@@ -73,6 +79,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     if random.once_in(4) {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
+    sample_gates(random, &mut spec);
     spec
 }
 
@@ -83,6 +90,7 @@ impl World {
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
         let able_from = random.between(1, 5);
+        let restless = random.once_in(8);
         if aloud {
             println!("{temper:?} agents, able from iteration {able_from}; {person:?}\n{first:?}");
         }
@@ -99,10 +107,13 @@ impl World {
             inbox: VecDeque::new(),
             live: Live::default(),
             agent: None,
+            gate: None,
+            tree: 0,
             swept_at: None,
             person,
             temper,
             able_from,
+            restless,
             started: Vec::new(),
             told: Vec::new(),
             deaths: BTreeSet::new(),
@@ -140,6 +151,10 @@ impl World {
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));
         for attempt in &self.state.attempts {
+            let is_refused = attempt.proof.as_ref().is_some_and(|proof| !proof.holds(&self.state.spec));
+            if is_refused && attempt.claim.is_some() {
+                tally.add("gate", "refused a claim");
+            }
             let said = attempt.finished.as_ref().is_some_and(|it| it.promised || it.state_done);
             if said && !matches!(attempt.outcome, Outcome::Claimed) {
                 tally.add("agent", "claimed, but was stopped");
@@ -191,7 +206,7 @@ impl World {
         let before =
             (self.crashes < MANY_CRASHES && self.random.once_in(2)).then(|| self.random.between(1, 12));
         self.crash_at = self.crash_at.filter(|at| *at > self.written).or(before.map(|n| self.written + n));
-        (self.agent, self.swept_at) = (None, None);
+        (self.agent, self.gate, self.swept_at) = (None, None, None);
         let unsynced = self.records.len() - self.synced;
         let mut lost = 0;
         if self.random.once_in(3) {

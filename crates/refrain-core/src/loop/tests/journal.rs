@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Identity, LoopStarted, Process,
-    Record, StopReason, Urgency, Wait, WaitKind,
+    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, GateFinished, Identity,
+    LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
+use crate::gate::{GateName, GateSpec, GateWhen};
 use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
@@ -56,6 +57,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         worktree: "/project".into(),
         working_dir: "/project".into(),
         git: Default::default(),
+        gates: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -168,6 +170,43 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
+/// What every test calls the gate at this place.
+pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
+    format!("gate-{place}").parse().unwrap()
+}
+
+/// Gates, of which these decide.
+pub(in crate::r#loop) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
+    let gate = |(place, hard)| GateSpec {
+        name: gate_name(place),
+        command: format!("check {place}"),
+        hard,
+        timeout: Millis(60_000),
+        retries: 0,
+        when: GateWhen::Iteration,
+    };
+    hard.into_iter().enumerate().map(gate).collect()
+}
+
+/// A candidate with the tree of this number; none where there is no repository.
+pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
+    Event::CandidateTaken { tree: tree.map(oid), partial: false }
+}
+
+/// The end of the gate at this place.
+pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished {
+    GateFinished {
+        gate: gate_name(place),
+        exit,
+        duration: Millis(7),
+        bytes: 0,
+        no_test: None,
+        preview: String::new(),
+        left: false,
+        output_error: None,
+    }
+}
+
 /// The event that records a step, for steps that are recorded.
 pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
     match step {
@@ -177,6 +216,9 @@ pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
         Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration }),
         Step::StartAttempt(id) => Some(Event::AttemptStarted(id)),
         Step::StopAttempt(because) => Some(stop(because)),
+        Step::TakeCandidate => Some(candidate_taken(None)),
+        Step::RunGate { gate, run } => Some(Event::GateStarted { gate: gate_name(gate), run }),
+        Step::StopGate(because) => Some(Event::GateStopRequested { because }),
         Step::Wait(wait) => Some(Event::WaitStarted(wait)),
         Step::Finish(end) => Some(Event::LoopEnded(end)),
         Step::Await { .. } | Step::Rest => None,
@@ -192,6 +234,12 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
         Event::BaseRefused { .. } => "base.refused",
         Event::CommitSettled(_) => "commit.settled",
         Event::WorktreeReleased { .. } => "worktree.released",
+        Event::CandidateTaken { .. } => "candidate.taken",
+        Event::CandidateRefused { .. } => "candidate.refused",
+        Event::GateStarted { .. } => "gate.started",
+        Event::GateSpawnFailed { .. } => "gate.spawn-failed",
+        Event::GateStopRequested { .. } => "gate.stop-requested",
+        Event::GateFinished(_) => "gate.finished",
         Event::IterationBegun { .. } => "iteration.begun",
         Event::AttemptStarted(_) => "attempt.started",
         Event::AttemptSpawned { .. } => "attempt.spawned",
@@ -243,6 +291,19 @@ impl Journal {
         let mut spec = spec();
         spec.git.workflow = Workflow::Commit;
         Self::of(spec).taken_over()
+    }
+
+    /// A loop with gates, of which these decide, and a runner. There is a repository, whose base is known.
+    pub(in crate::r#loop) fn gated<const N: usize>(hard: [bool; N]) -> Self {
+        Self::gated_by(gates(hard), |_| ())
+    }
+
+    pub(in crate::r#loop) fn gated_by(gates: Vec<GateSpec>, change: impl FnOnce(&mut Spec)) -> Self {
+        let mut spec = Spec { gates, ..spec() };
+        spec.git.candidates = true;
+        change(&mut spec);
+        let journal = Self::of(spec).taken_over();
+        if journal.state.spec.git.needs_base() { journal.obey() } else { journal }
     }
 
     /// A loop that hardly waits for its provider.
@@ -355,6 +416,7 @@ impl Journal {
 
     /// Obeys until an attempt is recorded as started.
     pub(in crate::r#loop) fn starts(mut self) -> Self {
+        assert!(self.state.running_gate().is_none(), "a gate is in flight");
         while !matches!(self.state.phase, Phase::InFlight(_)) {
             self = self.obey();
         }
@@ -373,6 +435,38 @@ impl Journal {
 
     pub(in crate::r#loop) fn exits(self, exit: Exit) -> Self {
         self.ends(finished(exit))
+    }
+
+    /// The candidate is taken, with the tree of this number.
+    pub(in crate::r#loop) fn takes(self, tree: u32) -> Self {
+        assert_eq!(self.next(), Step::TakeCandidate);
+        self.then(candidate_taken(Some(tree)))
+    }
+
+    /// The next gate is started.
+    pub(in crate::r#loop) fn gates(self) -> Self {
+        assert!(matches!(self.next(), Step::RunGate { .. }), "{:?}", self.next());
+        self.obey()
+    }
+
+    /// The gate in flight ends.
+    pub(in crate::r#loop) fn answers(self, change: impl FnOnce(&mut GateFinished)) -> Self {
+        let place = self.state.running_gate().expect("a gate is in flight").gate;
+        let mut finished = gate_finished(place, Exit::Code(0));
+        change(&mut finished);
+        self.then(Event::GateFinished(Box::new(finished)))
+    }
+
+    /// The next gates are run one after another, and end with these codes.
+    pub(in crate::r#loop) fn gates_end(self, codes: &[i32]) -> Self {
+        codes
+            .iter()
+            .fold(self, |journal, code| journal.gates().answers(|finished| finished.exit = Exit::Code(*code)))
+    }
+
+    /// An attempt that ends like this.
+    pub(in crate::r#loop) fn attempts(self, finished: AttemptFinished) -> Self {
+        self.spawns().after_ms(3_000).ends(finished)
     }
 
     /// A whole attempt of `ms` milliseconds.

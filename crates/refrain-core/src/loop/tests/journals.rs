@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::journal::{
-    Journal, base_taken, commit_settled, event_of, finished, grant, id, request, runner, spawn_failed,
-    spawned, spec, started, stop, time,
+    Journal, base_taken, candidate_taken, commit_settled, event_of, finished, gate_finished, gate_name,
+    gates, grant, id, request, runner, spawn_failed, spawned, spec, started, stop, time,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
@@ -40,9 +40,9 @@ pub(super) fn limits() -> impl Strategy<Value = Limits> {
 }
 
 pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
-    let rarely = || proptest::bool::weighted(0.25);
-    (limits(), any::<bool>(), any::<String>(), any::<u64>(), (rarely(), rarely())).prop_map(
-        |(limits, promise, text, output_cap, (commits, apart))| {
+    let rarely = || proptest::bool::weighted(0.3);
+    (limits(), any::<bool>(), any::<String>(), any::<u64>(), (rarely(), rarely(), rarely(), rarely()))
+        .prop_map(|(limits, promise, text, output_cap, (commits, apart, gated, both))| {
             let mut spec = Spec { limits, output_cap, prompt: text.clone(), ..spec() };
             spec.promise = spec.promise.filter(|_| promise);
             spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
@@ -50,12 +50,14 @@ pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
             if commits {
                 spec.git.workflow = Workflow::Commit;
             }
+            if gated {
+                spec.gates = if both { gates([true, false]) } else { gates([true]) };
+            }
             if apart {
                 spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
             }
             spec
-        },
-    )
+        })
 }
 
 pub(super) fn ask() -> impl Strategy<Value = Ask> {
@@ -78,7 +80,7 @@ pub(super) fn exit() -> impl Strategy<Value = Exit> {
 }
 
 pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
-    let rarely = || proptest::bool::weighted(0.1);
+    let rarely = || proptest::bool::weighted(0.2);
     (exit(), rarely(), rarely(), any::<(u64, u64, String)>()).prop_map(
         |(exit, promised, state_done, (stdout_bytes, stderr_bytes, preview))| AttemptFinished {
             promised,
@@ -99,6 +101,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Completed { claim: ClaimSource::StateFile },
         End::Completed { claim: ClaimSource::StateFile },
         End::Completed { claim: ClaimSource::ExitCode },
+        End::Completed { claim: ClaimSource::Gates },
         End::Cancelled,
         End::IterationCap,
         End::TimedOut,
@@ -148,8 +151,8 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),
-        4 => Just(spawn_failed()),
-        4 => stop_reason().prop_map(stop),
+        6 => Just(spawn_failed()),
+        5 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
@@ -159,6 +162,14 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(base_taken()),
         1 => Just(Event::BaseRefused { error: "fatal".into() }),
         1 => (0..4u32).prop_map(commit_settled),
+        2 => proptest::option::of(0..3u32).prop_map(candidate_taken),
+        1 => Just(Event::CandidateRefused { error: "fatal".into() }),
+        1 => (0..2usize, 1..3u32).prop_map(|(place, run)| Event::GateStarted { gate: gate_name(place), run }),
+        1 => Just(Event::GateSpawnFailed { error: "no sh".into() }),
+        1 => stop_reason().prop_map(|because| Event::GateStopRequested { because }),
+        2 => (0..2usize, exit()).prop_map(|(place, exit)| {
+            Event::GateFinished(Box::new(gate_finished(place, exit)))
+        }),
         1 => Just(Event::WorktreeReleased { kept: None }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
@@ -168,25 +179,47 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
 /// The event, or one in its place that fits now: by chance few do, and nothing would ever get far.
 pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
     match (event, &state.phase) {
-        (Event::IterationBegun { .. } | Event::AttemptStarted(_), phase) => match phase {
+        (
+            Event::IterationBegun { .. }
+            | Event::AttemptStarted(_)
+            | Event::CandidateTaken { .. }
+            | Event::GateStarted { .. }
+            | Event::GateFinished(_),
+            phase,
+        ) => match phase {
             Phase::Idle { uncommitted: true, .. } => commit_settled(state.iteration),
             Phase::Idle { .. } if state.git.base.is_none() && state.spec.git.needs_base() => base_taken(),
+            Phase::Idle { .. } if state.baseline.is_none() && !state.spec.gates.is_empty() => {
+                candidate_taken(None)
+            }
             Phase::Idle { claim: Some(claim), .. } => Event::LoopEnded(End::Completed { claim: *claim }),
             Phase::Idle { claim: None, .. } => Event::IterationBegun { iteration: state.iteration + 1 },
             Phase::Begun { next, .. } => Event::AttemptStarted(*next),
+            Phase::Proving(proving) => match (&proving.running, proving.next_gate()) {
+                (Some(running), _) => {
+                    Event::GateFinished(Box::new(gate_finished(running.gate, Exit::Code(0))))
+                }
+                (None, Some((place, run))) if proving.candidate.is_some() && !proving.to_check => {
+                    Event::GateStarted { gate: gate_name(place), run }
+                }
+                (None, _) => candidate_taken(None),
+            },
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         },
         (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
         (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
+        (Event::LoopEnded(_), Phase::Idle { claim: Some(claim), uncommitted: false }) => {
+            Event::LoopEnded(End::Completed { claim: *claim })
+        }
         (event, _) => event,
     }
 }
 
 /// What the fold accepts of these events.
 pub(super) fn loose() -> impl Strategy<Value = Journal> {
-    let aims = proptest::bool::weighted(0.5);
-    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..80)).prop_map(|(spec, events)| {
+    let aims = proptest::bool::weighted(0.6);
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..110)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
         for (event, aims, ms) in events {
             let event = if aims { aimed(event, &journal.state) } else { event };
@@ -206,6 +239,7 @@ pub(super) enum Happening {
     Nothing,
     Ends(AttemptFinished),
     CannotStart,
+    GateEnds(Exit),
     Asked(Ask),
     Crash,
     Resumed(u32, u64),
@@ -216,6 +250,7 @@ pub(super) fn happening() -> impl Strategy<Value = Happening> {
         6 => Just(Happening::Nothing),
         6 => end_of_attempt().prop_map(Happening::Ends),
         1 => Just(Happening::CannotStart),
+        3 => exit().prop_map(Happening::GateEnds),
         2 => ask().prop_map(Happening::Asked),
         2 => Just(Happening::Crash),
         2 => (0..5u32, 0..60_000u64).prop_map(|(more, ms)| Happening::Resumed(more, ms)),
@@ -228,9 +263,12 @@ pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
         (Happening::Ends(end), Some(false)) => journal.ends(end),
         (Happening::CannotStart, Some(true)) => journal.then(spawn_failed()),
         (Happening::Nothing, Some(true)) => journal.then(spawned()),
+        (Happening::GateEnds(exit), _) if journal.state.running_gate().is_some() => {
+            journal.answers(|finished| finished.exit = exit)
+        }
         (Happening::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
         (Happening::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
-        (Happening::Resumed(more, ms), None) => {
+        (Happening::Resumed(more, ms), None) if !journal.state.is_busy() => {
             let duration = journal
                 .state
                 .limits

@@ -3,8 +3,8 @@
 use rstest::rstest;
 
 use super::journal::{
-    Journal, asked, finished, id, kind, pace, request, runner, spawn_failed, spawned, spec, started, stop,
-    time, unlimited,
+    Journal, asked, candidate_taken, claiming, finished, gate_finished, gate_name, id, kind, pace, request,
+    runner, spawn_failed, spawned, spec, started, stop, time, unlimited,
 };
 use crate::event::{
     Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
@@ -13,7 +13,7 @@ use crate::r#loop::{Damage, LoopState};
 use crate::spec::Millis;
 
 fn every_end() -> impl Iterator<Item = End> {
-    let claims = [ClaimSource::Promise, ClaimSource::StateFile, ClaimSource::ExitCode];
+    let claims = [ClaimSource::Promise, ClaimSource::StateFile, ClaimSource::ExitCode, ClaimSource::Gates];
     let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::OutputLost];
     [End::Cancelled, End::IterationCap, End::TimedOut, End::Paused]
         .into_iter()
@@ -37,6 +37,12 @@ fn every_event() -> Vec<Event> {
         Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         Event::AttemptFinished(Box::new(finished(Exit::Lost))),
         Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        candidate_taken(None),
+        Event::CandidateRefused { error: "fatal: no".into() },
+        Event::GateStarted { gate: gate_name(0), run: 1 },
+        Event::GateSpawnFailed { error: "no such folder".into() },
+        Event::GateStopRequested { because: StopReason::TimeLimit },
+        Event::GateFinished(Box::new(gate_finished(0, Exit::Code(0)))),
         heard("new", Ask::Steer("left".into())),
         heard("old", Ask::Proceed),
         asked(Ask::Pause(Urgency::Now)),
@@ -145,6 +151,26 @@ const CANCEL: Ask = Ask::Cancel(Urgency::AfterIteration);
 #[case::not_started(
     Journal::running().starts().then(spawn_failed()),
     &["runner.started", "loop.resumed", "wait.started", "attempt.started 1.2"]
+)]
+#[case::before_its_baseline(
+    Journal::gated([true]),
+    &["runner.started", "loop.resumed", "wait.started", "candidate.taken", "candidate.refused"]
+)]
+#[case::to_be_gated(
+    Journal::gated([true]).takes(0),
+    &["runner.started", "loop.resumed", "wait.started", "gate.started"]
+)]
+#[case::in_a_gate(
+    Journal::gated([true]).takes(0).gates(),
+    &["runner.started", "gate.spawn-failed", "gate.stop-requested", "gate.finished"]
+)]
+#[case::behind_its_baseline(
+    Journal::gated([true]).takes(0).gates_end(&[1]),
+    &["runner.started", "loop.resumed", "wait.started", "iteration.begun 1"]
+)]
+#[case::to_be_proven(
+    Journal::gated([true]).takes(0).gates_end(&[1]).attempts(claiming(ClaimSource::Promise)),
+    &["runner.started", "loop.resumed", "wait.started", "candidate.taken", "candidate.refused"]
 )]
 #[case::waiting(
     Journal::running().runs(1, Exit::Code(0)).then(Event::WaitStarted(pace(9))),

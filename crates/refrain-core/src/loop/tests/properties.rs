@@ -108,12 +108,14 @@ proptest! {
         // Whoever takes over after a crash finishes the cancel; nothing else is ever granted.
         let granted = journal.state.resume(&grant(Some(resumed.0), Some(Millis(resumed.1))));
         prop_assert!(matches!(granted, Ok(None) | Err(_)), "{granted:?} after a cancel");
-        if journal.state.in_flight().is_none() && journal.state.ended.is_none() {
-            // What the last iteration changed is committed first, once nobody is left who may write.
+        if !journal.state.is_busy() && journal.state.ended.is_none() {
+            // What the last iteration changed is proven and committed first, once nobody is left who may write.
             let fits = matches!(
                 journal.next(),
                 Step::Finish(End::Cancelled)
                     | Step::ReleaseWorktree
+                    | Step::TakeCandidate
+                    | Step::RunGate { .. }
                     | Step::Commit { .. }
                     | Step::Await { until: None }
             );
@@ -217,6 +219,10 @@ fn journals_of_the_obedient_reach_every_end() {
         "loop.resumed",
         "base.taken",
         "commit.settled",
+        "candidate.taken",
+        "gate.started",
+        "gate.stop-requested",
+        "gate.finished",
         "completed",
         "cancelled",
         "iteration-cap",
@@ -246,6 +252,9 @@ fn loose_journals_hold_events_of_every_kind() {
         "loop.resumed",
         "base.taken",
         "commit.settled",
+        "candidate.taken",
+        "gate.started",
+        "gate.finished",
         "journal.torn",
         "journal.restored",
         "completed",

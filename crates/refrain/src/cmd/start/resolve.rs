@@ -49,6 +49,7 @@ pub(super) fn spec(
         worktree: project.worktree.clone(),
         working_dir,
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        gates: args.gates.specs(&settings.config.gates)?,
         depth: context.depth,
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     })

@@ -1,0 +1,313 @@
+//! How candidates and gates change the state: what a gate's end amounts to, when the gates are asked once more, and what
+//! comes of it all.
+
+use std::mem;
+
+use jiff::Timestamp;
+
+use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
+use super::super::state::{LoopState, Phase};
+use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
+use crate::gate::GateName;
+use crate::git::{CommitReport, CommitResult, Oid, Workflow};
+use crate::ids::AttemptId;
+use crate::spec::Millis;
+
+/// What a gate's end says about the candidate.
+enum Word {
+    /// It passed, or it did not.
+    Said(Option<GateFailure>),
+    /// Nothing, as it was ended for somebody else's sake.
+    None,
+    /// Nothing, as nobody saw it end.
+    Lost,
+    /// Nobody knows, as not all that it printed was kept.
+    Unkept,
+}
+
+impl Word {
+    fn of(finished: &GateFinished, stopping: Option<StopReason>) -> Self {
+        match (stopping, finished.exit) {
+            _ if finished.output_error.is_some() => Self::Unkept,
+            (_, Exit::Lost) => Self::Lost,
+            (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
+            (
+                Some(
+                    StopReason::Cancel
+                    | StopReason::Interrupt
+                    | StopReason::LoopDuration
+                    | StopReason::OutputLost
+                    | StopReason::Silence
+                    | StopReason::Budget,
+                ),
+                _,
+            ) => Self::None,
+            (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
+            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
+                Self::Said(Some(GateFailure::Exit(exit)))
+            }
+        }
+    }
+}
+
+impl LoopState {
+    /// Where a loop goes behind an attempt that is charged.
+    pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
+        self.rounds = 1;
+        let proving = Proving::new(Some(of), claim, &self.spec.gates);
+        if !proving.asked.is_empty() {
+            return Phase::Proving(Box::new(proving));
+        }
+        // What no gate has seen is not committed where a gate decides.
+        let uncommitted = self.spec.git.workflow != Workflow::None && !self.spec.has_hard_gates();
+        Phase::Idle { claim, uncommitted }
+    }
+
+    pub(super) fn lacks_baseline(&self) -> bool {
+        !self.spec.gates.is_empty() && self.baseline.is_none()
+    }
+
+    pub(super) fn take_candidate(&mut self, candidate: Candidate, at: Timestamp) -> Result<(), &'static str> {
+        let proving = self.proving_to("candidate.taken")?;
+        if mem::take(&mut proving.to_check) {
+            match proving.candidate.as_ref().is_some_and(|proven| proven.tree == candidate.tree) {
+                true => self.conclude(false, at),
+                false => self.prove_again(candidate, at),
+            }
+            return Ok(());
+        }
+        let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
+        proving.candidate = Some(candidate.clone());
+        // A claim on what did not pass is looked at again: what git ignores may have changed.
+        let fits = |last: &&Proof| {
+            !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
+        };
+        let results = |last: &Proof| asked.iter().map(|gate| last.of_gate(*gate).cloned()).collect();
+        let kept: Option<Vec<_>> = self.proof.as_ref().filter(fits).and_then(results);
+        if let (Some(kept), Phase::Proving(proving)) = (kept, &mut self.phase) {
+            proving.results = kept;
+            self.conclude(false, at);
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse_candidate(&mut self, error: &str) -> Result<(), &'static str> {
+        self.proving_to("candidate.refused")?;
+        self.git.refused = Some(error.to_owned());
+        Ok(())
+    }
+
+    /// The proof whose candidate is to be taken; the one before the first iteration begins with that.
+    fn proving_to(&mut self, what: &'static str) -> Result<&mut Proving, &'static str> {
+        let fits = self.is_driven()
+            && !self.sweeping
+            && self.git.refused.is_none()
+            && (self.git.base.is_some() || !self.spec.git.needs_base());
+        let begins = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
+            && self.iteration == 0
+            && self.lacks_baseline();
+        if fits && begins {
+            self.rounds = 1;
+            self.phase = Phase::Proving(Box::new(Proving::new(None, None, &self.spec.gates)));
+        }
+        match &mut self.phase {
+            Phase::Proving(proving) if fits && (proving.candidate.is_none() || proving.to_check) => {
+                Ok(proving)
+            }
+            Phase::Proving(_) | Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => Err(what),
+        }
+    }
+
+    /// The candidate is not what the gates were asked about any more.
+    fn prove_again(&mut self, candidate: Candidate, at: Timestamp) {
+        self.rounds += 1;
+        if self.rounds > MAX_ROUNDS {
+            return self.conclude(true, at);
+        }
+        if let Phase::Proving(proving) = &mut self.phase {
+            proving.results.clear();
+            proving.failed = 0;
+            proving.candidate = Some(candidate);
+        }
+    }
+
+    pub(super) fn start_gate(
+        &mut self,
+        gate: &GateName,
+        run: u32,
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
+        let may = self.is_driven() && !self.sweeping;
+        let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
+        let is_next = proving.next_gate().filter(|(place, next)| {
+            *next == run && self.spec.gates.get(*place).is_some_and(|spec| spec.name == *gate)
+        });
+        let is_free = proving.running.is_none() && proving.candidate.is_some() && !proving.to_check;
+        let Some((place, _)) = is_next.filter(|_| may && is_free) else { return Err("gate.started") };
+        if let Some(runs) = proving.runs.get_mut(place) {
+            *runs = run;
+        }
+        proving.running = Some(Running { gate: place, run, started_at: at, stopping: None });
+        Ok(())
+    }
+
+    /// The gate in flight, if the event `what` fits it.
+    pub(super) fn gate_to(
+        &mut self,
+        what: &'static str,
+        fits: impl FnOnce(&Running) -> bool,
+    ) -> Result<&mut Running, &'static str> {
+        match &mut self.phase {
+            Phase::Proving(proving) => proving.running.as_mut().filter(|running| fits(running)).ok_or(what),
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => Err(what),
+        }
+    }
+
+    pub(super) fn fail_gate(&mut self, error: &str, at: Timestamp) -> Result<(), &'static str> {
+        let running = self.gate_to("gate.spawn-failed", |_| true)?.clone();
+        self.refunds_in_a_row = 0;
+        self.settle_gate(&running, Some(GateFailure::NotStarted(error.to_owned())), None, at);
+        Ok(())
+    }
+
+    pub(super) fn finish_gate(&mut self, finished: &GateFinished, at: Timestamp) -> Result<(), &'static str> {
+        let named = self.running_gate().and_then(|running| self.spec.gates.get(running.gate));
+        let fits = named.is_some_and(|gate| gate.name == finished.gate);
+        let running = self.gate_to("gate.finished", |_| fits)?.clone();
+        self.sweeping = finished.left;
+        match Word::of(finished, running.stopping) {
+            Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
+            Word::None => self.forget_gate(None),
+            Word::Lost => {
+                self.refunds_in_a_row += 1;
+                self.forget_gate(None);
+            }
+            Word::Said(failure) => {
+                self.refunds_in_a_row = 0;
+                self.settle_gate(&running, failure, Some(finished), at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The gate in flight came to nothing.
+    fn forget_gate(&mut self, hindered: Option<Blocked>) {
+        if let Phase::Proving(proving) = &mut self.phase {
+            proving.running = None;
+            proving.hindered = hindered;
+        }
+    }
+
+    /// Its runner died under it.
+    pub(super) fn lose_gate(&mut self) {
+        if self.running_gate().is_some() {
+            self.refunds_in_a_row += 1;
+            self.forget_gate(None);
+        }
+    }
+
+    fn settle_gate(
+        &mut self,
+        running: &Running,
+        failure: Option<GateFailure>,
+        finished: Option<&GateFinished>,
+        at: Timestamp,
+    ) {
+        let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
+        let has_hard_gates = self.spec.has_hard_gates();
+        let Phase::Proving(proving) = &mut self.phase else { return };
+        proving.running = None;
+        if failure.is_some() && proving.failed < retries {
+            proving.failed += 1;
+            return;
+        }
+        let is_same =
+            |last: &&Proof| proving.candidate.as_ref().is_some_and(|it| it.is_same(&last.candidate));
+        let before = self.proof.as_ref().filter(is_same).and_then(|last| last.of_gate(running.gate));
+        let failed_before = mem::take(&mut proving.failed) > 0 || before.is_some_and(|last| !last.passed());
+        proving.results.push(GateResult {
+            gate: running.gate,
+            of: proving.folder(),
+            run: running.run,
+            flaky: failure.is_none() && failed_before,
+            failure,
+            exit: finished.map(|finished| finished.exit),
+            duration: finished.map_or(Millis(0), |finished| finished.duration),
+            preview: finished.map(|finished| finished.preview.clone()).unwrap_or_default(),
+        });
+        if proving.results.len() < proving.asked.len() {
+            return;
+        }
+        // A proof names its tree: the gates may have changed what they were asked about.
+        let decides = proving.claim.is_some() || self.spec.git.workflow != Workflow::None;
+        let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
+        let has_passed = |(place, _)| {
+            proving.results.iter().any(|result: &GateResult| result.gate == place && result.passed())
+        };
+        proving.to_check = proving.of.is_some()
+            && decides
+            && has_hard_gates
+            && proving.candidate.as_ref().is_some_and(|candidate| candidate.tree.is_some())
+            && hard.all(has_passed);
+        if !proving.to_check {
+            self.conclude(false, at);
+        }
+    }
+
+    /// All gates have spoken.
+    fn conclude(&mut self, restless: bool, at: Timestamp) {
+        let Phase::Proving(proving) = &mut self.phase else { return };
+        let Some(candidate) = proving.candidate.take() else { return };
+        let (of, claim) = (proving.of, proving.claim);
+        let proof = Proof { candidate, results: mem::take(&mut proving.results), restless };
+        let holds = proof.holds(&self.spec);
+        let claim = claim.filter(|_| holds);
+        match of {
+            None => {
+                self.baseline = Some(proof.clone());
+                self.phase = Phase::Idle { claim: None, uncommitted: false };
+            }
+            Some(id) => {
+                let commits = self.spec.git.workflow != Workflow::None;
+                let uncommitted = commits
+                    && holds
+                    && (proof.candidate.tree.is_none() || self.committed() != proof.candidate.tree.as_ref());
+                self.phase = Phase::Idle { claim, uncommitted };
+                self.rested_since = Some(at);
+                if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == id) {
+                    attempt.proof = Some(proof.clone());
+                }
+            }
+        }
+        self.proof = Some(proof);
+    }
+
+    /// The tree of this iteration's commit.
+    fn committed(&self) -> Option<&Oid> {
+        match self.git.last.as_ref().filter(|report| report.iteration == self.iteration).map(|it| &it.result)
+        {
+            Some(CommitResult::Made { tree, .. }) => Some(tree),
+            Some(CommitResult::Skipped(_)) | None => None,
+        }
+    }
+
+    /// A commit whose tree is not the proven one, as a hook changed it, is proven again before it completes the loop.
+    pub(super) fn compare_commit(&mut self, report: &CommitReport) {
+        let Phase::Idle { claim: Some(claim), .. } = self.phase else { return };
+        let CommitResult::Made { tree, .. } = &report.result else { return };
+        let Some(proof) = self.proof.as_mut().filter(|_| self.spec.has_hard_gates()) else { return };
+        let Some(last) = self.attempts.iter_mut().rev().find(|attempt| attempt.charged) else { return };
+        if proof.candidate.tree.as_ref().is_none_or(|proven| proven == tree) {
+            return;
+        }
+        self.rounds += 1;
+        if self.rounds > MAX_ROUNDS {
+            proof.restless = true;
+            last.proof = Some(proof.clone());
+            self.phase = Phase::Idle { claim: None, uncommitted: false };
+            return;
+        }
+        let proving = Proving::new(Some(last.id), Some(claim), &self.spec.gates);
+        self.phase = Phase::Proving(Box::new(proving));
+    }
+}

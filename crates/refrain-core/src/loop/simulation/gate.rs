@@ -1,0 +1,160 @@
+//! Gates that follow a script, and what they are asked about: a tree that is a number.
+
+use super::random::Random;
+use super::tally::Tally;
+use super::world::{Crash, World};
+use crate::event::{Event, Exit, GateFinished, StopReason};
+use crate::gate::{GateSpec, GateWhen};
+use crate::git::{CommitReport, CommitResult, Skipped};
+use crate::r#loop::proof::GateFailure;
+use crate::r#loop::tests::journal::{gate_finished, gates, oid};
+use crate::spec::{Millis, Spec};
+
+/// What one run of a gate is going to do. Times are milliseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    ends_at: Option<u64>,
+    finished: GateFinished,
+    starts: bool,
+    /// How long it takes to end whom it leaves behind, where it does.
+    leaves: Option<u64>,
+    /// It changes what it is asked about.
+    writes: bool,
+    stubborn: u64,
+}
+
+/// Gates for some loops.
+pub(super) fn sample_gates(random: &mut Random, spec: &mut Spec) {
+    if random.once_in(2) {
+        return;
+    }
+    let hard = [!random.once_in(5), random.once_in(2)];
+    spec.gates = if random.once_in(2) { gates([hard[0]]) } else { gates(hard) };
+    for gate in &mut spec.gates {
+        let GateSpec { timeout, retries, when, .. } = gate;
+        *timeout = Millis(random.between(5_000, 90_000));
+        *retries = u32::try_from(random.pick(&[0, 0, 0, 1, 2])).expect("a small number");
+        *when = random.pick(&[GateWhen::Iteration, GateWhen::Iteration, GateWhen::Claim]);
+    }
+    spec.git.candidates = !random.once_in(3);
+}
+
+impl Gate {
+    fn sample(random: &mut Random, place: usize, now: u64, (good, restless): (bool, bool)) -> Self {
+        let exit = match random.below(20) {
+            0 => Exit::Lost,
+            1 => Exit::Signal(11),
+            _ if good => Exit::Code(0),
+            _ => random.pick(&[Exit::Code(0), Exit::Code(1), Exit::Code(127)]),
+        };
+        let mut finished = gate_finished(place, exit);
+        finished.no_test = random.once_in(15).then(|| "0 tests".to_owned());
+        let leaves = random.maybe(6, 20, 12_000);
+        finished.left = leaves.is_some();
+        Self {
+            ends_at: (!random.once_in(12)).then(|| now + random.between(10, 40_000)),
+            finished,
+            starts: !random.once_in(25),
+            leaves,
+            writes: random.once_in(12) || (restless && !random.once_in(6)),
+            stubborn: random.maybe(2, 100, 12_000).unwrap_or(20),
+        }
+    }
+
+    /// When it ends, if it ever does.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.ends_at
+    }
+
+    /// The stop ladder begins.
+    pub(super) fn stop(&mut self, now: u64) {
+        let forced = now + self.stubborn;
+        if self.ends_at.is_none_or(|own| own > forced) {
+            self.ends_at = Some(forced);
+            self.finished.exit = Exit::Signal(2);
+        }
+    }
+}
+
+impl World {
+    pub(super) fn candidate(&mut self) -> Event {
+        let tree = self.state.spec.git.candidates.then(|| oid(self.tree));
+        let partial = self.random.once_in(10);
+        Event::CandidateTaken { tree, partial }
+    }
+
+    pub(super) fn commit(&mut self, iteration: u32, tally: &mut Tally) -> Event {
+        // A hook has its own mind.
+        if self.random.once_in(8) {
+            tally.add("git", "a hook changed what is committed");
+            self.tree += 1;
+        }
+        let (commit, tree) = (oid(1_000_000 + iteration), oid(self.tree));
+        let result = match self.random.once_in(5) {
+            true => CommitResult::Skipped(Skipped::Nothing),
+            false => CommitResult::Made { commit: commit.clone(), tree },
+        };
+        Event::CommitSettled(Box::new(CommitReport {
+            iteration,
+            result,
+            head: Some(commit),
+            by_agent: Vec::new(),
+            rewritten: false,
+            left_out: Vec::new(),
+        }))
+    }
+
+    pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {
+        assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside somebody else");
+        let good = u64::from(self.state.iteration) >= self.able_from;
+        let gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));
+        tally.add("gate", "started");
+        if !gate.starts {
+            tally.add("gate", "could not start");
+            return self.append(Event::GateSpawnFailed { error: "no such folder".into() });
+        }
+        self.gate = Some(gate);
+        Ok(())
+    }
+
+    pub(super) fn stop_gate(&mut self, because: StopReason, tally: &mut Tally) {
+        self.gate.as_mut().expect("what is stopped is there").stop(self.real);
+        tally.add(
+            "gate",
+            match because {
+                StopReason::TimeLimit => "stopped: time limit",
+                StopReason::LoopDuration => "stopped: loop duration",
+                StopReason::Cancel => "stopped: cancel",
+                StopReason::Interrupt => "stopped: interrupt",
+                StopReason::Silence | StopReason::OutputLost | StopReason::Budget => "stopped: else",
+            },
+        );
+    }
+
+    pub(super) fn hear_gate(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+        let gate = self.gate.take().expect("it ended");
+        if gate.writes {
+            self.tree += 1;
+        }
+        self.swept_at = gate.leaves.map(|ms| self.real + ms);
+        self.append(Event::GateFinished(Box::new(gate.finished)))?;
+        for _ in self.state.gate_results().filter(|result| result.flaky) {
+            tally.add("gate", "flaky");
+        }
+        if let Some(last) = &self.state.proof {
+            for result in &last.results {
+                let what = match &result.failure {
+                    None => "passed",
+                    Some(GateFailure::TimeLimit) => "failed: time limit",
+                    Some(GateFailure::NoTest(_)) => "failed: no test",
+                    Some(GateFailure::Exit(_) | GateFailure::NotStarted(_)) => "failed",
+                };
+                tally.add("gate", what);
+            }
+            if last.restless {
+                tally.add("gate", "never came to rest");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! How a gate is run: as a shell command, under the same keeper as agents, with all that it prints in one log; and what is
+//! heard of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+use refrain_agents::environment;
+use refrain_core::event::{Exit, GateFinished};
+use refrain_core::gate::GateSpec;
+use refrain_core::prompt::{CONTEXT_EXCERPT, failed_gates};
+use refrain_core::text::{clip, printable};
+use refrain_core::{AttemptId, LoopState};
+use refrain_proc::{Job, Meter, output};
+use refrain_store::LoopDir;
+
+use crate::executor;
+use crate::hearing::Hearing;
+
+/// By its path: what stands first in `PATH` may be the agent's work.
+const SHELL: &str = "/bin/sh";
+/// Both streams are one, in the order in which they come, whatever the command is.
+const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
+/// The longest last line that is kept, in bytes.
+const PREVIEW: usize = 200;
+
+/// What is listened for while a gate runs: nothing, as its log is read when it has ended.
+pub(crate) struct GateHearing {
+    gate: GateSpec,
+    log: Utf8PathBuf,
+    began: Instant,
+}
+
+impl GateHearing {
+    /// The gate is over: what it left behind.
+    pub(crate) fn conclude(self, exit: Exit, bytes: u64) -> GateFinished {
+        let end = output::read_end(&self.log, CONTEXT_EXCERPT as u64).unwrap_or_default();
+        let end = printable(&String::from_utf8_lossy(&end)).into_owned();
+        let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        GateFinished {
+            gate: self.gate.name,
+            exit,
+            duration: self.began.elapsed().into(),
+            bytes,
+            no_test: None,
+            preview: clip(last, PREVIEW).into_owned(),
+            left: false,
+            output_error: None,
+        }
+    }
+}
+
+/// The job of a gate, behind the attempt `of` or, of iteration 0, before the first.
+pub(crate) fn job(
+    state: &LoopState,
+    gate: &GateSpec,
+    (of, run): (AttemptId, u32),
+    dir: &LoopDir,
+    meter: Arc<Meter>,
+) -> Job<Hearing> {
+    let log = dir.attempt(of).gate(&gate.name, run);
+    Job {
+        argv: [SHELL, "-c", TOGETHER, &gate.command].map(str::to_owned).into(),
+        dir: state.spec.working_dir.clone(),
+        env: environment::of_attempt(state, of),
+        stdin: None,
+        // Only what the shell says that cannot do that much comes separately.
+        stderr_log: log.with_extension("stderr.log"),
+        stdout_log: log.clone(),
+        cap: state.spec.output_cap,
+        listener: Hearing::Gate(GateHearing { gate: gate.clone(), log, began: Instant::now() }),
+        meter,
+    }
+}
+
+/// Where the output of those gates is that the next prompt quotes, each with its place in the specification.
+pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<(usize, Utf8PathBuf)> {
+    let log = |result: &refrain_core::r#loop::GateResult| {
+        let name = &result.spec(&state.spec)?.name;
+        Some((result.gate, dir.attempt(result.of).gate(name, result.run)))
+    };
+    failed_gates(state).filter_map(log).collect()
+}
+
+/// The ends of these logs.
+pub(crate) fn last_words(logs: &[(usize, Utf8PathBuf)]) -> Vec<(usize, String)> {
+    let end = |(gate, path): &(usize, Utf8PathBuf)| Some((*gate, executor::end_of(path)?));
+    logs.iter().filter_map(end).collect()
+}

@@ -1,0 +1,44 @@
+//! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
+
+use camino::Utf8Path;
+use refrain_core::git::{Base, Oid};
+
+use crate::Cancel;
+use crate::candidate::{Before, choose};
+use crate::error::GitError;
+use crate::index::Index;
+use crate::repository::Repository;
+use crate::stage::stage;
+use crate::status;
+
+/// What is to be told as a tree, and where that can be done.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeRequest<'a> {
+    /// What was there before the loop.
+    pub base: &'a Base,
+    /// A place for a private index, as that of a commit: the same will do.
+    pub index: &'a Utf8Path,
+    /// The largest file that is a part of it, in bytes.
+    pub largest_file: u64,
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl Repository {
+    /// The tree that a commit would have now, and whether the loop changed something that is left out of it.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
+        let index = Index::of(self);
+        let _ = index.copy_to(request.index)?;
+        let git = self.git().until(request.cancel).with_index(request.index);
+        let status = status::look(git, index.is_small())?;
+        let before = Before::of(request.base);
+        let mut candidate = choose(self, git, &status, &before, request.largest_file)?;
+        stage(self, git, status.head.as_ref(), &mut candidate)?;
+        let answer = git.text(["write-tree"], &[])?;
+        let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
+        Ok((tree, !candidate.left_out.is_empty()))
+    }
+}

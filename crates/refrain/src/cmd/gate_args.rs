@@ -1,0 +1,146 @@
+//! The options of `start` that say which gates prove a loop's work.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use refrain_core::gate::{GateName, GateSpec, GateWhen};
+use refrain_core::spec::Millis;
+use refrain_engine::config::keys::{Gate, When};
+
+use crate::error::CliError;
+use crate::values;
+
+/// What proves the work.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GateArgs {
+    /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
+    /// no NAME
+    #[arg(long, value_name = "[NAME=]CMD")]
+    gate: Vec<Asked>,
+    /// A check that only informs
+    #[arg(long, value_name = "[NAME=]CMD")]
+    soft_gate: Vec<Asked>,
+    /// The same as --gate success=CMD
+    #[arg(long, value_name = "CMD", value_parser = command)]
+    success_command: Option<String>,
+    /// How long a gate may take; 10m where it is left out
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    gate_timeout: Option<Millis>,
+    /// How often a gate that fails is tried again, 0 to 100: one that passes then is flaky, and has passed
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    gate_retries: Option<u32>,
+    /// When gates are run, but for once before the first iteration; `iteration` where it is left out
+    #[arg(long, value_enum, value_name = "WHEN")]
+    gate_when: Option<Asking>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Asking {
+    /// After each iteration that changed something, and after each claim
+    Iteration,
+    /// After a claim only
+    Claim,
+}
+
+/// `[NAME=]CMD`.
+#[derive(Clone, Debug)]
+struct Asked {
+    name: Option<GateName>,
+    command: String,
+}
+
+impl FromStr for Asked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // What is no name is a part of the command: a variable that it sets.
+        let named = text.split_once('=').and_then(|(name, rest)| Some((name.parse().ok()?, rest)));
+        let (name, text) = named.map_or((None, text), |(name, rest)| (Some(name), rest));
+        Ok(Self { name, command: command(text)? })
+    }
+}
+
+fn command(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() || text.contains('\0') {
+        true => Err("accepted is a shell command".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+impl GateArgs {
+    /// The gates: those of the configuration, then those that decide, then those that inform. What an option says of all of
+    /// them holds for configured ones too; a gate of a configured one's name takes its place.
+    pub(super) fn specs(&self, configured: &BTreeMap<String, Gate>) -> Result<Vec<GateSpec>, CliError> {
+        let success = self.success_command.as_ref().map(|command| {
+            let name = "success".parse().map_err(|error| CliError::usage(format!("{error}")))?;
+            Ok::<_, CliError>(Asked { name: Some(name), command: command.clone() })
+        });
+        let success = success.transpose()?;
+        let hard = self.gate.iter().chain(&success).map(|asked| (asked, true));
+        let given: Vec<_> = hard.chain(self.soft_gate.iter().map(|asked| (asked, false))).collect();
+        let mut names: Vec<GateName> = Vec::new();
+        for name in given.iter().filter_map(|(asked, _)| asked.name.as_ref()) {
+            if names.contains(name) {
+                return Err(CliError::usage(format!("{name}: two gates have this name; accepted is one")));
+            }
+            names.push(name.clone());
+        }
+        let mut specs = Vec::new();
+        for (name, gate) in configured {
+            let name: GateName =
+                name.parse().map_err(|error| CliError::usage(format!("gates.{name}: {error}")))?;
+            if !names.contains(&name) {
+                names.push(name.clone());
+                specs.push(self.configured(name, gate));
+            }
+        }
+        for (Asked { name, command }, hard) in given {
+            let name = name.clone().unwrap_or_else(|| {
+                let name = GateName::of_command(command).apart_from(&names);
+                names.push(name.clone());
+                name
+            });
+            specs.push(GateSpec {
+                name,
+                command: command.clone(),
+                hard,
+                timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
+                retries: self.gate_retries.unwrap_or_default(),
+                when: self.when().unwrap_or_default(),
+            });
+        }
+        for (is_given, flag) in [
+            (self.gate_timeout.is_some(), "--gate-timeout"),
+            (self.gate_retries.is_some(), "--gate-retries"),
+            (self.gate_when.is_some(), "--gate-when"),
+        ] {
+            if is_given && specs.is_empty() {
+                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
+            }
+        }
+        Ok(specs)
+    }
+
+    fn configured(&self, name: GateName, gate: &Gate) -> GateSpec {
+        let when = match gate.when {
+            When::Iteration => GateWhen::Iteration,
+            When::Claim => GateWhen::Claim,
+        };
+        GateSpec {
+            name,
+            command: gate.command.clone(),
+            hard: gate.hard,
+            timeout: self.gate_timeout.or(gate.timeout).unwrap_or(GateSpec::TIMEOUT),
+            retries: self.gate_retries.unwrap_or(gate.retries),
+            when: self.when().unwrap_or(when),
+        }
+    }
+
+    fn when(&self) -> Option<GateWhen> {
+        Some(match self.gate_when? {
+            Asking::Iteration => GateWhen::Iteration,
+            Asking::Claim => GateWhen::Claim,
+        })
+    }
+}

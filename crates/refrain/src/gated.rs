@@ -1,0 +1,159 @@
+//! What a loop's gates said, in words for people.
+
+use refrain_core::event::{ClaimSource, GateFinished, StopReason};
+use refrain_core::gate::{GateName, GateSpec, GateWhen};
+use refrain_core::r#loop::{Attempt, GateResult, LoopState, Proof};
+use refrain_core::spec::Spec;
+use refrain_core::view::Gate;
+
+/// What proves the work, for the header.
+pub(crate) fn intent(spec: &Spec) -> String {
+    let named = |hard: bool| {
+        let gates = spec.gates.iter().filter(|gate| gate.hard == hard);
+        gates.map(|gate| format!("{} ({})", gate.name, gate.command)).collect::<Vec<_>>().join(", ")
+    };
+    let (hard, soft) = (named(true), named(false));
+    let mut text = match (hard.is_empty(), soft.is_empty()) {
+        (true, true) => return "no gates: a claim suffices, and stays unverified".to_owned(),
+        (true, false) => {
+            format!("no gate decides: a claim suffices, and stays unverified; soft: {soft}")
+        }
+        (false, true) => hard,
+        (false, false) => format!("{hard}; soft: {soft}"),
+    };
+    if spec.gates.iter().all(|gate| gate.when == GateWhen::Claim) {
+        text.push_str("; when it claims");
+    }
+    text
+}
+
+/// A gate is about to run.
+pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
+    let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(|gate| gate.command.as_str());
+    let before = match state.proving().map(|proving| proving.of) {
+        Some(None) => ", before the first iteration",
+        _ => "",
+    };
+    let again = if run > 1 { ", again" } else { "" };
+    format!("gate {name}{before}{again}: {}", command.unwrap_or_default())
+}
+
+/// Why a gate is being ended.
+pub(crate) fn stopping(because: StopReason) -> &'static str {
+    match because {
+        StopReason::Cancel => "cancelled: ending the gate",
+        StopReason::Interrupt => "ending the gate; it is run again when the loop goes on",
+        StopReason::TimeLimit => "the gate took too long: ending it",
+        StopReason::LoopDuration => "the loop's time is over: ending the gate",
+        StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
+        StopReason::Silence | StopReason::Budget => "ending the gate",
+    }
+}
+
+/// What a gate that ended came to, and what all together did.
+pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String> {
+    let is_it = |result: &&GateResult| {
+        result.duration == finished.duration
+            && result.spec(&state.spec).is_some_and(|gate| gate.name == finished.gate)
+    };
+    let proving = state.proving();
+    let results = proving.map_or(&[][..], |proving| &proving.results);
+    let settled = state.proof.iter().filter(|_| proving.is_none()).flat_map(|proof| &proof.results);
+    let found = results.iter().chain(settled).find(is_it);
+    let mut lines = Vec::new();
+    match found.and_then(|result| Some((result, result.spec(&state.spec)?))) {
+        Some((result, gate)) => lines.push(said(state, result, gate)),
+        None if proving.is_some_and(|proving| proving.failed > 0) => {
+            lines.push(format!("gate {} failed; it is tried again", finished.gate));
+        }
+        None => lines.push(format!("gate {} was cut off; it is run again", finished.gate)),
+    }
+    lines.extend(verdict(state));
+    lines
+}
+
+/// A gate could not be started.
+pub(crate) fn not_started(state: &LoopState, error: &str) -> Vec<String> {
+    let mut lines = vec![format!("the gate could not be started, which is a failure: {error}")];
+    lines.extend(verdict(state));
+    lines
+}
+
+/// A candidate is known: either the gates are asked now, or what they said stands.
+pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
+    let Some(last) = state.attempts.last().filter(|_| state.proving().is_none()) else { return Vec::new() };
+    let Some(proof) = &last.proof else { return Vec::new() };
+    let is_kept = proof.results.first().is_some_and(|result| result.of != last.id);
+    let mut lines = Vec::new();
+    if is_kept {
+        lines.push("nothing changed that the gates had not seen: what they said stands".to_owned());
+    }
+    lines.extend(verdict(state));
+    lines
+}
+
+/// What all gates together came to, once they have: of a claim, or of what failed.
+fn verdict(state: &LoopState) -> Option<String> {
+    if state.proving().is_some() {
+        return None;
+    }
+    let last = state.attempts.last()?;
+    let proof = last.proof.as_ref()?;
+    if state.is_proven() {
+        let tree = state.proven_tree().map_or_else(String::new, |tree| format!(": tree {}", tree.short()));
+        return Some(format!("proven{tree}"));
+    }
+    let failing = failing(proof, &state.spec);
+    match last.claim? {
+        _ if proof.restless => {
+            Some("the claim is refused: gates or hooks change each time what they are asked about".to_owned())
+        }
+        ClaimSource::Gates | ClaimSource::ExitCode => None,
+        ClaimSource::Promise | ClaimSource::StateFile => {
+            (!failing.is_empty()).then(|| format!("the claim is refused: {} failed", failing.join(", ")))
+        }
+    }
+}
+
+fn failing(proof: &Proof, spec: &Spec) -> Vec<String> {
+    proof.failing(spec).filter_map(|result| Some(format!("gate {}", result.spec(spec)?.name))).collect()
+}
+
+/// What one gate said.
+fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
+    let soft = if gate.hard { "" } else { " (soft)" };
+    let name = &gate.name;
+    let Some(failure) = &result.failure else {
+        let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
+        return format!("gate {name}{soft} passed in {}{flaky}", result.duration);
+    };
+    let before = match state.failed_before(result.gate) {
+        _ if state.iteration == 0 => "",
+        Some(true) => "; it failed before the first iteration too",
+        Some(false) => "; it passed before the first iteration",
+        None => "",
+    };
+    format!("gate {name}{soft} failed in {}: {failure}{before}", result.duration)
+}
+
+/// What the gates said behind an attempt, for somebody who comes later.
+pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<String> {
+    let results = attempt.proof.iter().flat_map(|proof| &proof.results);
+    results.filter_map(|result| Some(said(state, result, result.spec(&state.spec)?))).collect()
+}
+
+/// The gates' last words, on one line.
+pub(crate) fn row(gates: &[Gate]) -> String {
+    let one = |gate: &Gate| {
+        let soft = if gate.hard { "" } else { " (soft)" };
+        let flaky = if gate.flaky { ", flaky" } else { "" };
+        match &gate.why {
+            None => format!("{}{soft} passed{flaky}", gate.name),
+            Some(why) => {
+                let before = if gate.failed_before == Some(true) { ", as before the loop" } else { "" };
+                format!("{}{soft} failed: {why}{before} ({})", gate.name, gate.command)
+            }
+        }
+    };
+    gates.iter().map(one).collect::<Vec<_>>().join("; ")
+}
