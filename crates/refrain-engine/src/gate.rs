@@ -7,7 +7,7 @@ use std::time::Instant;
 use camino::Utf8PathBuf;
 use refrain_agents::environment;
 use refrain_core::event::{Exit, GateFinished};
-use refrain_core::gate::GateSpec;
+use refrain_core::gate::{GateSpec, cannot_run, found_no_test};
 use refrain_core::prompt::{CONTEXT_EXCERPT, failed_gates};
 use refrain_core::text::{clip, printable};
 use refrain_core::{AttemptId, LoopState};
@@ -42,12 +42,18 @@ impl GateHearing {
             exit,
             duration: self.began.elapsed().into(),
             bytes,
-            no_test: None,
+            no_test: proved_nothing(&end, exit),
             preview: clip(last, PREVIEW).into_owned(),
             left: false,
             output_error: None,
         }
     }
+}
+
+/// Why the gate proved nothing, whatever its exit code is: it could not run, or its runners found no test.
+fn proved_nothing(said: &str, exit: Exit) -> Option<String> {
+    let Exit::Code(code) = exit else { return None };
+    cannot_run(said, code).or_else(|| found_no_test(said, code))
 }
 
 /// The job of a gate, behind the attempt `of` or, of iteration 0, before the first.

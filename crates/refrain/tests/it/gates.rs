@@ -423,3 +423,24 @@ fn what_is_no_gate_is_refused_before_anything_is_begun() {
     }
     assert!(!sandbox.loop_dir("job").join("journal.jsonl").exists());
 }
+
+#[test]
+fn a_gate_that_tests_nothing_has_not_passed() {
+    for (nothing, said) in [
+        ("tests=echo 'collected 0 items'; echo 'no tests ran in 0.01s'; exit 5", "no tests ran"),
+        (
+            "tests=echo 'running 0 tests'; echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured'",
+            "running 0 tests",
+        ),
+        ("tests=no-such-program-here", "not found"),
+    ] {
+        let sandbox = sandbox();
+        let agent = sandbox.agent("liar", CLAIM);
+        let run = sandbox.refrain(&start(&agent, &["--gate", nothing, "-m", "1"])).with_code(10);
+        assert!(run.stdout.contains("the claim is refused: gate tests failed"), "{}", run.stdout);
+        let status = sandbox.status("job");
+        assert_eq!((&gate(&status, "tests")["passed"], &status["verified"]), (&json!(false), &json!(false)));
+        let prompt_next = sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10).stdout;
+        assert!(prompt_next.contains(said), "{prompt_next}");
+    }
+}

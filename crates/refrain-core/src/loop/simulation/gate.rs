@@ -94,14 +94,8 @@ impl World {
             true => CommitResult::Skipped(Skipped::Nothing),
             false => CommitResult::Made { commit: commit.clone(), tree },
         };
-        Event::CommitSettled(Box::new(CommitReport {
-            iteration,
-            result,
-            head: Some(commit),
-            by_agent: Vec::new(),
-            rewritten: false,
-            left_out: Vec::new(),
-        }))
+        let skipped = CommitReport::skipped(iteration, Skipped::Nothing, Some(commit));
+        Event::CommitSettled(Box::new(CommitReport { result, ..skipped }))
     }
 
     pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {

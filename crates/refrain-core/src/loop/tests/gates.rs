@@ -7,7 +7,7 @@ use super::journal::{
 };
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::GateWhen;
-use crate::git::{CommitReport, CommitResult, Workflow};
+use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
 use crate::r#loop::{GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
 use crate::spec::{Millis, Spec};
 
@@ -31,14 +31,8 @@ fn committing(hard: bool) -> Journal {
 
 fn commits(journal: Journal, tree: u32) -> Journal {
     assert_eq!(journal.next(), Step::Commit { iteration: journal.state.iteration });
-    let report = CommitReport {
-        iteration: journal.state.iteration,
-        result: CommitResult::Made { commit: oid(9), tree: oid(tree) },
-        head: Some(oid(9)),
-        by_agent: Vec::new(),
-        rewritten: false,
-        left_out: Vec::new(),
-    };
+    let skipped = CommitReport::skipped(journal.state.iteration, Skipped::Nothing, Some(oid(9)));
+    let report = CommitReport { result: CommitResult::Made { commit: oid(9), tree: oid(tree) }, ..skipped };
     journal.then(Event::CommitSettled(Box::new(report)))
 }
 

@@ -1,5 +1,7 @@
 //! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to; how it
-//! is run lives in the engine, which gates a repository could have in `detect`.
+//! is run lives in the engine.
+
+mod outcome;
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,6 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::outcome::{cannot_run, found_no_test};
 use crate::spec::Millis;
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
