@@ -80,7 +80,8 @@ impl Bench {
             run(&root, &env, &["config", key, value])?;
         }
         run(&root, &env, &["add", "."])?;
-        run(&root, &env, &["commit", "-qm", "Begin"])?;
+        // Housekeeping in the background would be in the way of the gc below.
+        run(&root, &env, &["-c", "gc.auto=0", "commit", "-qm", "Begin"])?;
         run(&root, &env, &["gc", "-q"])?;
         let repository = Repository::open(&root, &env)?;
         let base = repository.survey()?;
