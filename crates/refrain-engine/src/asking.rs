@@ -133,6 +133,8 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
     loop {
         match next_step(journal.state(), &Live::default(), now()) {
             Step::ReleaseWorktree => {
+                // What was asked is on disk before anything is removed for it.
+                journal.commit(Durability::Synced)?;
                 let env = environment::base(&journal.state().spec, env.iter().cloned());
                 let kept = repository::release(journal.state(), journal.dir(), &env);
                 journal.push(Event::WorktreeReleased { kept }, now())?;

@@ -2,12 +2,11 @@
 //! they should still be there is for somebody else to say.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use refrain_core::event::Process;
 
-use crate::identity;
+use crate::{identity, system};
 
 /// A process that bears a loop's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Stray> {
 
 fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     let mut variables = BTreeMap::new();
-    for entry in environment(process.pid).split(|byte| *byte == 0) {
+    for entry in system::environment(process.pid).split(|byte| *byte == 0) {
         let entry = String::from_utf8_lossy(entry);
         let Some((name, value)) = entry.split_once('=') else { continue };
         if let Some(name) = wanted.iter().find(|wanted| **wanted == name) {
@@ -40,7 +39,7 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     if variables.len() < wanted.len() {
         return None;
     }
-    let command = arguments(process.pid);
+    let command = system::arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
     // Its number may be another's by now.
     identity::is_running(process).then_some(Stray { process, command, variables })
@@ -50,24 +49,8 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
 #[must_use]
 pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
     let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
-    pids.filter(|pid| self::name(*pid).is_some_and(|found| found.starts_with(name)))
-        .any(|pid| folder(pid).is_none_or(|found| found.starts_with(dir)))
-}
-
-fn environment(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
-}
-
-fn arguments(pid: i32) -> Vec<u8> {
-    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
-}
-
-fn name(pid: i32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/comm")).ok()
-}
-
-fn folder(pid: i32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+    pids.filter(|pid| system::name(*pid).is_some_and(|found| found.starts_with(name)))
+        .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
 }
 
 #[cfg(test)]
@@ -76,7 +59,7 @@ mod tests {
 
     #[test]
     fn who_works_in_a_folder_is_seen_by_name() {
-        let name = name(identity::own().process.pid).unwrap();
+        let name = system::name(identity::own().process.pid).unwrap();
         let here = std::env::current_dir().unwrap();
         assert!(anyone_works_in(&here, name.trim()));
         assert!(!anyone_works_in(&here.join("none"), name.trim()));

@@ -5,4 +5,6 @@
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 mod os;
 
-pub(crate) use os::{adopt_orphans, arguments, boot, environment, is_gone_within, signal, stat, stats};
+pub(crate) use os::{
+    adopt_orphans, arguments, boot, environment, folder, is_gone_within, name, signal, stat, stats,
+};

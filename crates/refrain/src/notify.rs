@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use refrain_core::text::{clip, printable};
 use refrain_core::view::{Status, StatusWord};
+use refrain_engine::config::Command;
 use refrain_engine::config::keys::{Notify, NotifyHow};
 use refrain_engine::tool::Errand;
 
@@ -25,8 +26,8 @@ pub(crate) struct NotifyArgs {
     notify: Option<How>,
     /// The same by a command of yours: the message on its standard input, REFRAIN_NOTIFY_ID and REFRAIN_NOTIFY_STATUS set;
     /// words are split like a shell's, no shell runs it
-    #[arg(long, value_name = "CMD ARGS", value_parser = words)]
-    notify_command: Option<Words>,
+    #[arg(long, value_name = "CMD ARGS")]
+    notify_command: Option<Command>,
 }
 
 /// Where a notification is shown.
@@ -40,19 +41,6 @@ enum How {
     Desktop,
     /// Nowhere
     Off,
-}
-
-/// A command line, in words.
-#[derive(Clone, Debug)]
-struct Words(Vec<String>);
-
-fn words(text: &str) -> Result<Words, String> {
-    let words =
-        shlex::split(text).ok_or("a quotation is not closed; accepted is a program and its arguments")?;
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok(Words(words)),
-        _ => Err("accepted is a program and its arguments".to_owned()),
-    }
 }
 
 /// How long a program may take to show a notification.
@@ -79,9 +67,7 @@ impl NotifyArgs {
             NotifyHow::Desktop => How::Desktop,
             NotifyHow::Off => How::Off,
         });
-        let command = config.command.as_ref();
-        let command = command
-            .map(|command| Words(std::iter::once(&command.program).chain(&command.args).cloned().collect()));
+        let command = config.command.clone();
         Self { notify: self.notify.or(how), notify_command: self.notify_command.or(command) }
     }
 
@@ -89,10 +75,7 @@ impl NotifyArgs {
     pub(crate) fn as_words(&self) -> Vec<String> {
         let how = self.notify.and_then(|how| how.to_possible_value());
         let how = how.map(|how| format!("--notify={}", how.get_name()));
-        let command = self.notify_command.as_ref().and_then(|Words(words)| {
-            let words = words.iter().map(String::as_str);
-            Some(format!("--notify-command={}", shlex::try_join(words).ok()?))
-        });
+        let command = self.notify_command.as_ref().map(|command| format!("--notify-command={command}"));
         how.into_iter().chain(command).collect()
     }
 
@@ -145,10 +128,10 @@ impl NotifyArgs {
         if desktop {
             errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
         }
-        if let Some(Words(command)) = &self.notify_command
+        if let Some(Command { program, args }) = &self.notify_command
             && self.notify != Some(How::Off)
         {
-            errand(command, dir, message);
+            errand(&[std::slice::from_ref(program), args].concat(), dir, message);
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use owo_colors::OwoColorize;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// A column: its title, and the text of each row.
 pub(crate) struct Column<'a> {
@@ -72,18 +72,21 @@ pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     if how == Cut::No || text.width() <= wide {
         return Cow::Borrowed(text);
     }
-    let mut left = wide.saturating_sub(1);
-    let mut fits = |c: &char| {
-        let fits = c.width().unwrap_or(0) <= left;
-        left -= if fits { c.width().unwrap_or(0) } else { 0 };
-        fits
-    };
+    if wide == 0 {
+        return Cow::Borrowed("");
+    }
+    // Characters together may take another width than one by one: what is left is measured as a whole.
+    let fits = |part: &&str| part.width() < wide;
+    let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {
         Cut::Begin => {
-            let end: String = text.chars().rev().take_while(&mut fits).collect();
-            format!("…{}", end.chars().rev().collect::<String>())
+            let rest = ends().map(|at| &text[at..]).find(fits).unwrap_or_default();
+            format!("…{rest}")
         }
-        Cut::End | Cut::No => format!("{}…", text.chars().take_while(&mut fits).collect::<String>()),
+        Cut::End | Cut::No => {
+            let rest = ends().rev().map(|at| &text[..at]).find(fits).unwrap_or_default();
+            format!("{rest}…")
+        }
     })
 }
 
@@ -100,6 +103,8 @@ mod tests {
     #[case("日本語です", 6, Cut::End, "日本…")]
     #[case("日本語です", 6, Cut::Begin, "…です")]
     #[case("e\u{301}te\u{301}s", 3, Cut::End, "e\u{301}t…")]
+    #[case("❤\u{fe0f}❤\u{fe0f}❤\u{fe0f}", 4, Cut::End, "❤\u{fe0f}❤…")]
+    #[case("anything", 0, Cut::End, "")]
     fn a_text_is_cut_by_what_it_takes_on_a_terminal(
         #[case] text: &str,
         #[case] wide: usize,
@@ -107,6 +112,24 @@ mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(cut(text, wide, how), expected);
+    }
+
+    #[test]
+    fn a_column_is_as_wide_as_it_was_cut_to_whatever_is_in_it() {
+        let hearts = "❤\u{fe0f}".repeat(20);
+        let column = |title| Column {
+            title,
+            cells: vec![Cow::Borrowed(hearts.as_str())],
+            cut: Cut::End,
+            right: false,
+            paint: &plain,
+        };
+        for width in 0..60 {
+            for line in lines(&[column("A"), column("B")], Some(width)) {
+                let line = anstream::adapter::strip_str(line.trim_end()).to_string();
+                assert!(line.width() <= width, "{width}: {line}");
+            }
+        }
     }
 
     #[test]

@@ -35,15 +35,6 @@ const AROUND: [&str; 7] = [
     "GIT_PREFIX",
 ];
 
-/// What is under way while one of these is there, in the git folder of a worktree.
-const UNDER_WAY: [(&str, Operation); 6] = [
-    ("MERGE_HEAD", Operation::Merge),
-    ("rebase-merge", Operation::Rebase),
-    ("rebase-apply", Operation::Rebase),
-    ("CHERRY_PICK_HEAD", Operation::CherryPick),
-    ("REVERT_HEAD", Operation::Revert),
-    ("BISECT_LOG", Operation::Bisect),
-];
 /// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
 
@@ -118,7 +109,9 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     };
     let folders: Vec<Utf8PathBuf> = folders.lines().map(|folder| repository.dir.join(folder)).collect();
     found.push(identity(&repository).into());
-    found.extend(folders.first().and_then(|folder| under_way(folder)).map(Found::from));
+    let opened = refrain_git::Repository::open(&project.worktree, &repository.env).ok();
+    let operation = opened.and_then(|opened| opened.operation());
+    found.extend(operation.map(under_way).map(Found::from));
     found.extend(locks(&[&project.worktree, &project.root], folders));
     found.extend(worktrees(service, repository));
     found
@@ -158,13 +151,12 @@ fn identity(repository: &Repository) -> Finding {
     }
 }
 
-fn under_way(folder: &Utf8Path) -> Option<Finding> {
-    let (_, what) = UNDER_WAY.iter().find(|(name, _)| folder.join(name).exists())?;
-    Some(Finding::warning(
+fn under_way(what: Operation) -> Finding {
+    Finding::warning(
         Subject::Git,
         format!("a {what} is under way here: loops commit nothing until it is over"),
         "finish it, or call it off; git status says how",
-    ))
+    )
 }
 
 /// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
@@ -40,6 +41,16 @@ pub(crate) fn arguments(pid: i32) -> Vec<u8> {
 /// The variables that a process was started with, likewise.
 pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
+/// What a process is called; none where there is no such process.
+pub(crate) fn name(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok()
+}
+
+/// The folder that a process works in; none where it cannot be seen.
+pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
 /// Which run of the machine this is.
