@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Event};
+use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
+use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
 use crate::{EngineError, Service, executor, now, repository};
 
@@ -105,7 +105,7 @@ pub(crate) fn answer_without_runner(
 /// whoever asked may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
     let state = journal.state();
-    let swept = (state.is_busy() || state.sweeping).then(|| {
+    let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
         // After a reboot, or on another machine, its number says nothing.
         let own = identity::own();
         let here =
@@ -135,11 +135,16 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             Step::ReleaseWorktree => {
                 // What was asked is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
-                let env = environment::base(&journal.state().spec, env.iter().cloned());
-                let kept = repository::release(journal.state(), journal.dir(), &env);
+                let kept = release(journal, env)?;
                 journal.push(Event::WorktreeReleased { kept }, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
+            // Nobody is there to finish the iteration: what it changed stays in the worktree.
+            Step::TakeCandidate | Step::RunGate { .. } | Step::Commit { .. }
+                if journal.state().cancel == Some(Urgency::AfterIteration) =>
+            {
+                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }, now())?;
+            }
             Step::TakeBase
             | Step::TakeCandidate
             | Step::RunGate { .. }
@@ -153,4 +158,20 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             | Step::Rest => return Ok(()),
         }
     }
+}
+
+/// Gives back the worktree of a loop that nobody drives, unless another loop works in it by now.
+fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<String>, EngineError> {
+    let spec = &journal.state().spec;
+    let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
+        Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
+            let env = environment::base(spec, env.iter().cloned());
+            return Ok(repository::release(journal.state(), journal.dir(), &env));
+        }
+        Claimed::Refused(by) => by,
+    };
+    Ok(Some(match by.as_slice() {
+        [] => "another loop works in it".to_owned(),
+        names => format!("{} works in it", names.join(", ")),
+    }))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
 use refrain_core::{LoopState, Spec, Step};
@@ -61,7 +62,7 @@ impl Work {
         let job = Job {
             state: state.clone(),
             dir: dir.clone(),
-            env: env.to_vec(),
+            env: marked(env, &state.spec),
             cancel: cancel.clone(),
             opened: Arc::clone(opened),
         };
@@ -87,6 +88,13 @@ impl Work {
     }
 }
 
+/// The environment with the loop's mark: git and its hooks are ended with the rest by whoever takes the loop over.
+fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
+    let mark = environment::mark(spec);
+    let mark = mark.split_once('=').map(|(name, value)| (name.into(), value.into()));
+    env.iter().cloned().chain(mark).collect()
+}
+
 struct Job {
     state: LoopState,
     dir: LoopDir,
@@ -104,6 +112,8 @@ impl Job {
         let spec = &self.state.spec;
         let taken = || {
             match &spec.git.checkout {
+                // It is only looked at again.
+                _ if self.state.git.base.is_some() => {}
                 Checkout::AsIs => {}
                 Checkout::Branch(branch) => self.repository(&spec.worktree)?.create_branch(branch)?,
                 Checkout::Worktree { branch, from } => {

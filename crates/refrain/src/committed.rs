@@ -68,7 +68,7 @@ pub(crate) fn settled(report: &CommitReport, left_out: &[LeftOut]) -> Vec<String
     match &report.result {
         CommitResult::Made { commit, .. } => lines.push(format!("committed {}", commit.short())),
         CommitResult::Skipped(Skipped::Nothing) => {}
-        CommitResult::Skipped(why) => lines.push(format!("not committed: {}", skipped(why))),
+        CommitResult::Skipped(why) => lines.push(format!("not committed: {why}")),
     }
     let named = left_out.iter().take(NAMED);
     lines.extend(named.map(|left| format!("left out of the commit: {}: {}", left.path, left.why)));
@@ -82,24 +82,7 @@ pub(crate) fn settled(report: &CommitReport, left_out: &[LeftOut]) -> Vec<String
 /// What became of the loop's own worktree.
 pub(crate) fn released(kept: Option<&str>, worktree: &str) -> String {
     match kept {
-        None => "its worktree is removed: everything in it is on its branch".to_owned(),
+        None => "its worktree is removed; all but what git ignores is on its branch".to_owned(),
         Some(why) => format!("its worktree is kept, {worktree}: {why}"),
-    }
-}
-
-fn skipped(why: &Skipped) -> String {
-    match why {
-        Skipped::Nothing => "there is nothing to commit".to_owned(),
-        Skipped::IndexLocked => {
-            "git's index is locked; if no git is running, remove .git/index.lock".to_owned()
-        }
-        Skipped::InProgress(operation) => format!("a {operation} is in progress"),
-        Skipped::OtherBranch { now: Some(branch) } => format!("the agent has switched to branch {branch}"),
-        Skipped::OtherBranch { now: None } => "the agent has detached the head".to_owned(),
-        Skipped::Hook { said } => format!("a hook refused it: {}", said.trim()),
-        Skipped::NoIdentity => {
-            "git does not know who commits; git config user.name and user.email say it".to_owned()
-        }
-        Skipped::Failed { said } => said.trim().to_owned(),
     }
 }

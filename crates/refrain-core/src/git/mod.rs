@@ -226,6 +226,29 @@ pub enum Skipped {
     },
 }
 
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("there is nothing to commit"),
+            Self::IndexLocked => f.write_str(
+                "git's index is locked; if no git is running, remove index.lock from the git folder",
+            ),
+            Self::InProgress(operation) => write!(f, "a {operation} is in progress"),
+            Self::OtherBranch { now: Some(branch) } => {
+                write!(f, "branch {branch} is checked out, not the one that the loop began on")
+            }
+            Self::OtherBranch { now: None } => {
+                f.write_str("the head is detached, and not on the branch that the loop began on")
+            }
+            Self::Hook { said } => write!(f, "a hook refused it: {}", said.trim()),
+            Self::NoIdentity => {
+                f.write_str("git does not know who commits; git config user.name and user.email say it")
+            }
+            Self::Failed { said } => f.write_str(said.trim()),
+        }
+    }
+}
+
 /// What came of the attempt to commit an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommitReport {

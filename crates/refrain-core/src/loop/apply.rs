@@ -14,7 +14,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{CommitReport, CommitResult, LeftOut};
+use crate::git::{Base, CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
 
 /// A record that cannot follow those before it.
@@ -156,7 +156,10 @@ impl LoopState {
                     return Err("base.taken");
                 }
                 self.git.head.clone_from(&base.head);
-                self.git.base = Some(base.as_ref().clone());
+                // The branch that it began on stays the one that it commits to.
+                let branch = self.git.base.take().map_or_else(|| base.branch.clone(), |before| before.branch);
+                self.git.base = Some(Base { branch, ..base.as_ref().clone() });
+                self.git.stale = false;
             }
             Event::BaseRefused { error } => {
                 if !self.lacks_base() {
@@ -200,7 +203,7 @@ impl LoopState {
             }
             Event::IterationBegun { iteration } => {
                 let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
-                    && (self.git.base.is_some() || !self.spec.git.needs_base())
+                    && (self.git.base.is_some() && !self.git.stale || !self.spec.git.needs_base())
                     && !self.lacks_baseline();
                 if !fits || *iteration != self.iteration + 1 || !self.is_driven() {
                     return Err("iteration.begun");
@@ -321,6 +324,7 @@ impl LoopState {
                 self.rested_since = None;
                 self.cost_unknown = false;
                 self.git.refused = None;
+                self.git.stale |= self.has_committed_all();
                 if let Phase::Proving(proving) = &mut self.phase {
                     proving.hindered = None;
                 }
@@ -352,10 +356,19 @@ impl LoopState {
         self.runner.is_some() && self.ended.is_none()
     }
 
+    /// Whether nothing that the loop changed is left to be committed, but for what is never committed.
+    fn has_committed_all(&self) -> bool {
+        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
+        let last = self.git.last.as_ref().filter(|last| is_idle && last.iteration == self.iteration);
+        last.is_some_and(|last| {
+            matches!(last.result, CommitResult::Made { .. } | CommitResult::Skipped(Skipped::Nothing))
+        })
+    }
+
     fn lacks_base(&self) -> bool {
         self.is_driven()
             && self.spec.git.needs_base()
-            && self.git.base.is_none()
+            && (self.git.base.is_none() || self.git.stale)
             && self.git.refused.is_none()
     }
 

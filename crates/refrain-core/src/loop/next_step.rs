@@ -256,7 +256,7 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: Blocked::Churn });
     }
-    if state.spec.git.needs_base() && state.git.base.is_none() {
+    if state.spec.git.needs_base() && (state.git.base.is_none() || state.git.stale) {
         return Step::TakeBase;
     }
     if !state.spec.gates.is_empty() && state.baseline.is_none() {

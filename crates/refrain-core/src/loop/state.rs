@@ -83,6 +83,8 @@ pub struct LoopState {
 pub struct GitState {
     /// What was there before it.
     pub base: Option<Base>,
+    /// It stood still, and nothing of its own was uncommitted then: what is changed by now is somebody else's.
+    pub stale: bool,
     /// Why that could not be told, or its branch or worktree not be made.
     pub refused: Option<String>,
     /// Where the head was when it was last looked at.
@@ -396,6 +398,12 @@ impl LoopState {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.in_flight().is_some() || self.running_gate().is_some()
+    }
+
+    /// Whether what the last iteration changed is to be committed, and git may be at it, with its hooks.
+    #[must_use]
+    pub fn is_committing(&self) -> bool {
+        matches!(self.phase, Phase::Idle { uncommitted: true, .. })
     }
 
     /// The tree that was proven: the loop is completed, or is about to be, and its hard gates passed on it.

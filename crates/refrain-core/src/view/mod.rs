@@ -84,7 +84,7 @@ pub struct Status {
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
     /// Its attempts, oldest first; left out in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<Vec<Iteration>>,
     /// Who drives it, or drove it last.
     pub runner: Option<Runner>,
@@ -164,7 +164,7 @@ pub struct Usage {
     /// Money, in US dollars.
     pub cost_usd: Option<f64>,
     /// More was used than is known: an attempt was cut off before its agent said how much.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
 

@@ -2,10 +2,21 @@
 
 use super::StatusWord;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
+use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running};
 
-/// Why it stands where it stands, in one line.
+/// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
+    let why = why(state, word, orphan);
+    match state.git.last.as_ref().map(|last| &last.result) {
+        Some(CommitResult::Skipped(skipped)) if state.ended.is_some() && *skipped != Skipped::Nothing => {
+            format!("{why}; iteration {} is not committed: {skipped}", state.iteration)
+        }
+        _ => why,
+    }
+}
+
+fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
     match (state.ended.map(|ended| ended.end), word) {
         (Some(End::Completed { claim }), _) => {

@@ -212,7 +212,11 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
             &["--git-workflow", "commit", "--worktree", "--branch-template", "loop/{loop}"],
         ))
         .with_code(0);
-    assert!(run.stdout.contains("its worktree is removed"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("its worktree is removed; all but what git ignores is on its branch"),
+        "{}",
+        run.stdout
+    );
 
     let place = PathBuf::from(sandbox.note("where").trim());
     assert!(place.starts_with(sandbox.root().join("home/state")), "{}", place.display());
@@ -320,7 +324,7 @@ fn odd_states_skip_the_commit_and_are_said() {
             "switched",
             "true",
             "git checkout -q -b elsewhere; echo x > new.txt",
-            "switched to branch elsewhere",
+            "branch elsewhere is checked out",
         ),
     ] {
         let sandbox = sandbox();
@@ -344,4 +348,44 @@ fn commits_of_the_agents_own_are_the_loops_too() {
     assert!(run.stdout.contains("itself"), "{}", run.stdout);
     assert_eq!(sandbox.git(&["log", "--format=%s"]), "loop: iteration 1\nmine\nBegin\n");
     assert_eq!(sandbox.status("job")["commits"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_a_person_changes_while_the_loop_stands_still_stays_theirs() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("worker", "echo \"part $REFRAIN_ITERATION\" > part-$REFRAIN_ITERATION.txt");
+    let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "-p", "Work.", "--auto-commit"];
+    sandbox.refrain(&words).with_code(10);
+    write(&sandbox.project().join("README.md"), "# A project\nmine\n");
+    write(&sandbox.project().join("private.txt"), "mine\n");
+    sandbox.refrain(&["resume", "job", "-m", "2"]).with_code(10);
+    assert_eq!(sandbox.git(&["show", "--name-only", "--format=", "HEAD"]), "part-2.txt\n");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), " M README.md\n?? private.txt\n");
+}
+
+#[test]
+fn a_loop_that_commits_can_be_handed_to_a_process_of_its_own() {
+    let sandbox = sandbox();
+    let agent = writer(&sandbox);
+    for (name, more) in [("apart", &["--worktree"][..]), ("here", &[])] {
+        let mut words =
+            vec!["start", "--command", &agent, "--name", name, "-p", "x", "--auto-commit", "--detach"];
+        words.extend(more);
+        sandbox.refrain(&words).with_code(0);
+        assert_eq!(sandbox.wait_for_status(name, "completed")["commits"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn a_loop_that_nobody_drives_is_cancelled_though_it_has_something_to_commit() {
+    let sandbox = sandbox();
+    let _gate = sandbox.gate("hook");
+    executable(&sandbox, ".git/hooks/pre-commit", r#"echo held > "$NOTES/held"; read -r _ < "$GATES/hook""#);
+    let agent = writer(&sandbox);
+    let session = sandbox.spawn(&start(&agent, COMMIT));
+    sandbox.wait_for_note("held");
+    session.kill();
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "cancelled");
+    sandbox.nobody_survives();
 }

@@ -44,6 +44,10 @@ pub(super) struct Ledger {
     sweeping: bool,
     tokens: u64,
     has_base: bool,
+    /// The last iteration whose commit was settled.
+    settled: u32,
+    /// It stood still with everything committed, and somebody let it go on.
+    stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
     /// What the gates are asked about.
@@ -101,6 +105,8 @@ impl Ledger {
             sweeping: false,
             tokens: 0,
             has_base: false,
+            settled: 0,
+            stale: false,
             uncommitted: false,
             tree: None,
             gate: None,
@@ -171,13 +177,15 @@ impl Ledger {
                 (self.driven, self.had_runner, self.sweeping) = (true, true, false);
             }
             Event::BaseTaken(_) => {
-                assert!(self.driven && self.iteration == 0, "the base is what was there before");
+                assert!(self.driven, "nobody drives it");
                 assert!(self.spec.git != Default::default(), "nobody asked for git");
-                assert!(!std::mem::replace(&mut self.has_base, true), "the base is taken twice");
+                let again = std::mem::replace(&mut self.has_base, true);
+                assert_eq!(again, std::mem::take(&mut self.stale), "the base is taken twice, or not anew");
             }
             Event::BaseRefused { .. } => panic!("no repository here refuses"),
             Event::CommitSettled(report) => {
                 assert_eq!(report.iteration, self.iteration);
+                self.settled = report.iteration;
                 let again = self.has_hard_gates();
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
@@ -295,6 +303,8 @@ impl Ledger {
             }
             Event::LoopEnded(end) => self.end(*end),
             Event::LoopResumed { limits } => {
+                let is_idle = matches!(self.last, Some(Last::Charged { .. })) && !self.uncommitted;
+                self.stale |= is_idle && self.settled == self.iteration && self.iteration > 0;
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();

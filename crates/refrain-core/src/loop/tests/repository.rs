@@ -138,3 +138,20 @@ fn a_loop_without_git_knows_nothing_of_it() {
     let journal = Journal::running().runs(3_000, Exit::Code(0));
     assert!(matches!(journal.state.phase, Phase::Idle { uncommitted: false, .. }));
 }
+
+#[test]
+fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
+    let paused = worked().obey().then(asked(Ask::Pause(Urgency::AfterIteration))).obey();
+    let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
+    let journal = paused.then(resumed).taken_over();
+    assert_eq!(journal.next(), Step::TakeBase);
+    journal.refuses(Event::IterationBegun { iteration: 2 });
+    let journal = journal.obey();
+    assert_eq!(journal.state.git.base.as_ref().unwrap().branch.as_deref(), Some("main"));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+
+    // What is not committed yet is its own, and nobody can tell a person's part from it.
+    let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
+    let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
+    assert_eq!(paused.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });
+}
