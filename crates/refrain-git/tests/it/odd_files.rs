@@ -287,3 +287,23 @@ fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called()
         assert_eq!(place.git(&["ls-tree", "--name-only", "HEAD", "--", name]), "");
     }
 }
+
+/// As if all of it had happened in the same tick of the clock: of a file that is as old as the index, git must not trust
+/// what the index says of it.
+#[test]
+fn a_change_in_the_same_tick_as_the_index_is_seen() {
+    let place = Place::new();
+    place.git(&["config", "core.trustctime", "false"]);
+    let tick = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+    let set = |path: &std::path::Path| fs::File::open(path).unwrap().set_modified(tick).unwrap();
+    let file = place.path("src/a.rs");
+    place.write("src/a.rs", "one\n");
+    set(&file);
+    place.git(&["commit", "-qam", "One"]);
+    let base = place.survey();
+    place.write("src/a.rs", "two\n");
+    set(&file);
+    set(place.git_path("index").as_std_path());
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
+}
