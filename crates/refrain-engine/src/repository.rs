@@ -148,13 +148,15 @@ impl Job {
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut report = || {
+        let report = |opened: &mut Option<Repository>| {
             let fill = Fill {
                 id: &spec.id,
                 iteration: *iteration,
                 max: limits.max_iterations,
                 timestamp: &stamp(now()),
             };
+            // Only who has just begun to work for the loop may find a commit that another made and did not record.
+            let may_be_made = opened.is_none();
             let repository = match opened.take() {
                 Some(repository) => repository,
                 None => self.repository(&spec.worktree)?,
@@ -164,13 +166,16 @@ impl Job {
                 last_head: git.head.as_ref(),
                 id: &spec.id,
                 iteration: *iteration,
+                may_be_made,
                 message: &spec.git.commit_template.fill(fill),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
                 cancel: Some(&self.cancel),
             })
         };
-        let report = report().unwrap_or_else(|error| {
+        let report = report(&mut opened).unwrap_or_else(|error| {
+            // Git may have been ended behind the commit: whoever repeats the step is to look for it.
+            *opened = None;
             // Whoever abandons it does not look at what it says: else it was the time.
             let said = if matches!(error, GitError::Cancelled) {
                 "git, or a hook, took longer than 10 minutes and was ended".to_owned()

@@ -29,6 +29,16 @@ pub(crate) struct Since {
     pub(crate) rewritten: bool,
 }
 
+/// Whose commits are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'a> {
+    pub(crate) id: &'a LoopId,
+    pub(crate) iteration: u32,
+    /// Whether the commit of this iteration may have been made. Where it cannot, its trailers were copied: an agent that
+    /// reads the log writes what it finds there.
+    pub(crate) may_be_made: bool,
+}
+
 /// A commit and its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
@@ -41,8 +51,7 @@ pub(crate) fn since(
     git: Git<'_>,
     last: Option<&Oid>,
     head: Option<&Oid>,
-    id: &LoopId,
-    iteration: u32,
+    whose: Whose<'_>,
 ) -> Result<Since, GitError> {
     let Some(head) = head.filter(|head| last != Some(head)) else {
         return Ok(Since { rewritten: head.is_none() && last.is_some(), ..Since::default() });
@@ -64,10 +73,14 @@ pub(crate) fn since(
         let (Ok(commit), Ok(tree)) = (commit.parse(), tree.parse()) else { continue };
         if mark == "<" {
             since.rewritten = true;
-        } else if lines.next() != Some(id.as_str()) {
+        } else if lines.next() != Some(whose.id.as_str()) {
             since.by_agent.push(commit);
-        } else if lines.next() == Some(iteration.to_string().as_str()) {
-            since.ours = Some(Made { commit, tree });
+        } else if lines.next() == Some(whose.iteration.to_string().as_str()) {
+            if whose.may_be_made {
+                since.ours = Some(Made { commit, tree });
+            } else {
+                since.by_agent.push(commit);
+            }
         }
     }
     Ok(since)

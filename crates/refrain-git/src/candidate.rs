@@ -16,6 +16,9 @@ use crate::repository::{Repository, is_refrains};
 use crate::secrets;
 use crate::status::{Blob, Entry, Kind, Status, Tracked};
 
+/// The mode of a submodule.
+const SUBMODULE: &str = "160000";
+
 /// What is to be committed.
 #[derive(Debug, Default)]
 pub(crate) struct Candidate {
@@ -118,10 +121,13 @@ fn look(
     let in_head = match &entry.kind {
         Kind::Tracked(Tracked { is_gone: true, .. }) => return Ok(What::Gone),
         // Something inside of it: only its own commits can say what.
-        Kind::Tracked(Tracked { submodule: Some(false), is_staged: false, .. }) => {
+        Kind::Tracked(Tracked { submodule: Some(false), is_staged: false, .. })
+            if is_folder(repository, path) =>
+        {
             return Ok(What::Out(Why::Repository));
         }
-        Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) => {
+        // Git calls it a submodule also where it only was one: a file in its place is screened as every other.
+        Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
             let kept = Kept { path: path.to_vec(), stamp: None, in_head: in_head.clone() };
             return Ok(What::Kept(kept));
         }
@@ -144,6 +150,12 @@ fn look(
     Ok(What::Kept(Kept { path: path.to_vec(), stamp, in_head }))
 }
 
+/// Whether a folder is there now, which of what git tracks only a submodule is: this is where git's own `160000` for the
+/// working tree comes from, but not as old.
+fn is_folder(repository: &Repository, path: &[u8]) -> bool {
+    fs::symlink_metadata(repository.on_disk(path)).is_ok_and(|meta| meta.is_dir())
+}
+
 /// Whether this is a secret that the head's version of the file does not have already.
 pub(crate) fn screen(
     git: Git<'_>,
@@ -153,7 +165,8 @@ pub(crate) fn screen(
 ) -> Result<Option<Why>, GitError> {
     let mut found = secrets::screen(path, bytes, None);
     if found.is_some()
-        && let Some(blob) = in_head
+        // The commit of a submodule is no file, and git may not even have it.
+        && let Some(blob) = in_head.filter(|blob| blob.mode != SUBMODULE)
     {
         let base = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;
         found = secrets::screen(path, bytes, Some(&base));

@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Operation, Skipped};
 
 use crate::Cancel;
-use crate::adopt::{ITERATION, LOOP, Made, Since, since};
+use crate::adopt::{ITERATION, LOOP, Made, Since, Whose, since};
 use crate::candidate::{Before, Candidate, choose};
 use crate::error::GitError;
 use crate::git::{Git, said};
@@ -40,6 +40,9 @@ pub struct CommitRequest<'a> {
     pub id: &'a LoopId,
     /// The iteration.
     pub iteration: u32,
+    /// Whether the commit of this iteration may be in the history already, as whoever made it may have died before it was
+    /// recorded. Else one that looks like it is the agent's.
+    pub may_be_made: bool,
     /// The message, without trailers.
     pub message: &'a str,
     /// A place for a private index, in the loop's own folder; beside it, with `.scratch` at the end, there may be another.
@@ -51,10 +54,17 @@ pub struct CommitRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
+impl<'a> CommitRequest<'a> {
+    fn whose(&self, may_be_made: bool) -> Whose<'a> {
+        Whose { id: self.id, iteration: self.iteration, may_be_made }
+    }
+}
+
 impl Repository {
     /// Commits what is the loop's own. Neither the working tree nor what the person staged is touched, whatever comes of it.
     ///
-    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made.
+    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made, if the
+    /// request says that it may be.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]. What merely forbids the commit is
@@ -65,7 +75,7 @@ impl Repository {
         let git = self.git().until(request.cancel).with_index(request.index);
         let status = status::look(git, index.is_small())?;
         let head = status.head.as_ref();
-        let since = since(git, request.last_head, head, request.id, request.iteration)?;
+        let since = since(git, request.last_head, head, request.whose(request.may_be_made))?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
         let (result, candidate) = job.run(&since)?;
         Ok(CommitReport {
@@ -219,13 +229,8 @@ impl Job<'_> {
             Git::run(self.git, ["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
         let head = self.git.run(["rev-parse", "--verify", "--quiet", "HEAD"], &[])?;
         let head: Option<Oid> = String::from_utf8_lossy(&head.stdout).trim().parse().ok();
-        let Since { ours, .. } = since(
-            self.git,
-            self.status.head.as_ref(),
-            head.as_ref(),
-            self.request.id,
-            self.request.iteration,
-        )?;
+        let Since { ours, .. } =
+            since(self.git, self.status.head.as_ref(), head.as_ref(), self.request.whose(true))?;
         // A hook may have rewritten the message; what the head is now was made by this commit all the same.
         let moved = head.filter(|head| Some(head) != self.status.head.as_ref());
         match (ours, moved) {

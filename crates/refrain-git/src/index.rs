@@ -5,11 +5,12 @@
 //! The lock says whose it is, so that a loop that was killed holding it does not lock itself and the person out.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
@@ -24,6 +25,14 @@ pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
 pub(crate) fn seen(path: &Utf8Path) -> Seen {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+}
+
+/// Says of a file when it was written.
+fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    utimensat(CWD, path.as_std_path(), &Timestamps { last_access, last_modification }, AtFlags::empty())?;
+    Ok(())
 }
 
 /// The index of a worktree.
@@ -50,10 +59,18 @@ impl Index {
     }
 
     /// Copies it; where there is none, there is no copy either. Returns how it looked before.
+    ///
+    /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
+    /// have been written in the same tick of the clock.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
         let seen = self.seen();
         match fs::copy(&self.path, copy) {
-            Ok(_) => Ok(seen),
+            Ok(_) => {
+                if let Some((_, _, seconds, nanoseconds, ..)) = seen {
+                    set_modified(copy, seconds, nanoseconds).on("write", copy)?;
+                }
+                Ok(seen)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => match fs::remove_file(copy) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("take away", copy),
                 _ => Ok(None),

@@ -62,7 +62,8 @@ fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
 fn look_again(repository: &Repository, git: Git<'_>, candidate: &mut Candidate) -> Result<(), GitError> {
     let mut as_in_head = Vec::new();
     for kept in std::mem::take(&mut candidate.kept) {
-        let is_another = kept.stamp.is_some() && kept.stamp != repository.stamp(&kept.path);
+        // A submodule has no stamp, but a file that has taken its place has.
+        let is_another = kept.stamp != repository.stamp(&kept.path);
         let Some(why) = (if is_another { screen_staged(git, &kept)? } else { None }) else {
             candidate.kept.push(kept);
             continue;
@@ -82,7 +83,8 @@ fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
 }
 
 fn screen_staged(git: Git<'_>, kept: &Kept) -> Result<Option<refrain_core::git::Why>, GitError> {
-    let input = [b":".as_slice(), &kept.path, b"\0"].concat();
+    // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
+    let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
     // `<name> blob <size>`, then the bytes.
     let content = printed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |end| &printed[end + 1..]);

@@ -2,6 +2,9 @@
 //!
 //! What it prints is always drained, so it never waits for us. Whoever it leaves behind in its group is ended with it, and
 //! is not waited for: a process in the background that keeps a pipe open holds nobody up.
+//!
+//! One that has to be ended early is asked first, and has a moment: git takes its locks away then, which a kill would leave
+//! to the person.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,6 +21,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 /// How much of what a tool complains about is kept, in bytes: the end of it.
 const COMPLAINT: usize = 64 << 10;
+
+/// How long one that is asked to end may take to put its things away.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A tool that did not do what it was told.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +167,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// How long it may take; else it is killed with its group.
+    /// How long it may take; else it is ended with its group.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
@@ -205,6 +211,10 @@ impl<'a> Tool<'a> {
         };
         // Not reaped yet, so the number is still its own.
         if let Some(pid) = pid_of(&child) {
+            if let (Ok(talk), Err(_)) = (&mut talk, &ended) {
+                let _ = kill_process_group(pid, Signal::TERM);
+                talk.leave_time();
+            }
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let status = child.wait().map_err(|source| self.io(source))?;
@@ -307,6 +317,32 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Waits until the tool has ended, and its group has let go of the pipes: git ends before the git that a hook of its
+    /// runs. Nobody waits for longer than the grace, and nobody who still prints waits for us.
+    fn leave_time(&mut self) {
+        let until = Instant::now() + GRACE;
+        self.stdin = None;
+        let mut is_running = true;
+        while is_running || self.out.is_some() || self.err.is_some() {
+            let mut fds = Vec::new();
+            if is_running {
+                fds.push(PollFd::new(&self.process, PollFlags::IN));
+            }
+            let pipes = self.out.iter().chain(&self.err);
+            fds.extend(pipes.map(|fd| PollFd::new(fd, PollFlags::IN | PollFlags::HUP)));
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(timeout) = Timespec::try_from(left) else { return };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) if left.is_zero() => return,
+                Ok(_) => is_running = is_running && fds[0].revents().is_empty(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+            drain(&mut self.out, &mut self.stdout, forget);
+            drain(&mut self.err, &mut self.stderr, forget);
+        }
+    }
+
     fn wait(&self) -> Result<Ready, ToolError> {
         loop {
             let mut fds = vec![PollFd::new(&self.process, PollFlags::IN)];
@@ -378,6 +414,12 @@ struct Ready {
     write: bool,
 }
 
+/// Of what nobody will read nothing is kept, and one look at it is enough.
+fn forget(kept: &mut Vec<u8>) -> bool {
+    kept.clear();
+    true
+}
+
 /// Reads what is there, without waiting, until `enough` says so. A pipe that has ended is let go.
 fn drain(pipe: &mut Option<OwnedFd>, into: &mut Vec<u8>, mut enough: impl FnMut(&mut Vec<u8>) -> bool) {
     let Some(fd) = pipe else { return };
@@ -443,6 +485,28 @@ mod tests {
         cancel.cancel();
         let error = sh("cat /dev/zero >/dev/null").cancel(Some(&cancel)).run().unwrap_err();
         assert!(matches!(error, ToolError::Cancelled { .. }), "{error}");
+    }
+
+    #[test]
+    fn who_is_ended_may_put_its_things_away_but_not_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let begin = |rest: &str| {
+            let script = format!("trap 'sleep 0.05; rm lock; exit' TERM; touch lock; {rest}");
+            Tool::new("sh", dir.path()).args(["-c", &script]).limit(Duration::from_millis(200)).run()
+        };
+        // Below a program that ends at once, too.
+        for rest in [
+            "while :; do sleep 0.01; done",
+            "(trap 'sleep 0.1; rm -f deep' TERM; touch deep; sleep 9) & wait",
+        ] {
+            let error = begin(rest).unwrap_err();
+            assert!(matches!(error, ToolError::TimedOut { .. }), "{error}");
+            assert!(!dir.path().join("lock").exists() && !dir.path().join("deep").exists(), "{rest}");
+        }
+        let began = Instant::now();
+        let stubborn = sh("trap '' TERM; while :; do echo x; done").limit(Duration::from_millis(20)).run();
+        assert!(matches!(stubborn, Err(ToolError::TimedOut { .. })), "{stubborn:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
 
     #[test]

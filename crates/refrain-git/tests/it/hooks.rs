@@ -1,5 +1,6 @@
 //! The person's hooks run, and have their say.
 
+use camino::Utf8Path;
 use refrain_core::git::Skipped;
 use refrain_git::{Cancel, GitError};
 use rstest::rstest;
@@ -79,6 +80,23 @@ fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
     assert!(matches!(skipped(&second), Skipped::Hook { .. }));
 }
 
+/// Commits a change, and says stop as soon as the hook has told that it runs.
+fn cancel_commit(place: &mut Place, told: &Utf8Path) {
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    let cancel = Cancel::new().unwrap();
+    place.cancel = Some(cancel.clone());
+    std::thread::scope(|scope| {
+        let place = &*place;
+        let commit = scope.spawn(|| place.try_commit(&base, 1));
+        while !told.exists() {
+            std::thread::yield_now();
+        }
+        cancel.cancel();
+        assert!(matches!(commit.join().unwrap(), Err(GitError::Cancelled)));
+    });
+}
+
 #[test]
 fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
     let mut place = Place::new();
@@ -88,23 +106,30 @@ fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
         "pre-commit",
         &format!("echo $$ > {told}.part; mv {told}.part {told}; cat /dev/zero > /dev/null"),
     );
-    let base = place.survey();
-    place.write("src/a.rs", "changed\n");
-    let cancel = Cancel::new().unwrap();
-    place.cancel = Some(cancel.clone());
-    std::thread::scope(|scope| {
-        let commit = scope.spawn(|| place.try_commit(&base, 1));
-        while !told.exists() {
-            std::thread::yield_now();
-        }
-        cancel.cancel();
-        assert!(matches!(commit.join().unwrap(), Err(GitError::Cancelled)));
-    });
+    cancel_commit(&mut place, &told);
     let pid = std::fs::read_to_string(&told).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z"), "{stat}");
     assert!(!place.git_path("index.lock").exists());
     assert_eq!(place.status(), [" M src/a.rs"]);
+}
+
+#[test]
+fn a_git_that_was_ended_leaves_no_lock_of_a_branch() {
+    let mut place = Place::new();
+    let told = place.top().join("told");
+    place.hook(
+        "reference-transaction",
+        &format!(
+            "test $1 = prepared || exit 0; echo $$ > {told}.part; mv {told}.part {told}; exec sleep 1000"
+        ),
+    );
+    cancel_commit(&mut place, &told);
+    let left: Vec<_> = ["HEAD.lock", "refs/heads/main.lock"]
+        .into_iter()
+        .filter(|lock| place.git_path(lock).exists())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -8,6 +8,10 @@ use rstest::rstest;
 
 use crate::place::{Place, left_out, made, skipped};
 
+const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
+    b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQyNTUxOQAAACD1\n\
+    -----END OPENSSH PRIVATE KEY-----\n";
+
 #[test]
 fn files_become_folders_and_folders_files_and_links() {
     let place = Place::new();
@@ -224,4 +228,82 @@ fn what_stands_in_the_way_of_the_persons_stays_behind() {
         1,
         "what was staged is still there"
     );
+}
+
+#[test]
+fn a_secret_where_a_submodule_was_is_left_out() {
+    for staged in [false, true] {
+        let place = Place::new();
+        let head = place.head();
+        place.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor")]);
+        place.git(&["commit", "-qm", "Vendor"]);
+        fs::create_dir(place.path("vendor")).unwrap();
+        let base = place.survey();
+        fs::remove_dir(place.path("vendor")).unwrap();
+        place.write("vendor", KEY);
+        if staged {
+            place.git(&["add", "vendor"]);
+        }
+        place.write("src/a.rs", "changed\n");
+        let report = place.commit(&base, 1);
+        assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"], "{staged}");
+        let left = left_out(&report);
+        assert!(left.len() == 1 && left[0].starts_with("vendor: "), "{staged}: {left:?}");
+    }
+}
+
+#[test]
+fn a_file_where_a_submodule_was_is_committed() {
+    let place = Place::new();
+    let head = place.head();
+    place.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor")]);
+    place.git(&["commit", "-qm", "Vendor"]);
+    fs::create_dir(place.path("vendor")).unwrap();
+    let base = place.survey();
+    fs::remove_dir(place.path("vendor")).unwrap();
+    place.write("vendor", "no secret\n");
+    made(&place.commit(&base, 1));
+    assert_eq!(place.git(&["show", "HEAD:vendor"]), "no secret");
+    assert!(place.status().is_empty());
+}
+
+/// The filter stands for an agent that writes between the screen and git's own look.
+#[test]
+fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called() {
+    for name in ["late", "0:late"] {
+        let place = Place::new();
+        place.write(".gitattributes", format!("{name} filter=late\n"));
+        place.write_at(place.top().join("key"), KEY);
+        place.git(&["add", "."]);
+        place.git(&["commit", "-qm", "Filter"]);
+        let path = place.path(name);
+        let (path, key) = (path.display(), place.top().join("key"));
+        place.git(&["config", "filter.late.clean", &format!("cat > /dev/null; cp {key} {path}; cat {key}")]);
+        let base = place.survey();
+        place.write(name, "nothing\n");
+        let report = place.commit(&base, 1);
+        let left = left_out(&report);
+        assert!(left.len() == 1 && left[0].starts_with(&format!("{name}: ")), "{left:?}");
+        assert_eq!(place.git(&["ls-tree", "--name-only", "HEAD", "--", name]), "");
+    }
+}
+
+/// As if all of it had happened in the same tick of the clock: of a file that is as old as the index, git must not trust
+/// what the index says of it.
+#[test]
+fn a_change_in_the_same_tick_as_the_index_is_seen() {
+    let place = Place::new();
+    place.git(&["config", "core.trustctime", "false"]);
+    let tick = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+    let set = |path: &std::path::Path| fs::File::open(path).unwrap().set_modified(tick).unwrap();
+    let file = place.path("src/a.rs");
+    place.write("src/a.rs", "one\n");
+    set(&file);
+    place.git(&["commit", "-qam", "One"]);
+    let base = place.survey();
+    place.write("src/a.rs", "two\n");
+    set(&file);
+    set(place.git_path("index").as_std_path());
+    let report = place.commit(&base, 1);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
 }

@@ -21,6 +21,8 @@ pub(crate) struct Place {
     root: Utf8PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Option<Cancel>,
+    /// Whether a runner may have died while it committed.
+    pub(crate) may_be_made: bool,
 }
 
 /// Everything of the person's that must be the same afterwards.
@@ -61,7 +63,7 @@ impl Place {
         ] {
             env.push((name.into(), value.into()));
         }
-        let place = Self { _dir: dir, top, root, env, cancel: None };
+        let place = Self { _dir: dir, top, root, env, cancel: None, may_be_made: false };
         place.write_at(
             place.top.join("home/.gitconfig"),
             "[user]\nname = Test\nemail = test@localhost\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n",
@@ -81,7 +83,14 @@ impl Place {
     /// The same repository, seen from another worktree of it; the other must live as long.
     pub(crate) fn new_at(other: &Self, root: Utf8PathBuf) -> Self {
         let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
-        Self { _dir: dir, top: other.top.clone(), root, env: other.env.clone(), cancel: None }
+        Self {
+            _dir: dir,
+            top: other.top.clone(),
+            root,
+            env: other.env.clone(),
+            cancel: None,
+            may_be_made: false,
+        }
     }
 
     pub(crate) fn make_executable(&self, path: &str) {
@@ -172,6 +181,7 @@ impl Place {
             last_head,
             id: &id(),
             iteration,
+            may_be_made: self.may_be_made,
             message: &format!("loop: iteration {iteration}"),
             index: &self.top.join("loop/index"),
             largest_file: 1 << 20,

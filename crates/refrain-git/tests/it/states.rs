@@ -156,6 +156,21 @@ fn what_the_agent_commits_by_itself_is_told_apart() {
 }
 
 #[test]
+fn trailers_that_the_agent_copied_do_not_hide_what_it_left() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "agent\n");
+    place.git(&["commit", "-qam", "x\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 1"]);
+    let by_agent = place.head();
+    place.write("src/b.rs", "left\n");
+    let report = place.commit(&base, 1);
+    assert_eq!(report.by_agent, [by_agent]);
+    assert_eq!(place.committed(made(&report).as_str()), ["M src/b.rs"]);
+    assert_eq!(report.head, Some(place.head()));
+    assert!(place.status().is_empty());
+}
+
+#[test]
 fn on_another_branch_nothing_is_committed() {
     let place = Place::new();
     let base = place.survey();
@@ -192,7 +207,7 @@ fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
 
 #[test]
 fn a_commit_that_was_made_before_a_crash_is_found_again() {
-    let place = Place::new();
+    let mut place = Place::new();
     make_dirty(&place);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -202,6 +217,7 @@ fn a_commit_that_was_made_before_a_crash_is_found_again() {
     place.write_at(place.git_path("index"), index);
     place.write_at(place.git_path("index.lock"), "refrain loop the-loop\n");
     let before = place.snapshot(PERSONS);
+    place.may_be_made = true;
     let again = place.commit(&base, 1);
     assert_eq!(again, first);
     assert_eq!(place.snapshot(PERSONS), before);
