@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Event};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use refrain_git::Repository;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
@@ -136,7 +138,8 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
                 // What was asked is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
                 let env = environment::base(&journal.state().spec, env.iter().cloned());
-                let kept = repository::release(journal.state(), journal.dir(), &env);
+                let open = |folder: &Utf8Path| Repository::open(folder, &env);
+                let kept = repository::release(journal.state(), journal.dir(), open);
                 journal.push(Event::WorktreeReleased { kept }, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
