@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use refrain_git::Repository;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
@@ -166,7 +168,8 @@ fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<Str
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
             let env = environment::base(spec, env.iter().cloned());
-            return Ok(repository::release(journal.state(), journal.dir(), &env));
+            let open = |folder: &Utf8Path| Repository::open(folder, &env);
+            return Ok(repository::release(journal.state(), journal.dir(), open));
         }
         Claimed::Refused(by) => by,
     };

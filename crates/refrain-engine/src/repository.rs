@@ -105,7 +105,7 @@ struct Job {
 
 impl Job {
     fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
-        Repository::open(folder, &self.env)
+        Ok(Repository::open(folder, &self.env)?.with_cancel(self.cancel.clone()))
     }
 
     fn take_base(&self) -> Event {
@@ -125,7 +125,7 @@ impl Job {
         };
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
-            Err(error) => Event::BaseRefused { error: chain(&error) },
+            Err(error) => Event::BaseRefused { error: say(&error) },
         }
     }
 
@@ -141,7 +141,7 @@ impl Job {
         });
         match taken {
             Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial },
-            Err(error) => Event::CandidateRefused { error: chain(&error) },
+            Err(error) => Event::CandidateRefused { error: say(&error) },
         }
     }
 
@@ -158,7 +158,8 @@ impl Job {
             // Only who has just begun to work for the loop may find a commit that another made and did not record.
             let may_be_made = opened.is_none();
             let repository = match opened.take() {
-                Some(repository) => repository,
+                // Who could stop the last step stops this one no more.
+                Some(repository) => repository.with_cancel(self.cancel.clone()),
                 None => self.repository(&spec.worktree)?,
             };
             opened.insert(repository).commit(CommitRequest {
@@ -176,24 +177,31 @@ impl Job {
         let report = report(&mut opened).unwrap_or_else(|error| {
             // Git may have been ended behind the commit: whoever repeats the step is to look for it.
             *opened = None;
-            // Whoever abandons it does not look at what it says: else it was the time.
-            let said = if matches!(error, GitError::Cancelled) {
-                "git, or a hook, took longer than 10 minutes and was ended".to_owned()
-            } else {
-                chain(&error)
-            };
-            CommitReport::skipped(*iteration, Skipped::Failed { said }, git.head.clone())
+            CommitReport::skipped(*iteration, Skipped::Failed { said: say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
     }
 
     fn release(&self) -> Event {
-        Event::WorktreeReleased { kept: release(&self.state, &self.dir, &self.env) }
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, |folder| self.repository(folder)) }
     }
 }
 
-/// Removes a loop's own worktree if nothing is lost by that; else says why it is kept.
-pub(crate) fn release(state: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Option<String> {
+/// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+fn say(error: &GitError) -> String {
+    if matches!(error, GitError::Cancelled) {
+        "git, or a hook, took longer than 10 minutes and was ended".to_owned()
+    } else {
+        chain(error)
+    }
+}
+
+/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is kept.
+pub(crate) fn release(
+    state: &LoopState,
+    dir: &LoopDir,
+    open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
     let kept = refrain_store::worktree::notes(spec);
@@ -204,12 +212,13 @@ pub(crate) fn release(state: &LoopState, dir: &LoopDir, env: &[(OsString, OsStri
     }
     // A worktree begins at a commit.
     let began = state.git.base.as_ref()?.head.as_ref()?;
-    let removed = Repository::open(&spec.project, env)
-        .and_then(|repository| repository.remove_worktree(&spec.worktree, began));
+    let branch = spec.git.new_branch()?;
+    let removed =
+        open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
     match removed {
         Ok(Removal::Removed | Removal::BranchKept) => None,
         Ok(Removal::Kept(why)) => Some(why),
-        Err(error) => Some(chain(&error)),
+        Err(error) => Some(say(&error)),
     }
 }
 

@@ -94,9 +94,14 @@ impl<'a> Git<'a> {
         Self { index: Some(index), ..self }
     }
 
-    /// The same, until somebody says stop.
+    /// The same, until somebody says stop; who could before still may where nobody else is named.
     pub(crate) fn until(self, cancel: Option<&'a Cancel>) -> Self {
-        Self { cancel, ..self }
+        Self { cancel: cancel.or(self.cancel), ..self }
+    }
+
+    /// The same, which nobody may stop.
+    pub(crate) fn to_its_end(self) -> Self {
+        Self { cancel: None, ..self }
     }
 
     fn tool<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>, input: &'a [u8]) -> Tool<'a> {

@@ -89,13 +89,25 @@ impl Index {
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;
         }
-        let mut file = match OpenOptions::new().write(true).create_new(true).open(&self.lock) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-            Err(error) => return Err(error).on("create", &self.lock),
+        // Written beside it first: a kill between making and writing it would leave an empty lock, which may be another
+        // git's and so would be respected for ever.
+        let beside = self.path.with_extension(format!("refrain-{id}"));
+        // One that a kill left may be the same file as a lock.
+        let _ = fs::remove_file(&beside);
+        write_new(&beside, id).on("write", &beside)?;
+        let taken = match fs::hard_link(&beside, &self.lock) {
+            // A disk without links.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+                write_new(&self.lock, id)
+            }
+            other => other,
         };
-        file.write_all(format!("{MARK}{id}\n").as_bytes()).on("write", &self.lock)?;
-        Ok(Some(Locked { index: self }))
+        let _ = fs::remove_file(&beside);
+        match taken {
+            Ok(()) => Ok(Some(Locked { index: self })),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(error).on("create", &self.lock),
+        }
     }
 
     fn is_left_by(&self, id: &LoopId) -> bool {
@@ -103,6 +115,12 @@ impl Index {
         let read = File::open(&self.lock).and_then(|file| file.take(128).read_to_end(&mut begin));
         read.is_ok() && begin == format!("{MARK}{id}\n").into_bytes()
     }
+}
+
+/// Writes a lock of this loop where there is no file.
+fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(format!("{MARK}{id}\n").as_bytes())
 }
 
 /// The lock. Dropped, it is let go.

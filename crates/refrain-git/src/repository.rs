@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
+use refrain_proc::tool::Cancel;
 
 use crate::adopt::Made;
 use crate::error::{GitError, OnPath};
@@ -27,6 +28,7 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    cancel: Option<Cancel>,
     memory: Mutex<Memory>,
 }
 
@@ -79,7 +81,19 @@ impl Repository {
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        Ok(Self { common_dir, git_dir, root, env, memory: Mutex::default() })
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, memory: Mutex::default() })
+    }
+
+    /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
+    /// names its own way. What git is then in the middle of may be repeated.
+    #[must_use]
+    pub fn with_cancel(self, cancel: Cancel) -> Self {
+        Self { cancel: Some(cancel), ..self }
+    }
+
+    /// The same, stopped by who may stop another.
+    pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
+        Self { cancel: other.cancel.clone(), ..self }
     }
 
     /// The root of the worktree.
@@ -137,7 +151,7 @@ impl Repository {
 
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env)
+        Git::new(&self.root, &self.env).until(self.cancel.as_ref())
     }
 
     /// The person's environment, made fit for git.

@@ -23,6 +23,15 @@ pub enum Removal {
     Kept(String),
 }
 
+/// What git locks a worktree with for as long as it makes it.
+const HALF_MADE: &str = "initializing";
+
+/// What git says where it removes nothing unless it is forced: for any submodule, and for what is changed or new.
+const REFUSALS: &[&str] = &["containing submodules", "use --force"];
+
+/// The mode of a submodule in an index, and the space after it.
+const SUBMODULE: &[u8] = b"160000 ";
+
 /// A worktree, as `git worktree list` tells it.
 #[derive(Debug, Default)]
 struct Listed {
@@ -33,15 +42,20 @@ struct Listed {
 
 impl Repository {
     /// Makes a worktree at `path` on the new branch `branch`, which begins at `from`. The folders above it are made where
-    /// they are missing, for nobody else to look into. One that is there already with that branch is taken as it is, so it
-    /// may be repeated.
+    /// they are missing, for nobody else to look into. One that is there already with that branch is taken as it is, one
+    /// that was begun and never finished is made again: so it may be repeated. A branch of that name that is at `from` and
+    /// checked out nowhere is taken for the one that was begun: whoever asks has seen before that the name was free.
     ///
     /// # Errors
     /// [`GitError::Occupied`] where something else is there; those of [`Self::check_branch_free`];
     /// [`GitError::Failed`] with what git says.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
-        let registered = self.listed(path)?;
+        let mut registered = self.listed(path)?;
+        if registered.as_ref().is_some_and(|listed| listed.is_half_made(branch)) {
+            self.remove_half_made(path)?;
+            registered = None;
+        }
         if let Some(listed) = &registered
             && listed.branch.as_deref() == Some(branch)
             && path.join(".git").is_file()
@@ -57,12 +71,18 @@ impl Repository {
         }
         // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
         let begun = self.branch_head(branch)?;
-        if begun.as_ref().is_some_and(|head| head != from) || (begun.is_some() && registered.is_none()) {
+        if let Some(head) = &begun
+            && (head != from || self.is_checked_out(branch, path)?)
+        {
             return Err(GitError::BranchTaken(branch.to_owned()));
         }
         let path = path.as_str();
         let _ = match begun {
-            Some(_) => self.git().output(["worktree", "add", "--quiet", "--force", path, branch], &[])?,
+            // Forced only over what is known to be this one: git then also takes a branch that is in use elsewhere.
+            Some(_) if registered.is_some() => {
+                self.git().output(["worktree", "add", "--quiet", "--force", path, branch], &[])?
+            }
+            Some(_) => self.git().output(["worktree", "add", "--quiet", path, branch], &[])?,
             None => {
                 let new = ["worktree", "add", "--quiet", "--no-track", "-b", branch, path, from.as_str()];
                 self.git().output(new, &[])?
@@ -72,30 +92,75 @@ impl Repository {
     }
 
     /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
-    /// nothing in progress, every commit on a branch. Its branch goes with it where it is still at `began`.
+    /// nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with it, goes with it
+    /// where it is still at `began`; no other does, whatever is checked out there now. One that is gone already counts as
+    /// removed, so it may be repeated.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked.
-    pub fn remove_worktree(&self, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
+    pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
+            if path.symlink_metadata().is_err() {
+                // Removed before, and killed before anybody could say so.
+                return self.drop_branch(branch, path, began);
+            }
             return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
         };
         if let Some(reason) = listed.locked {
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             return Ok(Removal::Kept(format!("it is locked{reason}")));
         }
-        if path.exists()
-            && let Some(reason) = self.what_would_be_lost(path)?
-        {
+        let lost =
+            if path.exists() { self.what_would_be_lost(path)? } else { self.what_is_left(&listed.path) };
+        if let Some(reason) = lost {
             return Ok(Removal::Kept(reason));
         }
-        self.git().output(["worktree", "remove", "--force", listed.path.as_str()], &[])?;
-        self.drop_branch(listed.branch.as_deref(), began)
+        if let Some(reason) = self.remove(&listed.path)? {
+            return Ok(Removal::Kept(reason));
+        }
+        self.drop_branch(branch, path, began)
+    }
+
+    /// Has git remove it, which looks once more whether something is lost by that; else returns why it is kept. It is not
+    /// ended in the middle, where it would leave a worktree that looks as if files had been deleted in it: it runs no hook
+    /// that could hang.
+    fn remove(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
+        let git = self.git().to_its_end();
+        let done = git.run(["worktree", "remove", path.as_str()], &[])?;
+        if done.status.success() {
+            return Ok(None);
+        }
+        let said = said(&done);
+        if !REFUSALS.iter().any(|refusal| said.contains(refusal)) {
+            return Err(GitError::Failed { command: "git worktree remove".to_owned(), said });
+        }
+        // So it does for a submodule that was never fetched, and for our own folder where that is not ignored any more.
+        if let Some(reason) = self.what_would_be_lost(path)? {
+            return Ok(Some(reason));
+        }
+        if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
+            return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
+        }
+        git.output(["worktree", "remove", "--force", path.as_str()], &[])?;
+        Ok(None)
+    }
+
+    /// Removes what git left of a worktree when it was killed while it made it: nobody has worked in it.
+    fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
+        // Where it did not come further than the folder, git does not know it for one of its own. Only an empty one goes.
+        if !path.join(".git").exists() {
+            let _ = fs::remove_dir(path);
+        }
+        // Twice, as it is locked.
+        self.git()
+            .to_its_end()
+            .output(["worktree", "remove", "--force", "--force", path.as_str()], &[])
+            .map(drop)
     }
 
     fn what_would_be_lost(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let there = match Self::open(path, self.env()) {
-            Ok(there) => there,
+            Ok(there) => there.with_cancel_of(self),
             Err(GitError::NotARepository(_) | GitError::Bare(_)) => {
                 return Ok(Some("its .git file is gone".to_owned()));
             }
@@ -124,11 +189,39 @@ impl Repository {
         Ok((!is_held).then(|| format!("its head {} is on no branch", head.short())))
     }
 
-    /// A branch that is where it began holds nothing of its own.
-    fn drop_branch(&self, branch: Option<&str>, began: &Oid) -> Result<Removal, GitError> {
-        let Some(branch) = branch else { return Ok(Removal::Removed) };
-        if self.branch_head(branch)?.as_ref() != Some(began) {
-            return Ok(Removal::BranchKept);
+    /// What is lost with the git folder of a worktree whose own folder is gone: git does not look into it.
+    fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
+        let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
+        let is_its = |dir: &Utf8Path| {
+            fs::read_to_string(dir.join("gitdir")).is_ok_and(|file| file.trim_end() == path.join(".git"))
+        };
+        let dirs = all.filter_map(Result::ok).map(|entry| entry.path().to_owned());
+        let dir = dirs.filter(|dir| is_its(dir)).find(|dir| has_modules(dir))?;
+        Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
+    }
+
+    /// Whether git folders of submodules lie in this worktree or in its own git folder, and so would go with it.
+    fn holds_repositories(&self) -> Result<bool, GitError> {
+        if has_modules(self.git_dir()) {
+            return Ok(true);
+        }
+        // Without an option for just these, the index is read whole: of one that is too long for that, nothing is removed.
+        let printed = self.git().output(["ls-files", "--stage", "-z"], &[])?;
+        let mut submodules = printed.split(|byte| *byte == 0).filter(|line| line.starts_with(SUBMODULE));
+        Ok(submodules.any(|line| {
+            let path = line.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+            self.on_disk(path).join(".git").exists()
+        }))
+    }
+
+    /// A branch that is where it began holds nothing of its own; if somebody has it checked out meanwhile, it stays.
+    fn drop_branch(&self, branch: &str, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
+        match self.branch_head(branch)? {
+            None => return Ok(Removal::Removed),
+            Some(head) if head != *began || self.is_checked_out(branch, path)? => {
+                return Ok(Removal::BranchKept);
+            }
+            Some(_) => {}
         }
         // Only if it still is there.
         let refname = format!("refs/heads/{branch}");
@@ -141,15 +234,44 @@ impl Repository {
         }
     }
 
+    /// Whether another worktree than the one at `path` has the branch checked out.
+    fn is_checked_out(&self, branch: &str, path: &Utf8Path) -> Result<bool, GitError> {
+        let asked = real(path);
+        let is_other = |listed: &Listed| listed.path != asked && listed.path != path;
+        let all = self.worktrees()?;
+        Ok(all.iter().any(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed)))
+    }
+
     fn listed(&self, path: &Utf8Path) -> Result<Option<Listed>, GitError> {
-        let printed = self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?;
-        let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
-        // The folder may be gone, but what it lay in is not.
-        let asked = match (path.parent(), path.file_name()) {
-            (Some(above), Some(name)) if !path.exists() => real(above).join(name),
-            _ => real(path),
-        };
-        Ok(parse(&printed).into_iter().find(|listed| listed.path == asked || listed.path == path))
+        let asked = real(path);
+        Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
+    }
+
+    fn worktrees(&self) -> Result<Vec<Listed>, GitError> {
+        Ok(parse(&self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?))
+    }
+}
+
+impl Listed {
+    /// Whether git was killed while it made it, for this branch.
+    fn is_half_made(&self, branch: &str) -> bool {
+        let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
+        is_its_own && self.locked.as_deref() == Some(HALF_MADE)
+    }
+}
+
+/// Whether the git folders of submodules lie in the git folder of a worktree.
+fn has_modules(git_dir: &Utf8Path) -> bool {
+    fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// A path as git lists it.
+fn real(path: &Utf8Path) -> Utf8PathBuf {
+    let found = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    // The folder may be gone, but what it lay in is not.
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) if !path.exists() => found(above).join(name),
+        _ => found(path),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use refrain_git::{GitError, Removal};
+use refrain_git::{Cancel, GitError, Removal};
 use rstest::rstest;
 
-use crate::place::Place;
+use crate::place::{Place, made};
 
 #[test]
 fn a_branch_is_made_in_place_and_only_once() {
@@ -73,7 +73,7 @@ fn a_worktree_is_made_once_and_removed_when_nothing_is_lost() {
     assert_eq!(mode & 0o777, 0o700);
     assert_eq!(place.git(&["-C", path.as_str(), "branch", "--show-current"]), "loop/one");
     place.write_at(path.join(".refrain/.gitignore"), "*\n");
-    assert_eq!(repository.remove_worktree(&path, &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
     assert!(!path.exists());
     assert_eq!(place.git(&["branch", "--list", "loop/*"]), "");
 }
@@ -86,7 +86,7 @@ fn what_would_be_lost_keeps_a_worktree() {
     let path = place.top().join("state/one");
     let git = |args: &[&str]| place.git(&[&["-C", path.as_str()], args].concat());
     repository.add_worktree(&path, "one", &began).unwrap();
-    let kept = || match repository.remove_worktree(&path, &began).unwrap() {
+    let kept = || match repository.remove_worktree(&path, "one", &began).unwrap() {
         Removal::Kept(reason) => reason,
         other => panic!("{other:?}"),
     };
@@ -105,7 +105,7 @@ fn what_would_be_lost_keeps_a_worktree() {
     place.git(&["worktree", "lock", "--reason", "mine", path.as_str()]);
     assert_eq!(kept(), "it is locked: mine");
     place.git(&["worktree", "unlock", path.as_str()]);
-    assert_eq!(repository.remove_worktree(&path, &began).unwrap(), Removal::BranchKept);
+    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::BranchKept);
     assert_eq!(place.git(&["log", "-1", "--format=%s", "one"]), "New");
     assert!(!path.exists());
 }
@@ -120,9 +120,11 @@ fn of_worktrees_whose_folder_vanished_only_the_one_is_forgotten() {
         repository.add_worktree(path, branch, &began).unwrap();
         fs::remove_dir_all(path).unwrap();
     }
-    assert_eq!(repository.remove_worktree(&one, &began).unwrap(), Removal::Removed);
+    assert_eq!(repository.remove_worktree(&one, "one", &began).unwrap(), Removal::Removed);
     assert!(place.git(&["worktree", "list"]).contains("/two"));
-    assert!(matches!(repository.remove_worktree(&one, &began).unwrap(), Removal::Kept(_)));
+    // A removal may be repeated.
+    assert_eq!(repository.remove_worktree(&one, "one", &began).unwrap(), Removal::Removed);
+    assert_eq!(place.git(&["branch", "--list", "two"]).trim_start_matches("+ "), "two");
 }
 
 #[test]
@@ -135,4 +137,183 @@ fn a_worktree_does_not_take_anothers_place_or_branch() {
     assert!(matches!(repository.add_worktree(&path, "one", &began), Err(GitError::Occupied(_))));
     let free = place.top().join("free");
     assert!(matches!(repository.add_worktree(&free, "main", &began), Err(GitError::BranchTaken(_))));
+}
+
+#[test]
+fn only_the_loops_own_branch_goes_with_its_worktree() {
+    let place = Place::new();
+    place.git(&["branch", "persons"]);
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    place.git(&["-C", path.as_str(), "switch", "-q", "persons"]);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
+    assert_eq!(place.git(&["branch", "--list", "persons"]).trim(), "persons");
+    assert_eq!(place.git(&["branch", "--list", "loop/*"]), "");
+}
+
+#[test]
+fn a_branch_of_the_loop_that_the_person_has_checked_out_stays() {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    place.git(&["-C", path.as_str(), "checkout", "-q", "--detach"]);
+    place.git(&["switch", "-q", "loop/one"]);
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::BranchKept);
+    assert_eq!(place.head(), began);
+}
+
+#[test]
+fn commits_of_a_submodule_are_not_lost_with_the_worktree() {
+    let (place, sub) = (Place::new(), Place::new());
+    place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
+    place.git(&["commit", "-qm", "Sub"]);
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    let own = Place::new_at(&place, path.clone());
+    own.git(&["submodule", "update", "-q", "--init"]);
+    let base = own.survey();
+    own.write("sub/README.md", "agent's\n");
+    own.git(&["-C", "sub", "commit", "-qam", "Agent's"]);
+    let inner = own.git(&["-C", "sub", "rev-parse", "HEAD"]);
+    made(&own.commit(&base, 1));
+    let removal = repository.remove_worktree(&path, "loop/one", &began).unwrap();
+    let why = "it has submodules, and their commits may be nowhere else";
+    assert_eq!(removal, Removal::Kept(why.to_owned()));
+    own.git(&["-C", "sub", "cat-file", "-e", &inner]);
+    fs::remove_dir_all(&path).unwrap();
+    let Removal::Kept(why) = repository.remove_worktree(&path, "loop/one", &began).unwrap() else { panic!() };
+    let (said, dir) = why.rsplit_once(' ').unwrap();
+    assert_eq!(said, "its folder is gone, but the commits of its submodules are in");
+    assert!(fs::exists(format!("{dir}/modules/sub/objects")).unwrap(), "{dir}");
+}
+
+#[test]
+fn a_repository_that_the_agent_made_inside_is_not_lost_with_the_worktree() {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    let own = Place::new_at(&place, path.clone());
+    own.git(&["init", "-q", "inner"]);
+    own.git(&["-C", "inner", "commit", "-q", "--allow-empty", "-m", "Inner"]);
+    own.git(&["add", "inner"]);
+    own.git(&["commit", "-qm", "Outer"]);
+    let removal = repository.remove_worktree(&path, "loop/one", &began).unwrap();
+    assert!(matches!(removal, Removal::Kept(_)), "{removal:?}");
+}
+
+#[test]
+fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
+    let (place, sub) = (Place::new(), Place::new());
+    let repository = place.repository();
+    let path = place.top().join("state/one");
+    let first = place.head();
+    repository.add_worktree(&path, "one", &first).unwrap();
+    // The agent took its .gitignore away.
+    place.write_at(path.join(".refrain/notes.md"), "notes\n");
+    assert_eq!(repository.remove_worktree(&path, "one", &first).unwrap(), Removal::Removed);
+    place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
+    place.git(&["commit", "-qm", "Sub"]);
+    let began = place.head();
+    repository.add_worktree(&path, "one", &began).unwrap();
+    assert_eq!(repository.remove_worktree(&path, "one", &began).unwrap(), Removal::Removed);
+    assert!(!path.exists());
+}
+
+/// What git leaves when it is killed while it makes a worktree: before its `.git` file, with it, and while it writes the
+/// files.
+#[rstest]
+#[case(true, false)]
+#[case(false, false)]
+#[case(false, true)]
+fn a_worktree_that_was_never_finished_is_made_again(#[case] is_empty: bool, #[case] has_files: bool) {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    let add = ["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", "initializing"];
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    place.git(&[&add[..], &["-b", "loop/one", path.as_str()]].concat());
+    if is_empty {
+        fs::remove_file(path.join(".git")).unwrap();
+    }
+    if has_files {
+        place.write_at(path.join("src/a.rs"), "fn");
+    }
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    let own = Place::new_at(&place, path.clone());
+    assert!(own.status().is_empty(), "{:?}", own.status());
+    assert_eq!(own.git(&["branch", "--show-current"]), "loop/one");
+    assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), Removal::Removed);
+}
+
+#[test]
+fn a_branch_that_was_made_before_its_worktree_is_taken_unless_it_is_in_use() {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    place.git(&["branch", "loop/one"]);
+    place.git(&["worktree", "add", "-q", "../other", "loop/one"]);
+    let taken = repository.add_worktree(&path, "loop/one", &began);
+    assert!(matches!(taken, Err(GitError::BranchTaken(_))));
+    place.git(&["worktree", "remove", "../other"]);
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    place.git(&["branch", "loop/two"]);
+    place.git(&["commit", "-q", "--allow-empty", "-m", "Next"]);
+    let taken = repository.add_worktree(&place.top().join("state/two"), "loop/two", &place.head());
+    assert!(matches!(taken, Err(GitError::BranchTaken(_))));
+}
+
+#[test]
+fn a_removal_that_was_killed_in_the_middle_may_be_repeated() {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/one");
+    for (is_worked_on, removal) in [(false, Removal::Removed), (true, Removal::BranchKept)] {
+        repository.add_worktree(&path, "loop/one", &began).unwrap();
+        if is_worked_on {
+            place.git(&["-C", path.as_str(), "commit", "-q", "--allow-empty", "-m", "Work"]);
+        }
+        place.git(&["worktree", "remove", path.as_str()]);
+        for _ in 0..2 {
+            assert_eq!(repository.remove_worktree(&path, "loop/one", &began).unwrap(), removal);
+        }
+        assert_eq!(place.git(&["branch", "--list", "loop/*"]).is_empty(), !is_worked_on);
+    }
+}
+
+#[test]
+fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
+    let place = Place::new();
+    let told = place.top().join("told");
+    place.hook("post-checkout", &format!("echo $$ > {told}.part; mv {told}.part {told}; exec sleep 1000"));
+    let began = place.head();
+    let path = place.top().join("state/one");
+    let run = |what: &(dyn Fn(refrain_git::Repository) -> Result<(), GitError> + Sync)| {
+        let cancel = Cancel::new().unwrap();
+        let repository = place.repository().with_cancel(cancel.clone());
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| what(repository));
+            while !told.exists() {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+            assert!(matches!(asked.join().unwrap(), Err(GitError::Cancelled)));
+        });
+        fs::remove_file(&told).unwrap();
+    };
+    run(&|repository| repository.add_worktree(&path, "loop/one", &began));
+    run(&|repository| repository.create_branch("loop/two"));
+    // Both were made before the hook ran, and may be repeated.
+    place.repository().add_worktree(&path, "loop/one", &began).unwrap();
+    place.repository().create_branch("loop/two").unwrap();
 }

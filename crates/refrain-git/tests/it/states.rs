@@ -130,6 +130,22 @@ fn a_lock_of_the_index_is_respected_unless_it_is_the_loops_own() {
 }
 
 #[test]
+fn a_lock_is_whole_from_the_beginning_and_nothing_is_left_beside_it() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "changed\n");
+    // As a kill leaves them: before the lock was there, and after, when both are one file.
+    let (lock, beside) = (place.git_path("index.lock"), place.git_path("index.refrain-the-loop"));
+    place.write_at(&beside, "");
+    made(&place.commit(&base, 1));
+    place.write("src/a.rs", "changed again\n");
+    place.write_at(&beside, "refrain loop the-loop\n");
+    std::fs::hard_link(&beside, &lock).unwrap();
+    made(&place.commit(&base, 2));
+    assert!(!lock.exists() && !beside.exists() && place.status().is_empty());
+}
+
+#[test]
 fn no_remote_is_no_trouble_and_a_gone_upstream_neither() {
     let place = Place::new();
     place.git(&["config", "branch.main.remote", "origin"]);
