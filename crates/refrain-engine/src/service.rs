@@ -320,7 +320,11 @@ impl Service {
         let needs_alone = spec.needs_worktree_alone();
         match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {
             Claimed::Alone(lock) => Ok((lock, Vec::new())),
-            Claimed::Beside(lock, others) => Ok((lock, others)),
+            Claimed::Beside(lock, mut others) => {
+                others.sort_unstable();
+                others.dedup();
+                Ok((lock, others))
+            }
             Claimed::Refused(by) => {
                 Err(EngineError::WorktreeTaken { worktree: spec.worktree.clone(), by, needs_alone })
             }
