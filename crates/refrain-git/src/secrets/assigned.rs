@@ -11,7 +11,7 @@ use super::names;
 
 /// Words that the names of secrets have.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = r"passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|license|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code";
+    let words = r"passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|license|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code|_pat\b";
     RegexBuilder::new(words).unicode(false).case_insensitive(true).build().ok()
 });
 
@@ -164,7 +164,11 @@ pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) ->
         let is_flag = text[..key.start].ends_with(b"--");
         let Some(value) = value(text, key.end, key.start, is_code, is_flag) else { continue };
         let hit = Hit { what: said(name), text: &text[value.clone()], at: value.start };
-        if judge::is_secret(hit.text, name) && is_new(&hit) {
+        // `date_pat` is a pattern, and no machine makes a token of signs.
+        let is_pattern = word.as_bytes().eq_ignore_ascii_case(b"_pat")
+            && !(hit.text.len() >= 20
+                && hit.text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')));
+        if !is_pattern && judge::is_secret(hit.text, name) && is_new(&hit) {
             return Some(hit);
         }
     }
@@ -390,7 +394,8 @@ impl Look<'_> {
         self.skip(|byte| !byte.is_ascii_whitespace() && !b"\"'`,;<>".contains(&byte), FAR);
         let value = &self.text[from..self.at];
         // What is called is code, whatever the file is named.
-        (!value.contains(&b'(')).then(|| from..from + value.len())
+        let is_call = value.contains(&b'(') && !str::from_utf8(value).is_ok_and(judge::is_scrambled);
+        (!is_call).then(|| from..from + value.len())
     }
 
     /// What may stand before a quote: `b"`, `r#"`, `@"`, `$"`.

@@ -210,7 +210,10 @@ pub(super) fn is_secret(value: &[u8], name: Name) -> bool {
         Name::Password => {
             (!is_words(text) || is_mixed(text)) && !text.contains(['\\', '`']) && !text.contains("[^")
         }
-        Name::Key => value.len() >= 12 && !is_words(text) && !is_expression(text) && entropy(value) >= 2.8,
+        Name::Key => {
+            let is_value = !is_expression(text) || is_scrambled(text);
+            value.len() >= 12 && !is_words(text) && is_value && entropy(value) >= 2.8
+        }
     }
 }
 
@@ -229,10 +232,72 @@ pub(super) fn is_login(value: &[u8]) -> bool {
         && !usual
         && !is_plain
         && !is_reference(text, &lower)
-        && !text.contains(['{', '}', '$', '(', '[', '\\'])
+        && !text.contains(['{', '}', '(', '[', '\\'])
+        && !has_variable(text)
         && !is_placeholder(&lower)
         && !text.bytes().all(|byte| byte.is_ascii_digit())
         && distinct(value) >= 4
+}
+
+/// Whether a password on a command line or in a list of settings is one: there, plain words are passwords too.
+pub(super) fn is_typed(value: &[u8]) -> bool {
+    is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
+}
+
+/// Small letters only, and many: a password that a person made up, where a name says that it is one.
+pub(super) fn is_plain_password(text: &str) -> bool {
+    const SAID: &[&str] = &[
+        "auth",
+        "requir",
+        "credential",
+        "secret",
+        "valid",
+        "string",
+        "crypt",
+        "environ",
+        "option",
+        "numeric",
+        "config",
+        "field",
+        "input",
+        "complete",
+        "localhost",
+        "postgres",
+        "variable",
+        "your",
+        "value",
+    ];
+    text.len() >= 12
+        && text.bytes().all(|byte| byte.is_ascii_lowercase())
+        && distinct(text.as_bytes()) >= 5
+        && !is_placeholder(text)
+        && !SAID.iter().any(|word| text.contains(word))
+}
+
+/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell puts something else there.
+fn has_variable(text: &str) -> bool {
+    let is_name = |pair: &[u8]| pair[0] == b'$' && (pair[1].is_ascii_uppercase() || pair[1] == b'_');
+    text.starts_with('$') || text.as_bytes().windows(2).any(is_name)
+}
+
+/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs too, but
+/// the names between them are longer.
+pub(super) fn is_scrambled(text: &str) -> bool {
+    let signs: std::collections::BTreeSet<char> =
+        text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
+    let is_pattern =
+        ["a-z", "A-Z", "0-9", "(?", "[^", "()", ".*", ".+"].iter().any(|mark| text.contains(mark));
+    let runs = runs(text);
+    let letters = runs.iter().filter(|(kind, _)| *kind == Kind::Letters);
+    let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
+    let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
+    text.len() >= 20
+        && signs.len() >= 4
+        && has_digits
+        && len < count * 4
+        && !is_pattern
+        && !text.contains(['\\', '"', '\'', '`'])
+        && entropy(text.as_bytes()) >= 3.8
 }
 
 fn is_reference(text: &str, lower: &str) -> bool {
@@ -257,7 +322,7 @@ fn is_reference(text: &str, lower: &str) -> bool {
         || is_variable(b'@') && is_words(&text[1..])
         || REFERENCES.iter().any(|mark| match *mark {
             "<" | ">" | "{{" | "}}" | "${" | "$(" | "#{" | "%{" | "<%" | "%>" | "enc[" => {
-                lower.contains(mark)
+                lower.starts_with(mark) || lower.contains(mark) && !is_scrambled(text)
             }
             mark => lower.starts_with(mark),
         })
@@ -367,8 +432,9 @@ fn is_words(text: &str) -> bool {
     let is_odd = |(kind, run): &&(Kind, &str)| *kind == Kind::Letters && (run.len() <= 2 || !has_vowel(run));
     let odd = runs.iter().filter(is_odd).count();
     let has_signs = runs.iter().any(|(kind, _)| *kind == Kind::Sign);
+    let inside = runs.windows(3).filter(is_inside).count();
     odd * (if has_signs { 2 } else { 3 }) <= words
-        && runs.windows(3).filter(is_inside).count() <= 1
+        && (inside == 0 || inside == 1 && (has_signs || odd == 0))
         && is_plain_digits
         && has_long_words
         && is_cased

@@ -16,6 +16,8 @@ const URL: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const TYPED: &str = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789!#%&*+?@^~";
 
+const DJANGO: &str = "abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)";
+
 impl Chance {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -51,6 +53,7 @@ impl Chance {
                 "u" => URL,
                 "b" => BASE64,
                 "t" => TYPED,
+                "j" => DJANGO,
                 other => panic!("{other}"),
             };
             made.push_str(&self.of(alphabet, len.parse().unwrap()));
@@ -62,7 +65,7 @@ impl Chance {
 
 fn is_alphabet(what: &str) -> bool {
     let mut chars = what.chars();
-    chars.next().is_some_and(|c| "dhlU3aubt".contains(c))
+    chars.next().is_some_and(|c| "dhlU3aubtj".contains(c))
         && what.len() > 1
         && chars.all(|c| c.is_ascii_digit())
 }
@@ -149,6 +152,36 @@ const TOKENS: &[&str] = &[
 const SETTINGS: &[(&str, &str)] = &[
     ("config/app.py", "AWS_SECRET_ACCESS_KEY = \"{b40}\"\n"),
     ("settings.py", "SECRET_KEY = 'django-{a50}'\n"),
+    ("settings.py", "SECRET_KEY = '{j50}'\n"),
+    ("settings.py", "SECRET_KEY = 'django-insecure-{j50}'\n"),
+    (".env.shown.txt", "SECRET_KEY='{j50}'\n"),
+    ("Db.cs", "var c = new SqlConnection(\"Server=db;User Id=sa;Password={a16};\");\n"),
+    ("db.py", "DSN = 'Server=db;Database=x;UID=sa;PWD={a16}'\n"),
+    ("notes.md", "Password={a14};User Id=sa;Data Source=db.internal;\n"),
+    ("ci.sh", "export AZDO_PAT={l52}\n"),
+    ("ci.yml", "  AZURE_DEVOPS_EXT_PAT: {l52}\n"),
+    ("ci.py", "AZDO_PAT = \"{l52}\"\n"),
+    ("bot.py", "url = 'https://api.telegram.org/bot{d10}:{a35}/sendMessage'\n"),
+    (
+        "a.txt",
+        "https://x.blob.core.windows.net/c/f?sp=r&st=2026-01-01T00:00:00Z&se=2027-01-01T00:00:00Z&spr=https&sv=2022-11-02&sr=b&sig={b43}%3D\n",
+    ),
+    (
+        "a.json",
+        "{~\"u\": \"https://x.blob.core.windows.net/c?se=2027-01-01\\u0026sp=r\\u0026sig={a43}%3D\"}\n",
+    ),
+    ("a.txt", "SharedAccessSignature sr=x.servicebus.windows.net&sig={a43}%3D&se=1700000000&skn=Root\n"),
+    ("a.sh", "docker login -u build -p {a16} registry.internal\n"),
+    ("a.sh", "docker login registry.internal \\\n  -u build \\\n  -p '{a16}'\n"),
+    ("a.sh", "tool connect --password {a16}\n"),
+    ("a.py", "run('tool connect --password={a16}')\n"),
+    ("a.sh", "tool --password kittens~inpyjamas\n"),
+    ("a.sh", "sshpass -p {a16} ssh me@host\n"),
+    ("a.sh", "sshpass -p '{a16}' ssh me@host\n"),
+    ("a.sh", "mysql -uroot -p{a16} shop\n"),
+    ("a.sh", "mysqldump -p{a16} shop\n"),
+    ("a.sh", "curl -X POST \\\n  -u me:{a16} https://api.internal\n"),
+    ("a.sh", "curl -ume:{a16} https://api.internal\n"),
     ("src/config.ts", "export const apiKey: string = \"{a32}\";\n"),
     ("src/main.rs", "const API_TOKEN: &str = \"{a40}\";\n"),
     ("main.go", "\tclient.AuthToken = \"{h40}\"\n"),
@@ -342,6 +375,20 @@ const HARMLESS: &[(&str, &str)] = &[
         "t.json",
         "{~\"access_token_url\": \"https://login.internal/oauth2/token\", \"token_endpoint\": \"/oauth2/v2.0/token\", \"token_type\": \"bearer\"}\n",
     ),
+    (
+        "cli.md",
+        "tool --password PASSWORD --password=<password> --password $PASSWORD --password-stdin --password=\"${PW}\"\n",
+    ),
+    (
+        "login.sh",
+        "docker login -u \"$USER\" -p \"$TOKEN\"\nmysql -u root -p shop_2024_backup\nmysql -p$PW x\nsshpass -p \"$PW\" ssh h\ncurl -u \"$USER:$PASS\" https://x\ncurl -u user:password https://x\nmkdir -p build/output2/dir4\n",
+    ),
+    ("date.py", "date_pat = \"%Y-%m-%d(?:T%H)?\"\nname_pat = re.compile(\"[a-z]+_[0-9]+-x1y2z3w4\")\n"),
+    (
+        "con.cs",
+        "var c = $\"Server={~host};User Id={~user};Password={~password};\";\nvar d = \"Server=x;User Id=sa;Password=<password>;\";\n",
+    ),
+    ("tg.md", "https://api.telegram.org/bot<token>/getMe and https://x/?sig=short&se=1\n"),
     (
         "enum.rs",
         "enum Token {~ Plus, Minus, Secret }\nmatch token {~ Token::Plus => \"plus-sign-operator-token\", _ => \"\" }\n",
