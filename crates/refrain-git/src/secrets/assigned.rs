@@ -153,6 +153,7 @@ const HARMLESS: &[&str] = &[
 pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) -> bool) -> Option<Hit<'a>> {
     let words = WORDS.as_ref()?;
     let is_code = names::is_code(path);
+    let is_settings = names::is_settings(path);
     let mut done = 0;
     for word in words.find_iter(text) {
         if word.start() < done {
@@ -168,7 +169,12 @@ pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) ->
         let is_pattern = word.as_bytes().eq_ignore_ascii_case(b"_pat")
             && !(hit.text.len() >= 20
                 && hit.text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')));
-        if !is_pattern && judge::is_secret(hit.text, name) && is_new(&hit) {
+        let is_made_up = || {
+            is_settings
+                && is_password(&text[key.clone()])
+                && judge::is_made_up(hit.text, is_in_quotes(text, &value))
+        };
+        if !is_pattern && (judge::is_secret(hit.text, name) || is_made_up()) && is_new(&hit) {
             return Some(hit);
         }
     }
@@ -221,6 +227,46 @@ fn name(key: &[u8], word: &[u8]) -> Option<Name> {
     }
     let is_made_up = ["pass", "pwd"].iter().any(|start| word.trim_start_matches('_').starts_with(start));
     Some(if is_made_up { Name::Password } else { Name::Key })
+}
+
+/// Whether a name is that of a password itself, not of something that is done with one, as names of labels are.
+fn is_password(key: &[u8]) -> bool {
+    const DONE: &[&str] = &[
+        "confirm",
+        "confirmation",
+        "reset",
+        "change",
+        "new",
+        "old",
+        "current",
+        "repeat",
+        "retype",
+        "show",
+        "hide",
+        "enter",
+        "wrong",
+        "bad",
+        "no",
+        "missing",
+        "validate",
+        "label",
+        "text",
+        "error",
+        "errors",
+        "form",
+    ];
+    let Ok(key) = str::from_utf8(key) else { return false };
+    let parts = parts(key);
+    let is_it = |part: &String| {
+        ["password", "passwd", "pwd", "pass", "passphrase"].iter().any(|word| part.ends_with(word))
+    };
+    parts.last().is_some_and(is_it) && !parts.iter().any(|part| DONE.contains(&part.as_str()))
+}
+
+/// Whether a value stands between two quotes of one kind.
+fn is_in_quotes(text: &[u8], value: &std::ops::Range<usize>) -> bool {
+    let before = value.start.checked_sub(1).and_then(|at| text.get(at));
+    matches!(before, Some(b'"' | b'\'')) && before == text.get(value.end)
 }
 
 /// The parts of a name, in lower case: `dbPassword`, `DB_PASSWORD` and `db.password` have two.

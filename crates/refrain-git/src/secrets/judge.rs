@@ -81,7 +81,10 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 
 /// Whether it has a word of a placeholder. In lower case.
 fn is_placeholder(lower: &str) -> bool {
-    let is_alone = |word: &&str| lower.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part == *word);
+    // Numbers may stand around it, as in `dummy2`; inside of more it is there by chance.
+    let parts = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_alone =
+        |word: &&str| parts.clone().any(|part| part.trim_matches(|c: char| c.is_ascii_digit()) == *word);
     PLACEHOLDERS.iter().any(|word| lower.contains(word)) || PLACEHOLDER_WORDS.iter().any(is_alone)
 }
 
@@ -274,6 +277,115 @@ pub(super) fn is_plain_password(text: &str) -> bool {
         && !SAID.iter().any(|word| text.contains(word))
 }
 
+/// Whether what a file of settings gives to a password is one, though it is made of small letters, of digits, or of words
+/// with a number.
+pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let lower = text.to_ascii_lowercase();
+    if text.is_empty() || value.len() > 200 || is_reference(text, &lower) || is_placeholder(&lower) {
+        return false;
+    }
+    let is_number = text.len() >= 8
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && !is_row(value)
+        && distinct(value) >= 5;
+    is_number || is_plain_password(text) || is_in_quotes && is_passphrase(text, &lower)
+}
+
+/// Digits of which each is the next or the one before: `87654321`.
+fn is_row(value: &[u8]) -> bool {
+    value.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1)
+}
+
+/// Some words and a number, parted by blanks, that tell nobody what to do.
+fn is_passphrase(text: &str, lower: &str) -> bool {
+    const SAID: &[&str] = &[
+        "must",
+        "least",
+        "character",
+        "char",
+        "minimum",
+        "maximum",
+        "min",
+        "max",
+        "enter",
+        "should",
+        "valid",
+        "required",
+        "require",
+        "contain",
+        "contains",
+        "please",
+        "your",
+        "longer",
+        "shorter",
+        "reset",
+        "days",
+        "day",
+        "hours",
+        "minutes",
+        "minute",
+        "times",
+        "attempts",
+        "expire",
+        "expires",
+        "expired",
+        "step",
+        "code",
+        "sent",
+        "digits",
+        "digit",
+        "letters",
+        "symbols",
+        "numbers,",
+        "is",
+        "are",
+        "be",
+        "between",
+        "used",
+        "use",
+        "for",
+        "login",
+        "user",
+        "account",
+        "than",
+        "see",
+        "set",
+        "not",
+        "optional",
+    ];
+    let words: Vec<&str> = lower.split(' ').collect();
+    let has_letters =
+        words.iter().filter(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic())).count() >= 2;
+    words.len() >= 3
+        && text.len() >= 12
+        && has_letters
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && lower.bytes().any(|byte| byte.is_ascii_digit())
+        && !text.ends_with(['.', ':', '?', ','])
+        && !text.contains(['{', '}', '(', ')', '%', '$', '<', '='])
+        && !words.iter().any(|word| word.is_empty() || SAID.contains(word))
+}
+
+/// Whether a text that a file of secrets gives to any name is more than a word, a reference or a place.
+pub(super) fn is_filled(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let lower = text.to_ascii_lowercase();
+    value.len() >= 8
+        && distinct(value) >= 4
+        && !is_reference(text, &lower)
+        && !is_placeholder(&lower)
+        && !is_path(text)
+        && !text.contains(char::is_whitespace)
+        && (!is_words(text) || is_mixed(text) || is_plain_password(text))
+}
+
+/// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
+pub(super) fn is_mnemonic(body: &[u8]) -> bool {
+    let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();
+    words.len() >= 9
+}
+
 /// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell puts something else there.
 fn has_variable(text: &str) -> bool {
     let is_name = |pair: &[u8]| pair[0] == b'$' && (pair[1].is_ascii_uppercase() || pair[1] == b'_');
@@ -292,7 +404,7 @@ pub(super) fn is_scrambled(text: &str) -> bool {
     let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
     let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
     text.len() >= 20
-        && signs.len() >= 4
+        && signs.len() >= if text.len() < 40 { 4 } else { 3 }
         && has_digits
         && len < count * 4
         && !is_pattern

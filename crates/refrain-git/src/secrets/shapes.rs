@@ -12,10 +12,12 @@ pub(super) enum Check {
     Password,
     /// A person may have made it, of small letters only.
     Typed,
+    /// Words, drawn by a machine.
+    Words,
     /// The shape says all.
     None,
 }
-use Check::{Digits, None as Sure, Password, Token, Typed};
+use Check::{Digits, None as Sure, Password, Token, Typed, Words};
 
 /// Every shape.
 pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
@@ -53,10 +55,18 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
         r#""d"\s*:\s*"([A-Za-z0-9_-]{40,})"[\s\S]{0,3000}"kty"|"kty"[\s\S]{0,3000}"d"\s*:\s*"[A-Za-z0-9_-]{40,}""#,
     ),
     ("a private key", Token, "client-key-data:", r"\bclient-key-data:\s*([A-Za-z0-9+/]{60})"),
+    (
+        "the words of a wallet",
+        Words,
+        "mnemonic phrase",
+        r"(?i:mnemonic|(?:seed|recovery|secret)[_ -]?phrase)[A-Za-z0-9_]{0,20}['\x22\x60]?\s{0,3}(?::\s{0,3}&?[A-Za-z]{3,12}\s{0,3})?[:=]\s{0,3}['\x22\x60]?((?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){12})?[a-z]{3,8})(?:['\x22\x60]|[ \t\r]*(?:\n|$))",
+    ),
     // Clouds.
     ("an AWS access key", Token, "AKIA ASIA ABIA ACCA", r"\b(?:AKIA|ASIA|ABIA|ACCA)([A-Z2-7]{16})\b"),
     ("an AWS key", Token, "ABSK", r"(?:^|[^A-Za-z0-9+/=_-])ABSK([A-Za-z0-9+/]{100,}={0,2})"),
     ("a Google API key", Token, "AIza", r"(?:^|[^A-Za-z0-9+/=_-])AIza([0-9A-Za-z_-]{35})"),
+    ("a Google messaging key", Token, ":APA91b", r"\bAAAA[A-Za-z0-9_-]{7}:APA91b([A-Za-z0-9_-]{80,})"),
+    ("an Adafruit key", Digits, "aio_", r"\baio_([A-Za-z0-9]{28})\b"),
     ("a Google client secret", Token, "GOCSPX-", r"\bGOCSPX-([0-9A-Za-z_-]{24,})"),
     ("a Google access token", Token, "ya29.", r"\bya29\.([0-9A-Za-z_.-]{20,})"),
     ("a Google refresh token", Digits, "1//0", r"\b1//0([0-9A-Za-z_-]{38,})"),

@@ -182,6 +182,19 @@ const SETTINGS: &[(&str, &str)] = &[
     ("a.sh", "mysqldump -p{a16} shop\n"),
     ("a.sh", "curl -X POST \\\n  -u me:{a16} https://api.internal\n"),
     ("a.sh", "curl -ume:{a16} https://api.internal\n"),
+    ("app.toml", "PASSWORD=\"ilovemycat~fluffy\"\n"),
+    ("app.yaml", "db:\n  password: ilovemycat~fluffy\n"),
+    ("app.ini", "password = 8462~9173\n"),
+    ("app.json", "{~\"password\":\"four old boats and 99 gulls\"}\n"),
+    ("app.json", "{~\"password\":\"four words and 99 numbers\"}\n"),
+    ("api/secrets.json", "{~\"Smtp:User\": \"me\", \"Smtp:Thing\": \"{a20}\"}\n"),
+    ("fcm.js", "const KEY = 'AAAA{a7}:APA91b{u134}';\n"),
+    ("feed.ino", "#define AIO \"aio~_{a28}\"\n"),
+    (
+        "wallet.ts",
+        "const mnemonic: string = \"legal winner~ thank year wave sausage worth useful purse title yellow lemon\";\n",
+    ),
+    ("w.yml", "seed_phrase: legal winner~ thank year wave sausage worth useful purse title yellow lemon\n"),
     ("src/config.ts", "export const apiKey: string = \"{a32}\";\n"),
     ("src/main.rs", "const API_TOKEN: &str = \"{a40}\";\n"),
     ("main.go", "\tclient.AuthToken = \"{h40}\"\n"),
@@ -253,6 +266,7 @@ const NAMES: &[&str] = &[
     ".docker/config.json",
     ".bash_history",
     "application_default_credentials.json",
+    "gpg/private-keys-v1.d/0A1B2C.key",
 ];
 
 #[test]
@@ -390,6 +404,24 @@ const HARMLESS: &[(&str, &str)] = &[
     ),
     ("tg.md", "https://api.telegram.org/bot<token>/getMe and https://x/?sig=short&se=1\n"),
     (
+        "app.json",
+        "{~\"password\": \"Password\", \"a\": {~\"password\": \"Kennwort eingeben bis 20 Zeichen:\"}, \"db\": {~\"password\": \"must have at least 8 characters\"}}\n",
+    ),
+    (
+        "app.yaml",
+        "password: string\nconfirmPassword: bestaetigungen\npassword: 12345678\npassword: \"\"\npassword: null\n",
+    ),
+    ("i18n/app.json", "{~\"password\": \"motdepassesecret\", \"login.password\": \"zugangskennwort\"}\n"),
+    ("a.py", "password = getpass()\npassword: string\npassword = make_password(12345670)\n"),
+    (
+        "secrets.json",
+        "{~\"Api:Key\": \"\", \"Db:Password\": \"<set me>\", \"x\": \"your-key-here\", \"y\": \"${~KEY_OF_IT}\"}\n",
+    ),
+    (
+        "hardhat.js",
+        "const mnemonic = \"test test test test test test test test test test test junk\";\n// mnemonic: the short words that an assembler knows for each of its many instructions in code\n",
+    ),
+    (
         "enum.rs",
         "enum Token {~ Plus, Minus, Secret }\nmatch token {~ Token::Plus => \"plus-sign-operator-token\", _ => \"\" }\n",
     ),
@@ -427,6 +459,7 @@ fn utf_16_is_read_too() {
     let token = Chance(4).shape("gh~p_{a36}");
     let wide: Vec<u8> = [0xff, 0xfe].into_iter().chain(token.bytes().flat_map(|byte| [byte, 0])).collect();
     assert!(screen(b"x.ps1", &wide, None).is_some());
+    assert!(screen(b"x.ps1", &wide[2..], None).is_some(), "without a mark");
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn is_one(check: Check, body: &[u8]) -> bool {
         }
         Check::Password => judge::is_login(body),
         Check::Typed => judge::is_typed(body),
+        Check::Words => judge::is_mnemonic(body),
         Check::None => true,
     }
 }
