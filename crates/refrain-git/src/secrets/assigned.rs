@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::Hit;
@@ -154,6 +155,7 @@ pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) ->
     let words = WORDS.as_ref()?;
     let is_code = names::is_code(path);
     let is_settings = names::is_settings(path);
+    let is_sealed = memmem::find(text, b"SealedSecret").is_some();
     let mut done = 0;
     for word in words.find_iter(text) {
         if word.start() < done {
@@ -162,6 +164,9 @@ pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) ->
         let key = key_around(text, word.start(), word.end());
         done = key.end;
         let Some(name) = name(&text[key.clone()], &text[word.range()]) else { continue };
+        if is_sealed && is_in_sealed(&text[..key.start]) {
+            continue;
+        }
         let is_flag = text[..key.start].ends_with(b"--");
         let Some(value) = value(text, key.end, key.start, is_code, is_flag) else { continue };
         let hit = Hit { what: said(name), text: &text[value.clone()], at: value.start };
@@ -261,6 +266,19 @@ fn is_password(key: &[u8]) -> bool {
         ["password", "passwd", "pwd", "pass", "passphrase"].iter().any(|word| part.ends_with(word))
     };
     parts.last().is_some_and(is_it) && !parts.iter().any(|part| DONE.contains(&part.as_str()))
+}
+
+/// Whether what follows is set in below `encryptedData:`, where a manifest for a cluster has what only that cluster can read.
+fn is_in_sealed(before: &[u8]) -> bool {
+    let Some(head) = memmem::rfind(before, b"encryptedData:") else { return false };
+    let indent = |line: &[u8]| line.iter().take_while(|byte| **byte == b' ').count();
+    let outer = before[..head].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut lines = before[head..].split(|byte| *byte == b'\n').skip(1).peekable();
+    outer.trim_ascii().is_empty()
+        && lines.peek().is_some()
+        && lines.all(|line| {
+            indent(line) > outer.len() || line.trim_ascii().is_empty() && line.len() > outer.len()
+        })
 }
 
 /// Whether a value stands between two quotes of one kind.

@@ -380,6 +380,19 @@ pub(super) fn is_filled(value: &[u8]) -> bool {
         && (!is_words(text) || is_mixed(text) || is_plain_password(text))
 }
 
+/// Whether a value of an environment says nothing that is worth keeping: it is empty of secrets, or a login to this machine.
+pub(super) fn is_at_home(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let Some((_, rest)) = text.split_once("://") else { return !is_filled(value) };
+    let place = rest.split(['/', '?']).next().unwrap_or_default();
+    let (login, host) = place.rsplit_once('@').unwrap_or(("", place));
+    let host = host.split(':').next().unwrap_or_default();
+    // A name without a dot is one of a container.
+    let is_near = host.is_empty() || host == "127.0.0.1" || host == "0.0.0.0" || !host.contains('.');
+    let password = login.split_once(':').map_or("", |(_, password)| password);
+    (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")
+}
+
 /// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
 pub(super) fn is_mnemonic(body: &[u8]) -> bool {
     let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();

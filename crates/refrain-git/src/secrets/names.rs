@@ -52,6 +52,15 @@ fn is_environment(name: &str) -> bool {
     is_one && !parts.any(|part| SHOWN.contains(&part))
 }
 
+/// Whether an environment is one in which programs are tried: what stands in it is there for everybody, if it is harmless.
+pub(super) fn is_rehearsal(path: &[u8]) -> bool {
+    const TRIED: &[&str] = &["test", "testing", "tests", "ci", "e2e", "dev", "development"];
+    let path = String::from_utf8_lossy(path).to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_local = name.split('.').any(|part| part == "local");
+    is_environment(name) && !is_local && name.split(['.', '-', '_']).any(|part| TRIED.contains(&part))
+}
+
 const KEY: &str = "a private key";
 const STORE: &str = "a store of keys";
 const LOGIN: &str = "a file of passwords";

@@ -195,6 +195,12 @@ const SETTINGS: &[(&str, &str)] = &[
         "const mnemonic: string = \"legal winner~ thank year wave sausage worth useful purse title yellow lemon\";\n",
     ),
     ("w.yml", "seed_phrase: legal winner~ thank year wave sausage worth useful purse title yellow lemon\n"),
+    (".env.test", "DB_URL=postgres~://app:{t16}@db.internal:5432/app\n"),
+    (".env.test", "DB_HOST=localhost\nTHING={a32}\n"),
+    (
+        "sealed.yaml",
+        "kind: SealedSecret\nspec:\n  encryptedData:\n    x: AgB\n  template:\n    password: {t16}\n",
+    ),
     ("src/config.ts", "export const apiKey: string = \"{a32}\";\n"),
     ("src/main.rs", "const API_TOKEN: &str = \"{a40}\";\n"),
     ("main.go", "\tclient.AuthToken = \"{h40}\"\n"),
@@ -420,6 +426,14 @@ const HARMLESS: &[(&str, &str)] = &[
     (
         "hardhat.js",
         "const mnemonic = \"test test test test test test test test test test test junk\";\n// mnemonic: the short words that an assembler knows for each of its many instructions in code\n",
+    ),
+    (
+        ".env.test",
+        "# For tests only.\nNODE_ENV=test\nDATABASE_URL=postgres://postgres:postgres@localhost:5432/app_test\nREDIS_URL=\"redis://localhost:6379\"\nJWT_SECRET=test-secret-for-tests\nPORT=8080\n",
+    ),
+    (
+        "sealed.yaml",
+        "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nspec:\n  encryptedData:\n    user: AgA{b60}\n    db-password: AgB{b200}\n    apiKey: AgC{b60}=\n  template:\n    type: Opaque\n",
     ),
     (
         "enum.rs",
