@@ -214,8 +214,8 @@ pub(super) fn is_secret(value: &[u8], name: Name) -> bool {
             (!is_words(text) || is_mixed(text)) && !text.contains(['\\', '`']) && !text.contains("[^")
         }
         Name::Key => {
-            let is_value = !is_expression(text) || is_scrambled(text);
-            value.len() >= 12 && !is_words(text) && is_value && entropy(value) >= 2.8
+            let is_value = is_scrambled(text) || !is_words(text) && !is_expression(text);
+            value.len() >= 12 && is_value && entropy(value) >= 2.8
         }
     }
 }
@@ -410,16 +410,18 @@ fn has_variable(text: &str) -> bool {
 pub(super) fn is_scrambled(text: &str) -> bool {
     let signs: std::collections::BTreeSet<char> =
         text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
-    let is_pattern =
-        ["a-z", "A-Z", "0-9", "(?", "[^", "()", ".*", ".+"].iter().any(|mark| text.contains(mark));
+    let is_pattern = ["a-z", "A-Z", "0-9", "(?", "[^", ".*", ".+"].iter().any(|mark| text.contains(mark));
     let runs = runs(text);
     let letters = runs.iter().filter(|(kind, _)| *kind == Kind::Letters);
     let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
     let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
+    let is_long = text.len() >= 40;
+    let (fewest, longest) = if is_long { (3, 5) } else { (4, 4) };
     text.len() >= 20
-        && signs.len() >= if text.len() < 40 { 4 } else { 3 }
+        && signs.len() >= fewest
         && has_digits
-        && len < count * 4
+        && len < count * longest
+        && (is_long || !text.contains("()"))
         && !is_pattern
         && !text.contains(['\\', '"', '\'', '`'])
         && entropy(text.as_bytes()) >= 3.8
