@@ -49,11 +49,10 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     let is_new = |hit: &Hit<'_>| base.as_ref().is_none_or(|base| memmem::find(base, hit.text).is_none());
     let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
     let hit = tokens::find(&text, is_new).or_else(|| {
-        if names::is_list_of_secrets(path) {
-            return listed(&text).find(is_new);
-        }
         let may_assign = !is_binary && !names::is_generated(path);
-        may_assign.then(|| assigned::find(path, &text, is_new)).flatten()
+        let in_list = || names::is_list_of_secrets(path).then(|| listed(&text).find(is_new)).flatten();
+        let assigned = may_assign.then(|| assigned::find(path, &text, is_new)).flatten();
+        assigned.or_else(in_list)
     })?;
     let line = memchr::memchr_iter(b'\n', &text[..hit.at]).count() + 1;
     Some(Found { what: hit.what, line: u32::try_from(line).ok() })

@@ -188,6 +188,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("app.json", "{~\"password\":\"four old boats and 99 gulls\"}\n"),
     ("app.json", "{~\"password\":\"four words and 99 numbers\"}\n"),
     ("api/secrets.json", "{~\"Smtp:User\": \"me\", \"Smtp:Thing\": \"{a20}\"}\n"),
+    ("secrets.json", "{~\"password\": \"four old boats and 99 gulls\"}\n"),
     ("fcm.js", "const KEY = 'AAAA{a7}:APA91b{u134}';\n"),
     ("feed.ino", "#define AIO \"aio~_{a28}\"\n"),
     (
