@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::Hit;
@@ -11,7 +12,7 @@ use super::names;
 
 /// Words that the names of secrets have.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = r"passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|license|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code";
+    let words = r"passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|license|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code|_pat\b";
     RegexBuilder::new(words).unicode(false).case_insensitive(true).build().ok()
 });
 
@@ -153,6 +154,8 @@ const HARMLESS: &[&str] = &[
 pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) -> bool) -> Option<Hit<'a>> {
     let words = WORDS.as_ref()?;
     let is_code = names::is_code(path);
+    let is_settings = names::is_settings(path);
+    let is_sealed = memmem::find(text, b"SealedSecret").is_some();
     let mut done = 0;
     for word in words.find_iter(text) {
         if word.start() < done {
@@ -161,10 +164,22 @@ pub(super) fn find<'a>(path: &[u8], text: &'a [u8], is_new: impl Fn(&Hit<'_>) ->
         let key = key_around(text, word.start(), word.end());
         done = key.end;
         let Some(name) = name(&text[key.clone()], &text[word.range()]) else { continue };
+        if is_sealed && is_in_sealed(&text[..key.start]) {
+            continue;
+        }
         let is_flag = text[..key.start].ends_with(b"--");
         let Some(value) = value(text, key.end, key.start, is_code, is_flag) else { continue };
         let hit = Hit { what: said(name), text: &text[value.clone()], at: value.start };
-        if judge::is_secret(hit.text, name) && is_new(&hit) {
+        // `date_pat` is a pattern, and no machine makes a token of signs.
+        let is_pattern = word.as_bytes().eq_ignore_ascii_case(b"_pat")
+            && !(hit.text.len() >= 20
+                && hit.text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')));
+        let is_made_up = || {
+            is_settings
+                && is_password(&text[key.clone()])
+                && judge::is_made_up(hit.text, is_in_quotes(text, &value))
+        };
+        if !is_pattern && (judge::is_secret(hit.text, name) || is_made_up()) && is_new(&hit) {
             return Some(hit);
         }
     }
@@ -217,6 +232,59 @@ fn name(key: &[u8], word: &[u8]) -> Option<Name> {
     }
     let is_made_up = ["pass", "pwd"].iter().any(|start| word.trim_start_matches('_').starts_with(start));
     Some(if is_made_up { Name::Password } else { Name::Key })
+}
+
+/// Whether a name is that of a password itself, not of something that is done with one, as names of labels are.
+fn is_password(key: &[u8]) -> bool {
+    const DONE: &[&str] = &[
+        "confirm",
+        "confirmation",
+        "reset",
+        "change",
+        "new",
+        "old",
+        "current",
+        "repeat",
+        "retype",
+        "show",
+        "hide",
+        "enter",
+        "wrong",
+        "bad",
+        "no",
+        "missing",
+        "validate",
+        "label",
+        "text",
+        "error",
+        "errors",
+        "form",
+    ];
+    let Ok(key) = str::from_utf8(key) else { return false };
+    let parts = parts(key);
+    let is_it = |part: &String| {
+        ["password", "passwd", "pwd", "pass", "passphrase"].iter().any(|word| part.ends_with(word))
+    };
+    parts.last().is_some_and(is_it) && !parts.iter().any(|part| DONE.contains(&part.as_str()))
+}
+
+/// Whether what follows is set in below `encryptedData:`, where a manifest for a cluster has what only that cluster can read.
+fn is_in_sealed(before: &[u8]) -> bool {
+    let Some(head) = memmem::rfind(before, b"encryptedData:") else { return false };
+    let indent = |line: &[u8]| line.iter().take_while(|byte| **byte == b' ').count();
+    let outer = before[..head].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut lines = before[head..].split(|byte| *byte == b'\n').skip(1).peekable();
+    outer.trim_ascii().is_empty()
+        && lines.peek().is_some()
+        && lines.all(|line| {
+            indent(line) > outer.len() || line.trim_ascii().is_empty() && line.len() > outer.len()
+        })
+}
+
+/// Whether a value stands between two quotes of one kind.
+fn is_in_quotes(text: &[u8], value: &std::ops::Range<usize>) -> bool {
+    let before = value.start.checked_sub(1).and_then(|at| text.get(at));
+    matches!(before, Some(b'"' | b'\'')) && before == text.get(value.end)
 }
 
 /// The parts of a name, in lower case: `dbPassword`, `DB_PASSWORD` and `db.password` have two.
@@ -390,7 +458,8 @@ impl Look<'_> {
         self.skip(|byte| !byte.is_ascii_whitespace() && !b"\"'`,;<>".contains(&byte), FAR);
         let value = &self.text[from..self.at];
         // What is called is code, whatever the file is named.
-        (!value.contains(&b'(')).then(|| from..from + value.len())
+        let is_call = value.contains(&b'(') && !str::from_utf8(value).is_ok_and(judge::is_scrambled);
+        (!is_call).then(|| from..from + value.len())
     }
 
     /// What may stand before a quote: `b"`, `r#"`, `@"`, `$"`.

@@ -81,7 +81,10 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 
 /// Whether it has a word of a placeholder. In lower case.
 fn is_placeholder(lower: &str) -> bool {
-    let is_alone = |word: &&str| lower.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part == *word);
+    // Numbers may stand around it, as in `dummy2`; inside of more it is there by chance.
+    let parts = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_alone =
+        |word: &&str| parts.clone().any(|part| part.trim_matches(|c: char| c.is_ascii_digit()) == *word);
     PLACEHOLDERS.iter().any(|word| lower.contains(word)) || PLACEHOLDER_WORDS.iter().any(is_alone)
 }
 
@@ -210,7 +213,10 @@ pub(super) fn is_secret(value: &[u8], name: Name) -> bool {
         Name::Password => {
             (!is_words(text) || is_mixed(text)) && !text.contains(['\\', '`']) && !text.contains("[^")
         }
-        Name::Key => value.len() >= 12 && !is_words(text) && !is_expression(text) && entropy(value) >= 2.8,
+        Name::Key => {
+            let is_value = is_scrambled(text) || !is_words(text) && !is_expression(text);
+            value.len() >= 12 && is_value && entropy(value) >= 2.8
+        }
     }
 }
 
@@ -229,10 +235,196 @@ pub(super) fn is_login(value: &[u8]) -> bool {
         && !usual
         && !is_plain
         && !is_reference(text, &lower)
-        && !text.contains(['{', '}', '$', '(', '[', '\\'])
+        && !text.contains(['{', '}', '(', '[', '\\'])
+        && !has_variable(text)
         && !is_placeholder(&lower)
         && !text.bytes().all(|byte| byte.is_ascii_digit())
         && distinct(value) >= 4
+}
+
+/// Whether a password on a command line or in a list of settings is one: there, plain words are passwords too.
+pub(super) fn is_typed(value: &[u8]) -> bool {
+    is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
+}
+
+/// Small letters only, and many: a password that a person made up, where a name says that it is one.
+pub(super) fn is_plain_password(text: &str) -> bool {
+    const SAID: &[&str] = &[
+        "auth",
+        "requir",
+        "credential",
+        "secret",
+        "valid",
+        "string",
+        "crypt",
+        "environ",
+        "option",
+        "numeric",
+        "config",
+        "field",
+        "input",
+        "complete",
+        "localhost",
+        "postgres",
+        "variable",
+        "your",
+        "value",
+    ];
+    text.len() >= 12
+        && text.bytes().all(|byte| byte.is_ascii_lowercase())
+        && distinct(text.as_bytes()) >= 5
+        && !is_placeholder(text)
+        && !SAID.iter().any(|word| text.contains(word))
+}
+
+/// Whether what a file of settings gives to a password is one, though it is made of small letters, of digits, or of words
+/// with a number.
+pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let lower = text.to_ascii_lowercase();
+    if text.is_empty() || value.len() > 200 || is_reference(text, &lower) || is_placeholder(&lower) {
+        return false;
+    }
+    let is_number = text.len() >= 8
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && !is_row(value)
+        && distinct(value) >= 5;
+    is_number || is_plain_password(text) || is_in_quotes && is_passphrase(text, &lower)
+}
+
+/// Digits of which each is the next or the one before: `87654321`.
+fn is_row(value: &[u8]) -> bool {
+    value.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1)
+}
+
+/// Some words and a number, parted by blanks, that tell nobody what to do.
+fn is_passphrase(text: &str, lower: &str) -> bool {
+    const SAID: &[&str] = &[
+        "must",
+        "least",
+        "character",
+        "char",
+        "minimum",
+        "maximum",
+        "min",
+        "max",
+        "enter",
+        "should",
+        "valid",
+        "required",
+        "require",
+        "contain",
+        "contains",
+        "please",
+        "your",
+        "longer",
+        "shorter",
+        "reset",
+        "days",
+        "day",
+        "hours",
+        "minutes",
+        "minute",
+        "times",
+        "attempts",
+        "expire",
+        "expires",
+        "expired",
+        "step",
+        "code",
+        "sent",
+        "digits",
+        "digit",
+        "letters",
+        "symbols",
+        "numbers,",
+        "is",
+        "are",
+        "be",
+        "between",
+        "used",
+        "use",
+        "for",
+        "login",
+        "user",
+        "account",
+        "than",
+        "see",
+        "set",
+        "not",
+        "optional",
+    ];
+    let words: Vec<&str> = lower.split(' ').collect();
+    let has_letters =
+        words.iter().filter(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic())).count() >= 2;
+    words.len() >= 3
+        && text.len() >= 12
+        && has_letters
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && lower.bytes().any(|byte| byte.is_ascii_digit())
+        && !text.ends_with(['.', ':', '?', ','])
+        && !text.contains(['{', '}', '(', ')', '%', '$', '<', '='])
+        && !words.iter().any(|word| word.is_empty() || SAID.contains(word))
+}
+
+/// Whether a text that a file of secrets gives to any name is more than a word, a reference or a place.
+pub(super) fn is_filled(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let lower = text.to_ascii_lowercase();
+    value.len() >= 8
+        && distinct(value) >= 4
+        && !is_reference(text, &lower)
+        && !is_placeholder(&lower)
+        && !is_path(text)
+        && !text.contains(char::is_whitespace)
+        && (!is_words(text) || is_mixed(text) || is_plain_password(text))
+}
+
+/// Whether a value of an environment says nothing that is worth keeping: it is empty of secrets, or a login to this machine.
+pub(super) fn is_at_home(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let Some((_, rest)) = text.split_once("://") else { return !is_filled(value) };
+    let place = rest.split(['/', '?']).next().unwrap_or_default();
+    let (login, host) = place.rsplit_once('@').unwrap_or(("", place));
+    let host = host.split(':').next().unwrap_or_default();
+    // A name without a dot is one of a container.
+    let is_near = host.is_empty() || host == "127.0.0.1" || host == "0.0.0.0" || !host.contains('.');
+    let password = login.split_once(':').map_or("", |(_, password)| password);
+    (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")
+}
+
+/// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
+pub(super) fn is_mnemonic(body: &[u8]) -> bool {
+    let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();
+    words.len() >= 9
+}
+
+/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell puts something else there.
+fn has_variable(text: &str) -> bool {
+    let is_name = |pair: &[u8]| pair[0] == b'$' && (pair[1].is_ascii_uppercase() || pair[1] == b'_');
+    text.starts_with('$') || text.as_bytes().windows(2).any(is_name)
+}
+
+/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs too, but
+/// the names between them are longer.
+pub(super) fn is_scrambled(text: &str) -> bool {
+    let signs: std::collections::BTreeSet<char> =
+        text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
+    let is_pattern = ["a-z", "A-Z", "0-9", "(?", "[^", ".*", ".+"].iter().any(|mark| text.contains(mark));
+    let runs = runs(text);
+    let letters = runs.iter().filter(|(kind, _)| *kind == Kind::Letters);
+    let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
+    let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
+    let is_long = text.len() >= 40;
+    let (fewest, longest) = if is_long { (3, 5) } else { (4, 4) };
+    text.len() >= 20
+        && signs.len() >= fewest
+        && has_digits
+        && len < count * longest
+        && (is_long || !text.contains("()"))
+        && !is_pattern
+        && !text.contains(['\\', '"', '\'', '`'])
+        && entropy(text.as_bytes()) >= 3.8
 }
 
 fn is_reference(text: &str, lower: &str) -> bool {
@@ -257,7 +449,7 @@ fn is_reference(text: &str, lower: &str) -> bool {
         || is_variable(b'@') && is_words(&text[1..])
         || REFERENCES.iter().any(|mark| match *mark {
             "<" | ">" | "{{" | "}}" | "${" | "$(" | "#{" | "%{" | "<%" | "%>" | "enc[" => {
-                lower.contains(mark)
+                lower.starts_with(mark) || lower.contains(mark) && !is_scrambled(text)
             }
             mark => lower.starts_with(mark),
         })
@@ -367,8 +559,9 @@ fn is_words(text: &str) -> bool {
     let is_odd = |(kind, run): &&(Kind, &str)| *kind == Kind::Letters && (run.len() <= 2 || !has_vowel(run));
     let odd = runs.iter().filter(is_odd).count();
     let has_signs = runs.iter().any(|(kind, _)| *kind == Kind::Sign);
+    let inside = runs.windows(3).filter(is_inside).count();
     odd * (if has_signs { 2 } else { 3 }) <= words
-        && runs.windows(3).filter(is_inside).count() <= 1
+        && (inside == 0 || inside == 1 && (has_signs || odd == 0))
         && is_plain_digits
         && has_long_words
         && is_cased

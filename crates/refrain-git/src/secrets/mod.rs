@@ -40,6 +40,7 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     if base.is_none()
         && !bytes.is_empty()
         && let Some(what) = names::says(path)
+        && !(names::is_rehearsal(path) && is_empty_of_secrets(&narrow(bytes)))
     {
         return Some(Found { what, line: None });
     }
@@ -49,18 +50,53 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
     let hit = tokens::find(&text, is_new).or_else(|| {
         let may_assign = !is_binary && !names::is_generated(path);
-        may_assign.then(|| assigned::find(path, &text, is_new)).flatten()
+        let in_list = || names::is_list_of_secrets(path).then(|| listed(&text).find(is_new)).flatten();
+        let assigned = may_assign.then(|| assigned::find(path, &text, is_new)).flatten();
+        assigned.or_else(in_list)
     })?;
     let line = memchr::memchr_iter(b'\n', &text[..hit.at]).count() + 1;
     Some(Found { what: hit.what, line: u32::try_from(line).ok() })
 }
 
+/// Whether an environment sets only what everybody has at home: words, numbers, placeholders, logins to this machine.
+fn is_empty_of_secrets(text: &[u8]) -> bool {
+    text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).all(|line| {
+        let value = memchr::memchr(b'=', line).map(|sign| line[sign + 1..].trim_ascii());
+        let value = value.unwrap_or(line);
+        let value = match value {
+            [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] => inner,
+            other => other,
+        };
+        line.starts_with(b"#") || judge::is_at_home(value)
+    })
+}
+
+/// What the strings of a list of secrets hold, as far as each is more than a name.
+fn listed(text: &[u8]) -> impl Iterator<Item = Hit<'_>> {
+    memchr::memchr_iter(b':', text).filter_map(|colon| {
+        let blanks = text[colon + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let at = colon + 1 + blanks;
+        let value = text.get(at..)?.strip_prefix(b"\"")?;
+        let value = &value[..memchr::memchr(b'"', value)?];
+        judge::is_filled(value).then_some(Hit { what: "a value in a file of secrets", text: value, at })
+    })
+}
+
 /// UTF-16, as some programs of Windows write it, without the zeros; everything else as it is.
 fn narrow(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match bytes {
-        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => {
-            Cow::Owned(rest.iter().copied().filter(|byte| *byte != 0).collect())
-        }
-        other => Cow::Borrowed(other),
-    }
+    let text = match bytes {
+        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => rest,
+        other if is_wide(other) => other,
+        other => return Cow::Borrowed(other),
+    };
+    Cow::Owned(text.iter().copied().filter(|byte| *byte != 0).collect())
+}
+
+/// Whether it is UTF-16 without the mark that says so: nearly every other byte is zero, and none between.
+fn is_wide(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(1 << 10) & !1];
+    let zeros = |from: usize| start.iter().skip(from).step_by(2).filter(|byte| **byte == 0).count();
+    let (even, odd) = (zeros(0), zeros(1));
+    let half = start.len() / 2;
+    half >= 8 && even.min(odd) == 0 && even.max(odd) * 10 >= half * 9
 }

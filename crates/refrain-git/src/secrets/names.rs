@@ -14,7 +14,8 @@ pub(super) fn says(path: &[u8]) -> Option<&'static str> {
         let is_there = |place: &str| path == place || path.ends_with(&format!("/{place}"));
         PLACES.iter().find(|(place, _)| is_there(place)).map(|(_, what)| *what)
     };
-    by_name.or_else(by_end).or_else(by_place)
+    let by_folder = || (path.contains("private-keys-v1.d/") && path.ends_with(".key")).then_some(KEY);
+    by_name.or_else(by_end).or_else(by_place).or_else(by_folder)
 }
 
 /// `.env`, `.env.local`, `production.env`, but none that is there to be copied.
@@ -49,6 +50,15 @@ fn is_environment(name: &str) -> bool {
     let mut parts = name.split(['.', '-', '_']).filter(|part| !part.is_empty());
     let is_one = name == ".env" || name.starts_with(".env.") || name.ends_with(".env");
     is_one && !parts.any(|part| SHOWN.contains(&part))
+}
+
+/// Whether an environment is one in which programs are tried: what stands in it is there for everybody, if it is harmless.
+pub(super) fn is_rehearsal(path: &[u8]) -> bool {
+    const TRIED: &[&str] = &["test", "testing", "tests", "ci", "e2e", "dev", "development"];
+    let path = String::from_utf8_lossy(path).to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_local = name.split('.').any(|part| part == "local");
+    is_environment(name) && !is_local && name.split(['.', '-', '_']).any(|part| TRIED.contains(&part))
 }
 
 const KEY: &str = "a private key";
@@ -107,6 +117,54 @@ const PLACES: &[(&str, &str)] = &[
     (".config/gh/hosts.yml", LOGIN),
     (".config/hub", LOGIN),
 ];
+
+/// Whether it is a file that holds secrets and nothing else, if it holds anything: `secrets.json`.
+pub(super) fn is_list_of_secrets(path: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.eq_ignore_ascii_case(b"secrets.json"))
+}
+
+/// Whether it is a file of settings, and not one of words in some language.
+pub(super) fn is_settings(path: &[u8]) -> bool {
+    const ENDS: &[&str] = &[
+        ".ini",
+        ".yaml",
+        ".yml",
+        ".json",
+        ".json5",
+        ".jsonc",
+        ".toml",
+        ".properties",
+        ".conf",
+        ".cfg",
+        ".cnf",
+        ".config",
+        ".env",
+    ];
+    const WORDS: &[&str] = &[
+        "i18n",
+        "l10n",
+        "locale",
+        "locales",
+        "lang",
+        "langs",
+        "language",
+        "languages",
+        "translation",
+        "translations",
+        "intl",
+        "messages",
+        "strings",
+        "labels",
+        "openapi",
+        "swagger",
+    ];
+    let path = String::from_utf8_lossy(path).to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let stem = name.split('.').next().unwrap_or_default();
+    let is_language = stem.len() == 2 || (stem.len() == 5 && matches!(stem.as_bytes()[2], b'-' | b'_'));
+    let is_of_words = path.split(['/', '.', '_', '-']).any(|part| WORDS.contains(&part));
+    (ENDS.iter().any(|end| name.ends_with(end)) || name.starts_with(".env")) && !is_language && !is_of_words
+}
 
 /// Whether a program wrote it for programs: what it assigns there are checksums, and names made short.
 pub(super) fn is_generated(path: &[u8]) -> bool {

@@ -10,10 +10,14 @@ pub(super) enum Check {
     Digits,
     /// A person may have made it.
     Password,
+    /// A person may have made it, of small letters only.
+    Typed,
+    /// Words, drawn by a machine.
+    Words,
     /// The shape says all.
     None,
 }
-use Check::{Digits, None as Sure, Password, Token};
+use Check::{Digits, None as Sure, Password, Token, Typed, Words};
 
 /// Every shape.
 pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
@@ -51,10 +55,18 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
         r#""d"\s*:\s*"([A-Za-z0-9_-]{40,})"[\s\S]{0,3000}"kty"|"kty"[\s\S]{0,3000}"d"\s*:\s*"[A-Za-z0-9_-]{40,}""#,
     ),
     ("a private key", Token, "client-key-data:", r"\bclient-key-data:\s*([A-Za-z0-9+/]{60})"),
+    (
+        "the words of a wallet",
+        Words,
+        "mnemonic phrase",
+        r"(?i:mnemonic|(?:seed|recovery|secret)[_ -]?phrase)[A-Za-z0-9_]{0,20}['\x22\x60]?\s{0,3}(?::\s{0,3}&?[A-Za-z]{3,12}\s{0,3})?[:=]\s{0,3}['\x22\x60]?((?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){12})?[a-z]{3,8})(?:['\x22\x60]|[ \t\r]*(?:\n|$))",
+    ),
     // Clouds.
     ("an AWS access key", Token, "AKIA ASIA ABIA ACCA", r"\b(?:AKIA|ASIA|ABIA|ACCA)([A-Z2-7]{16})\b"),
     ("an AWS key", Token, "ABSK", r"(?:^|[^A-Za-z0-9+/=_-])ABSK([A-Za-z0-9+/]{100,}={0,2})"),
     ("a Google API key", Token, "AIza", r"(?:^|[^A-Za-z0-9+/=_-])AIza([0-9A-Za-z_-]{35})"),
+    ("a Google messaging key", Token, ":APA91b", r"\bAAAA[A-Za-z0-9_-]{7}:APA91b([A-Za-z0-9_-]{80,})"),
+    ("an Adafruit key", Digits, "aio_", r"\baio_([A-Za-z0-9]{28})\b"),
     ("a Google client secret", Token, "GOCSPX-", r"\bGOCSPX-([0-9A-Za-z_-]{24,})"),
     ("a Google access token", Token, "ya29.", r"\bya29\.([0-9A-Za-z_.-]{20,})"),
     ("a Google refresh token", Digits, "1//0", r"\b1//0([0-9A-Za-z_-]{38,})"),
@@ -73,8 +85,8 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
     (
         "an Azure signature",
         Token,
-        "&sig= ?sig=",
-        r"[?&]sv=20\d\d-[^\s]{0,300}&sig=([A-Za-z0-9%+/]{40,})|[?&]sig=[A-Za-z0-9%+/]{40,}[^\s]{0,300}&sv=20\d\d-",
+        "sig=",
+        r"\b(?:sv|se|sp|st|skn)=[^\s\x22'<>]{1,400}?(?:\b|0026)sig=([A-Za-z0-9%+/_-]{40,}={0,2})|\bsig=[A-Za-z0-9%+/_-]{40,}={0,2}[^\s\x22'<>]{0,300}?(?:[?&;]|0026)(?:sv|se|sp|skn)=",
     ),
     (
         "an Azure key",
@@ -252,6 +264,7 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
         ".webhook.office.com .logic.azure.com",
         r"\.(?:webhook\.office|logic\.azure)\.com(?::443)?/[^\s\x22']{0,200}?([0-9A-Za-z_-]{32,})",
     ),
+    ("a Telegram token", Digits, "/bot", r"/bot(\d{8,10}:[A-Za-z0-9_-]{35})(?:[^A-Za-z0-9_-]|$)"),
     ("a Telegram token", Digits, ":AA", r"\b(\d{8,10}:AA[A-Za-z0-9_-]{32,33})"),
     ("a Twilio key", Token, "SK", r"\bSK([0-9a-f]{32})\b"),
     ("a SendGrid key", Token, "SG.", r"\bSG\.([A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64})"),
@@ -395,9 +408,9 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
     ),
     (
         "a login",
-        Password,
+        Typed,
         "curl",
-        r"\bcurl\s[^\n]{0,200}(?:-u|--user)[\s=]+['\x22]?[^\s:'\x22$]{1,60}:([^\s'\x22$]{6,100})",
+        r"\bcurl\b(?:[^\n]|\\\r?\n){0,200}?(?:\s-u\s*|\s--user[\s=]+)['\x22]?[^\s:/'\x22$]{1,60}:([^\s'\x22$][^\s'\x22]{5,99})",
     ),
     (
         "a password",
@@ -407,8 +420,33 @@ pub(super) const SHAPES: &[(&str, Check, &str, &str)] = &[
     ),
     (
         "a password",
-        Password,
+        Typed,
         "sshpass mysql mariadb redis-cli",
-        r"\b(?:sshpass|mysql|mysqldump|mariadb|redis-cli)\s[^\n]{0,100}?(?:\s-p\s?|\s-a\s|--password=)['\x22]?([^\s'\x22$]{8,100})",
+        r"\b(?:sshpass\b[^\n]{0,100}?\s-p\s?|(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n]{0,100}?\s-p|redis-cli\b[^\n]{0,100}?\s-a\s)['\x22]?([^\s'\x22$=][^\s'\x22]{5,99})",
+    ),
+    (
+        "a password",
+        Typed,
+        "login",
+        r"\b(?:docker|podman|nerdctl|helm|buildah|skopeo|oras|crane|registry|az|oc)\s(?:[^\n]|\\\r?\n){0,60}?\blogin\b(?:[^\n]|\\\r?\n){0,160}?\s-p[\s=]*['\x22]?([^\s'\x22$=][^\s'\x22]{5,99})",
+    ),
+    (
+        "a password",
+        Typed,
+        "-password --passwd",
+        r"(?:^|[\s'\x22\x60])--(?:[a-z]+-)?passw(?:or)?d(?:=|\s{1,4})['\x22]?([^\s'\x22$=,<\[\x60-][^\s'\x22,\x60]{5,99})",
+    ),
+    // `Server=…;User Id=…;Password=…;`, in any order.
+    (
+        "a password in a connection",
+        Typed,
+        "password pwd",
+        r"(?i)\b(?:server|data source|addr|address|host|user id|uid|user|username|database|initial catalog)\s?=\s?[^;\n\x22]{1,120};(?:[^;\n\x22]{1,120};){0,9}?\s?(?:password|pwd)\s?=\s?['\x22]?([^;\x22'\s<>]{6,128})",
+    ),
+    (
+        "a password in a connection",
+        Typed,
+        "password pwd",
+        r"(?i)\b(?:password|pwd)\s?=\s?([^;\x22'\s<>]{6,128});(?:[^;\n\x22]{1,120};){0,9}?\s?(?:server|data source|host|user id|uid|initial catalog)\s?=\s?[^;\s\x22]",
     ),
 ];

@@ -16,6 +16,8 @@ const URL: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const TYPED: &str = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789!#%&*+?@^~";
 
+const DJANGO: &str = "abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)";
+
 impl Chance {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -51,6 +53,7 @@ impl Chance {
                 "u" => URL,
                 "b" => BASE64,
                 "t" => TYPED,
+                "j" => DJANGO,
                 other => panic!("{other}"),
             };
             made.push_str(&self.of(alphabet, len.parse().unwrap()));
@@ -62,7 +65,7 @@ impl Chance {
 
 fn is_alphabet(what: &str) -> bool {
     let mut chars = what.chars();
-    chars.next().is_some_and(|c| "dhlU3aubt".contains(c))
+    chars.next().is_some_and(|c| "dhlU3aubtj".contains(c))
         && what.len() > 1
         && chars.all(|c| c.is_ascii_digit())
 }
@@ -149,6 +152,56 @@ const TOKENS: &[&str] = &[
 const SETTINGS: &[(&str, &str)] = &[
     ("config/app.py", "AWS_SECRET_ACCESS_KEY = \"{b40}\"\n"),
     ("settings.py", "SECRET_KEY = 'django-{a50}'\n"),
+    ("settings.py", "SECRET_KEY = '{j50}'\n"),
+    ("settings.py", "SECRET_KEY = 'django-insecure-{j50}'\n"),
+    (".env.shown.txt", "SECRET_KEY='{j50}'\n"),
+    ("Db.cs", "var c = new SqlConnection(\"Server=db;User Id=sa;Password={a16};\");\n"),
+    ("db.py", "DSN = 'Server=db;Database=x;UID=sa;PWD={a16}'\n"),
+    ("notes.md", "Password={a14};User Id=sa;Data Source=db.internal;\n"),
+    ("ci.sh", "export AZDO_PAT={l52}\n"),
+    ("ci.yml", "  AZURE_DEVOPS_EXT_PAT: {l52}\n"),
+    ("ci.py", "AZDO_PAT = \"{l52}\"\n"),
+    ("bot.py", "url = 'https://api.telegram.org/bot{d10}:{a35}/sendMessage'\n"),
+    (
+        "a.txt",
+        "https://x.blob.core.windows.net/c/f?sp=r&st=2026-01-01T00:00:00Z&se=2027-01-01T00:00:00Z&spr=https&sv=2022-11-02&sr=b&sig={b43}%3D\n",
+    ),
+    (
+        "a.json",
+        "{~\"u\": \"https://x.blob.core.windows.net/c?se=2027-01-01\\u0026sp=r\\u0026sig={a43}%3D\"}\n",
+    ),
+    ("a.txt", "SharedAccessSignature sr=x.servicebus.windows.net&sig={a43}%3D&se=1700000000&skn=Root\n"),
+    ("a.sh", "docker login -u build -p {a16} registry.internal\n"),
+    ("a.sh", "docker login registry.internal \\\n  -u build \\\n  -p '{a16}'\n"),
+    ("a.sh", "tool connect --password {a16}\n"),
+    ("a.py", "run('tool connect --password={a16}')\n"),
+    ("a.sh", "tool --password kittens~inpyjamas\n"),
+    ("a.sh", "sshpass -p {a16} ssh me@host\n"),
+    ("a.sh", "sshpass -p '{a16}' ssh me@host\n"),
+    ("a.sh", "mysql -uroot -p{a16} shop\n"),
+    ("a.sh", "mysqldump -p{a16} shop\n"),
+    ("a.sh", "curl -X POST \\\n  -u me:{a16} https://api.internal\n"),
+    ("a.sh", "curl -ume:{a16} https://api.internal\n"),
+    ("app.toml", "PASSWORD=\"ilovemycat~fluffy\"\n"),
+    ("app.yaml", "db:\n  password: ilovemycat~fluffy\n"),
+    ("app.ini", "password = 8462~9173\n"),
+    ("app.json", "{~\"password\":\"four old boats and 99 gulls\"}\n"),
+    ("app.json", "{~\"password\":\"four words and 99 numbers\"}\n"),
+    ("api/secrets.json", "{~\"Smtp:User\": \"me\", \"Smtp:Thing\": \"{a20}\"}\n"),
+    ("secrets.json", "{~\"password\": \"four old boats and 99 gulls\"}\n"),
+    ("fcm.js", "const KEY = 'AAAA{a7}:APA91b{u134}';\n"),
+    ("feed.ino", "#define AIO \"aio~_{a28}\"\n"),
+    (
+        "wallet.ts",
+        "const mnemonic: string = \"legal winner~ thank year wave sausage worth useful purse title yellow lemon\";\n",
+    ),
+    ("w.yml", "seed_phrase: legal winner~ thank year wave sausage worth useful purse title yellow lemon\n"),
+    (".env.test", "DB_URL=postgres~://app:{t16}@db.internal:5432/app\n"),
+    (".env.test", "DB_HOST=localhost\nTHING={a32}\n"),
+    (
+        "sealed.yaml",
+        "kind: SealedSecret\nspec:\n  encryptedData:\n    x: AgB\n  template:\n    password: {t16}\n",
+    ),
     ("src/config.ts", "export const apiKey: string = \"{a32}\";\n"),
     ("src/main.rs", "const API_TOKEN: &str = \"{a40}\";\n"),
     ("main.go", "\tclient.AuthToken = \"{h40}\"\n"),
@@ -220,6 +273,7 @@ const NAMES: &[&str] = &[
     ".docker/config.json",
     ".bash_history",
     "application_default_credentials.json",
+    "gpg/private-keys-v1.d/0A1B2C.key",
 ];
 
 #[test]
@@ -343,6 +397,46 @@ const HARMLESS: &[(&str, &str)] = &[
         "{~\"access_token_url\": \"https://login.internal/oauth2/token\", \"token_endpoint\": \"/oauth2/v2.0/token\", \"token_type\": \"bearer\"}\n",
     ),
     (
+        "cli.md",
+        "tool --password PASSWORD --password=<password> --password $PASSWORD --password-stdin --password=\"${PW}\"\n",
+    ),
+    (
+        "login.sh",
+        "docker login -u \"$USER\" -p \"$TOKEN\"\nmysql -u root -p shop_2024_backup\nmysql -p$PW x\nsshpass -p \"$PW\" ssh h\ncurl -u \"$USER:$PASS\" https://x\ncurl -u user:password https://x\nmkdir -p build/output2/dir4\n",
+    ),
+    ("date.py", "date_pat = \"%Y-%m-%d(?:T%H)?\"\nname_pat = re.compile(\"[a-z]+_[0-9]+-x1y2z3w4\")\n"),
+    (
+        "con.cs",
+        "var c = $\"Server={~host};User Id={~user};Password={~password};\";\nvar d = \"Server=x;User Id=sa;Password=<password>;\";\n",
+    ),
+    ("tg.md", "https://api.telegram.org/bot<token>/getMe and https://x/?sig=short&se=1\n"),
+    (
+        "app.json",
+        "{~\"password\": \"Password\", \"a\": {~\"password\": \"Kennwort eingeben bis 20 Zeichen:\"}, \"db\": {~\"password\": \"must have at least 8 characters\"}}\n",
+    ),
+    (
+        "app.yaml",
+        "password: string\nconfirmPassword: bestaetigungen\npassword: 12345678\npassword: \"\"\npassword: null\n",
+    ),
+    ("i18n/app.json", "{~\"password\": \"motdepassesecret\", \"login.password\": \"zugangskennwort\"}\n"),
+    ("a.py", "password = getpass()\npassword: string\npassword = make_password(12345670)\n"),
+    (
+        "secrets.json",
+        "{~\"Api:Key\": \"\", \"Db:Password\": \"<set me>\", \"x\": \"your-key-here\", \"y\": \"${~KEY_OF_IT}\"}\n",
+    ),
+    (
+        "hardhat.js",
+        "const mnemonic = \"test test test test test test test test test test test junk\";\n// mnemonic: the short words that an assembler knows for each of its many instructions in code\n",
+    ),
+    (
+        ".env.test",
+        "# For tests only.\nNODE_ENV=test\nDATABASE_URL=postgres://postgres:postgres@localhost:5432/app_test\nREDIS_URL=\"redis://localhost:6379\"\nJWT_SECRET=test-secret-for-tests\nPORT=8080\n",
+    ),
+    (
+        "sealed.yaml",
+        "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nspec:\n  encryptedData:\n    user: AgA{b60}\n    db-password: AgB{b200}\n    apiKey: AgC{b60}=\n  template:\n    type: Opaque\n",
+    ),
+    (
         "enum.rs",
         "enum Token {~ Plus, Minus, Secret }\nmatch token {~ Token::Plus => \"plus-sign-operator-token\", _ => \"\" }\n",
     ),
@@ -380,6 +474,7 @@ fn utf_16_is_read_too() {
     let token = Chance(4).shape("gh~p_{a36}");
     let wide: Vec<u8> = [0xff, 0xfe].into_iter().chain(token.bytes().flat_map(|byte| [byte, 0])).collect();
     assert!(screen(b"x.ps1", &wide, None).is_some());
+    assert!(screen(b"x.ps1", &wide[2..], None).is_some(), "without a mark");
 }
 
 #[test]

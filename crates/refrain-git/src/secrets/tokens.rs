@@ -85,6 +85,8 @@ fn is_one(check: Check, body: &[u8]) -> bool {
             judge::is_token(body) && (digits >= 2 || digits + capitals >= 6)
         }
         Check::Password => judge::is_login(body),
+        Check::Typed => judge::is_typed(body),
+        Check::Words => judge::is_mnemonic(body),
         Check::None => true,
     }
 }
