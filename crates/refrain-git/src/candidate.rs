@@ -7,7 +7,7 @@ use std::io::Read;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 
-use refrain_core::git::{Base, LeftOut, Why};
+use refrain_core::git::{Base, LeftOut, RepoPath, Why};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::GitError;
@@ -55,6 +55,17 @@ impl Before {
         self.0.get(path.strip_suffix(b"/").unwrap_or(path)).copied()
     }
 
+    /// What the agent put back or took away of the person's: git does not show it any more.
+    fn lost(&self, repository: &Repository, status: &Status) -> Vec<LeftOut> {
+        let shown: BTreeSet<_> =
+            status.entries.iter().map(|entry| entry.path.strip_suffix(b"/").unwrap_or(&entry.path)).collect();
+        let is_lost = |(path, stamp): &(&Vec<u8>, &Option<u64>)| {
+            !shown.contains(path.as_slice()) && repository.stamp(path) != **stamp
+        };
+        let lost = self.0.iter().filter(is_lost);
+        lost.map(|(path, _)| LeftOut { path: RepoPath::from_bytes(path), why: Why::DirtyBefore }).collect()
+    }
+
     /// Whether the path stands where a folder of the person's was, or the other way round: one cannot be committed
     /// without losing the other.
     fn is_in_the_way(&self, path: &[u8]) -> bool {
@@ -89,6 +100,7 @@ pub(crate) fn choose(
         }
     }
     sort_large(repository, git, large, &mut chosen)?;
+    chosen.left_out.extend(before.lost(repository, status));
     Ok(chosen)
 }
 

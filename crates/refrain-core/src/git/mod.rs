@@ -158,7 +158,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DirtyBefore => f.write_str("it was changed before the loop began"),
+            Self::DirtyBefore => f.write_str("it was changed before the loop began, and by the agent since"),
             Self::Secret { what, line: Some(line) } => write!(f, "line {line} looks like {what}"),
             Self::Secret { what, line: None } => write!(f, "it looks like {what}"),
             Self::TooLarge { bytes } => write!(f, "it is {} MiB large", bytes.div_ceil(1 << 20)),

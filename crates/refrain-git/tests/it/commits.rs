@@ -41,6 +41,20 @@ fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
 }
 
 #[test]
+fn what_the_agent_takes_away_of_the_persons_is_told() {
+    let place = Place::new();
+    place.write("src/a.rs", "mine\n");
+    place.write("notes.txt", "mine\n");
+    place.write("kept.txt", "mine\n");
+    let base = place.survey();
+    place.git(&["checkout", "-q", "src/a.rs"]);
+    std::fs::remove_file(place.path("notes.txt")).unwrap();
+    let told = "it was changed before the loop began, and by the agent since";
+    let report = place.commit(&base, 1);
+    assert_eq!(left_out(&report), [format!("notes.txt: {told}"), format!("src/a.rs: {told}")]);
+}
+
+#[test]
 fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
     let place = Place::new();
     place.write("src/a.rs", "mine\n");
@@ -49,6 +63,6 @@ fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
     place.write("src/b.rs", "the agent's\n");
     let report = place.commit(&base, 1);
     assert_eq!(place.committed("HEAD"), ["M src/b.rs"]);
-    assert_eq!(left_out(&report), ["src/a.rs: it was changed before the loop began"]);
+    assert_eq!(left_out(&report), ["src/a.rs: it was changed before the loop began, and by the agent since"]);
     assert_eq!(place.status(), [" M src/a.rs"]);
 }
