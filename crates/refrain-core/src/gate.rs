@@ -1,0 +1,159 @@
+//! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to; how it
+//! is run lives in the engine, which gates a repository could have in `detect`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Millis;
+
+/// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct GateName(String);
+
+/// A text that is no [`GateName`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} cannot be the name of a gate; accepted are 1 to 64 of a-z, 0-9 and '-', the first a letter")]
+pub struct GateNameError(String);
+
+impl GateName {
+    /// The longest name.
+    pub const MAX: usize = 64;
+
+    /// The name as text; safe as one path component.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a gate that was given none: its program's (contract.md), as far as that can be one.
+    #[must_use]
+    pub fn of_command(command: &str) -> Self {
+        let word = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
+        let program = word.rsplit('/').next().unwrap_or_default();
+        let mut name = String::new();
+        for c in program.chars().map(|c| c.to_ascii_lowercase()) {
+            match c {
+                'a'..='z' => name.push(c),
+                '0'..='9' if !name.is_empty() => name.push(c),
+                _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+                _ => {}
+            }
+        }
+        name.truncate(Self::MAX);
+        let name = name.trim_end_matches('-');
+        Self(if name.is_empty() { "gate".to_owned() } else { name.to_owned() })
+    }
+
+    /// The same name, told from `taken` ones by a number.
+    #[must_use]
+    pub fn apart_from(self, taken: &[Self]) -> Self {
+        let numbered = |n: u32| {
+            let mut name = self.0.clone();
+            name.truncate(Self::MAX - 11);
+            Self(format!("{name}-{n}"))
+        };
+        if !taken.contains(&self) {
+            return self;
+        }
+        (2..).map(numbered).find(|name| !taken.contains(name)).unwrap_or_else(|| self.clone())
+    }
+}
+
+impl FromStr for GateName {
+    type Err = GateNameError;
+
+    fn from_str(text: &str) -> Result<Self, GateNameError> {
+        let is_one = text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.len() <= Self::MAX
+            && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+        if is_one { Ok(Self(text.to_owned())) } else { Err(GateNameError(text.to_owned())) }
+    }
+}
+
+impl TryFrom<String> for GateName {
+    type Error = GateNameError;
+
+    fn try_from(text: String) -> Result<Self, GateNameError> {
+        text.parse()
+    }
+}
+
+impl From<GateName> for String {
+    fn from(name: GateName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for GateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A check that Refrain runs: a shell command, as in every CI.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateSpec {
+    /// What it is called.
+    pub name: GateName,
+    /// What `sh -c` runs.
+    pub command: String,
+    /// Whether it decides, or only informs.
+    pub hard: bool,
+    /// How long it may take.
+    #[serde(rename = "timeout_ms")]
+    pub timeout: Millis,
+    /// How often it is run once more where it failed: one that passes then is flaky, and passed.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+impl GateSpec {
+    /// How long a gate may take unless something else is said: 10 minutes.
+    pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
+}
+
+/// When gates are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateWhen {
+    /// Behind every iteration that changed the candidate or claims.
+    #[default]
+    Iteration,
+    /// Only behind one that claims.
+    Claim,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_without_a_name_is_called_after_its_program() {
+        for (command, name) in [
+            ("cargo test --workspace", "cargo"),
+            ("./scripts/check_all.sh", "check-all-sh"),
+            ("RUSTFLAGS=-Dwarnings cargo clippy", "cargo"),
+            ("/usr/bin/python3.12 -m pytest", "python3-12"),
+            ("[ -f done ]", "gate"),
+            ("", "gate"),
+        ] {
+            assert_eq!(GateName::of_command(command).as_str(), name, "{command}");
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        let name = |text: &str| text.parse::<GateName>().unwrap();
+        let taken = [name("cargo"), name("cargo-2")];
+        assert_eq!(name("cargo").apart_from(&taken).as_str(), "cargo-3");
+        assert_eq!(name("npm").apart_from(&taken).as_str(), "npm");
+        for bad in ["", "Tests", "1st", "-x", "a_b", &"a".repeat(65)] {
+            assert!(bad.parse::<GateName>().is_err(), "{bad:?}");
+        }
+    }
+}
