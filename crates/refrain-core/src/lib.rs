@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod event;
+pub mod fingerprint;
 pub mod gate;
 pub mod git;
 pub mod ids;
