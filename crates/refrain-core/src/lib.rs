@@ -18,6 +18,7 @@ pub mod promise;
 pub mod prompt;
 pub mod spec;
 pub mod state_file;
+pub mod stuck;
 pub mod text;
 pub mod view;
 
