@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod event;
+pub mod fingerprint;
 pub mod gate;
 pub mod git;
 pub mod ids;
@@ -18,6 +19,7 @@ pub mod promise;
 pub mod prompt;
 pub mod spec;
 pub mod state_file;
+pub mod stuck;
 pub mod text;
 pub mod usage;
 pub mod values;
