@@ -15,6 +15,7 @@ pub mod ids;
 pub mod r#loop;
 pub mod promise;
 pub mod prompt;
+pub mod protect;
 pub mod spec;
 pub mod state_file;
 pub mod text;
