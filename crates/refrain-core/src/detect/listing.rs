@@ -10,11 +10,12 @@ pub const READ_AT_MOST: u64 = 1 << 20;
 /// How many test files are read to learn which runner they are written for.
 const TESTS_READ: usize = 3;
 
-/// Folders whose manifests are somebody else's, or an input of tests.
-const NOT_OURS: &[&str] = &[
-    "node_modules",
-    "vendor",
-    "third_party",
+/// Folders of what others wrote, or of what was built.
+const THEIRS: &[&str] =
+    &["node_modules", "vendor", "third_party", "target", "dist", "build", "venv", "site-packages"];
+
+/// Folders whose manifests are inputs of tests, or shown to people.
+const INPUTS: &[&str] = &[
     "testdata",
     "fixtures",
     "__fixtures__",
@@ -25,11 +26,6 @@ const NOT_OURS: &[&str] = &[
     "examples",
     "template",
     "templates",
-    "target",
-    "dist",
-    "build",
-    "venv",
-    "site-packages",
 ];
 
 /// Files whose text decides which gates there are.
@@ -113,20 +109,23 @@ impl Listing {
         folders.into_iter().map(|(folder, _)| folder).collect()
     }
 
-    /// Files that match and are passed over, because they lie in a folder of [`NOT_OURS`] or a hidden one.
+    /// Files that match and are passed over, because they lie in a folder of [`INPUTS`].
     pub(super) fn passed_over(&self, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
-        let is_theirs = |path: &&String| !is_ours(split(path).0) && is_one(split(path).1);
-        self.paths.iter().filter(is_theirs).map(String::as_str).collect()
+        let is_input = |path: &&String| {
+            let (folder, name) = split(path);
+            is_one(name) && !is_ours(folder) && !is_theirs(folder)
+        };
+        self.paths.iter().filter(is_input).map(String::as_str).collect()
     }
 
-    /// Paths below a folder, relative to it, without what lies below one of `apart`.
+    /// Paths below a folder, relative to it, without what lies below one of `apart` or is somebody else's.
     pub(super) fn below<'a>(&'a self, folder: &'a str, apart: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let is_apart = move |path: &str| {
             apart.iter().any(|other| *other != folder && contains(folder, other) && contains(other, path))
         };
         self.paths
             .iter()
-            .filter(move |path| contains(folder, path) && !is_apart(path))
+            .filter(move |path| contains(folder, path) && !is_apart(path) && !is_theirs(split(path).0))
             .map(move |path| path[folder.len()..].trim_start_matches('/'))
     }
 }
@@ -141,7 +140,7 @@ pub fn wanted<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         let is_script = SCRIPTS.iter().any(|script| path == *script || path.ends_with(&format!("/{script}")));
         if is_script || (is_ours(folder) && READ.contains(&name)) {
             wanted.push(path);
-        } else if is_python_test(path) {
+        } else if is_python_test(path) && !is_theirs(folder) {
             tests.push(path);
         }
     }
@@ -181,6 +180,10 @@ fn depth(folder: &str) -> usize {
     if folder.is_empty() { 0 } else { folder.split('/').count() }
 }
 
+fn is_theirs(folder: &str) -> bool {
+    folder.split('/').any(|part| part.starts_with('.') || THEIRS.contains(&part))
+}
+
 fn is_ours(folder: &str) -> bool {
-    folder.is_empty() || !folder.split('/').any(|part| part.starts_with('.') || NOT_OURS.contains(&part))
+    !is_theirs(folder) && !folder.split('/').any(|part| INPUTS.contains(&part))
 }

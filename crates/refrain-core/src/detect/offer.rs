@@ -52,21 +52,16 @@ pub fn offer(listing: &Listing) -> Offer {
     // Last: they ask whether others cover what they would.
     tasks::detect(&mut draft);
     draft.protect(PROTECT);
-    let passed_over = listing.passed_over(|name| MANIFESTS.contains(&name));
-    let theirs =
-        |path: &&&str| !path.split('/').any(|part| matches!(part, "node_modules" | "target" | "vendor"));
-    let named: Vec<&str> = passed_over.iter().filter(theirs).copied().collect();
+    let named = listing.passed_over(|name| MANIFESTS.contains(&name));
     if let Some(first) = named.get(..named.len().min(NAMED)).filter(|first| !first.is_empty()) {
         let more =
             if named.len() > NAMED { format!(" and {} more", named.len() - NAMED) } else { String::new() };
         draft
             .note(format!("no gate is offered for {}{more}: inputs of tests, or examples", first.join(", ")));
     }
-    let offer = draft.finish();
-    if offer.gates.iter().any(|gate| gate.hard) {
-        return offer;
+    let mut offer = draft.finish();
+    if !offer.gates.iter().any(|gate| gate.hard) {
+        offer.notes.insert(0, "no test was found that could be a gate: give one with --gate CMD".to_owned());
     }
-    let mut offer = offer;
-    offer.notes.insert(0, "no test was found that could be a gate: give one with --gate CMD".to_owned());
     offer
 }

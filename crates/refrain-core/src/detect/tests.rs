@@ -184,6 +184,7 @@ fn python_by_what_is_configured() {
     assert_eq!(hard(&[unittest]), ["unittest: python3 -m unittest discover -s tests"]);
     assert_eq!(hard(&[unittest, ("tests/__init__.py", "")]), ["unittest: python3 -m unittest discover"]);
     assert_eq!(hard(&[("setup.py", ""), ("a.py", "")]), [""; 0]);
+    assert_eq!(hard(&[("vendor/x/test_a.py", ""), (".venv/lib/test_b.py", "")]), [""; 0]);
 }
 
 #[test]
@@ -461,6 +462,9 @@ fn what_is_offered_catches_cheats_and_lets_honest_work_pass() {
 }
 
 proptest! {
+    // Each case compiles all the globs.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// Every glob that is offered can be read, names are told apart, and the order of the paths does not matter.
     #[test]
     fn an_offer_is_whole(
