@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::listing::{Listing, contains};
+use super::listing::{Listing, contains, join};
 use crate::gate::{GateName, GateSpec};
+use crate::git::RepoPath;
+use crate::protect::Part;
 
 /// What a repository could be proven by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct Offer {
     pub protect: Vec<String>,
     /// Globs for `--protect-existing`: tests.
     pub protect_existing: Vec<String>,
+    /// Parts of manifests that decide as well, where honest work may change the rest.
+    pub parts: Vec<Part>,
     /// What a person should know of this offer, a sentence each. They may hold names of files: data.
     pub notes: Vec<String>,
 }
@@ -32,13 +36,14 @@ pub(super) struct Draft<'a> {
     found: Vec<Found>,
     protect: BTreeSet<String>,
     protect_existing: BTreeSet<String>,
+    parts: Vec<Part>,
     notes: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(listing: &'a Listing) -> Self {
         let (protect, protect_existing) = (BTreeSet::new(), BTreeSet::new());
-        Self { listing, found: Vec::new(), protect, protect_existing, notes: Vec::new() }
+        Self { listing, found: Vec::new(), protect, protect_existing, parts: Vec::new(), notes: Vec::new() }
     }
 
     /// A hard gate of a folder.
@@ -78,6 +83,13 @@ impl<'a> Draft<'a> {
         self.protect.insert(format!("/{}", globset::escape(path)));
     }
 
+    /// Keys of a folder's manifest that decide: those that stay as they are, and those of lists that may gain entries.
+    pub(super) fn protect_part(&mut self, folder: &str, name: &str, frozen: &[&str], may_gain: &[&str]) {
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        let path = RepoPath::from_bytes(join(folder, name).as_bytes());
+        self.parts.push(Part { path, frozen: keys(frozen), may_gain: keys(may_gain) });
+    }
+
     /// Globs of tests.
     pub(super) fn protect_existing(&mut self, globs: &[&str]) {
         self.protect_existing.extend(globs.iter().map(|glob| (*glob).to_owned()));
@@ -114,6 +126,7 @@ impl<'a> Draft<'a> {
             gates,
             protect: self.protect.into_iter().collect(),
             protect_existing: self.protect_existing.into_iter().collect(),
+            parts: self.parts,
             notes: self.notes,
         }
     }

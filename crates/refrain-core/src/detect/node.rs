@@ -7,10 +7,8 @@ use serde_json::Value;
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};
 
-/// What decides in any such project. `package.json` is among them: its scripts are what gates run, and a path cannot protect
-/// a part of a file.
+/// What decides in any such project.
 const PROTECT: &[&str] = &[
-    "**/package.json",
     "**/.npmrc",
     "**/.yarnrc",
     "**/.yarnrc.yml",
@@ -59,6 +57,10 @@ const TESTS: &[&str] = &[
     "**/cypress/**",
 ];
 
+/// What of a manifest decides: its scripts, and the configuration of tools that may stand there.
+const FROZEN: &[&str] =
+    &["scripts", "jest", "mocha", "ava", "c8", "nyc", "babel", "eslintConfig", "prettier", "packageManager"];
+
 /// Names under which a script is looked for, the best first.
 const TEST: &[&str] = &["test", "test:ci", "test:run", "test:once", "test:unit"];
 const LINT: &[&str] = &["lint", "lint:check", "lint:ci"];
@@ -95,6 +97,7 @@ fn packages(draft: &mut Draft<'_>) {
         }
     }
     for package in &packages {
+        draft.protect_part(package.folder, "package.json", FROZEN, &["workspaces"]);
         let runner = runner(listing, &packages, package);
         let by_root = |names| package.of.is_some_and(|root| script(&packages[root], names).is_some());
         if !by_root(TEST) {
@@ -118,10 +121,6 @@ fn packages(draft: &mut Draft<'_>) {
     if !packages.is_empty() {
         draft.protect(PROTECT);
         draft.protect_existing(TESTS);
-        draft.note(
-            "package.json is offered as frozen because its scripts are what the gates run: an agent that has to add a \
-             dependency needs it freed",
-        );
     }
 }
 

@@ -212,7 +212,7 @@ fn php(draft: &mut Draft<'_>, folder: &str) {
         .unwrap_or_default();
     if !json["scripts"]["test"].is_null() {
         draft.test(folder, "composer-test", "composer test");
-        draft.protect_file(&join(folder, "composer.json"));
+        draft.protect_part(folder, "composer.json", &["scripts"], &[]);
     } else {
         draft.test(folder, "phpunit", "php vendor/bin/phpunit");
     }

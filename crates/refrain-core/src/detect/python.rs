@@ -14,7 +14,6 @@ const PROTECT: &[&str] = &[
     "**/tox.toml",
     "**/noxfile.py",
     "**/setup.cfg",
-    "**/pyproject.toml",
     "**/conftest.py",
     "**/sitecustomize.py",
     "**/usercustomize.py",
@@ -28,6 +27,19 @@ const PROTECT: &[&str] = &[
     "**/pyrightconfig.json",
     "**/.pylintrc",
     "**/.python-version",
+];
+
+/// What of a manifest decides.
+const FROZEN: &[&str] = &[
+    "tool.pytest",
+    "tool.coverage",
+    "tool.tox",
+    "tool.hatch.envs",
+    "tool.ruff",
+    "tool.black",
+    "tool.flake8",
+    "tool.mypy",
+    "tool.pyright",
 ];
 
 const TESTS: &[&str] = &["**/test_*.py", "**/*_test.py", "**/tests.py", "**/tests/**", "**/test/**"];
@@ -69,6 +81,8 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         // A manifest above may only configure a linter for what has manifests of its own.
         let tests: Vec<&str> = listing.below(folder, &folders).filter(|path| is_python_test(path)).collect();
         is_any |= project.lints(draft);
+        // Also where there is none: a new one may configure pytest.
+        draft.protect_part(folder, "pyproject.toml", FROZEN, &[]);
         if tests.is_empty() {
             let declares = listing.has(folder, "setup.py") || project.table.contains_key("project");
             if declares {

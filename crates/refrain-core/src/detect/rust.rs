@@ -19,6 +19,18 @@ const PROTECT: &[&str] = &[
     "**/.rustfmt.toml",
 ];
 
+/// What of a manifest decides: which tests are built, and how.
+const FROZEN: &[&str] = &[
+    "lib",
+    "lints",
+    "profile",
+    "package.autotests",
+    "workspace.exclude",
+    "workspace.default-members",
+    "workspace.lints",
+];
+const MAY_GAIN: &[&str] = &["workspace.members", "test", "bin"];
+
 const TESTS: &[&str] = &["**/tests/**", "**/tests.rs", "**/*_test.rs", "**/*_tests.rs"];
 
 pub(super) fn detect(draft: &mut Draft<'_>) {
@@ -36,6 +48,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
                 continue;
             }
         };
+        draft.protect_part(folder, "Cargo.toml", FROZEN, MAY_GAIN);
         let is_member = |(root, manifest): &(&str, Table)| {
             contains(root, folder) && manifest.contains_key("workspace") && !excludes(manifest, root, folder)
         };

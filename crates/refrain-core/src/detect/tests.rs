@@ -363,6 +363,23 @@ fn what_cannot_be_read_is_said_and_not_guessed() {
 }
 
 #[test]
+fn of_manifests_parts_are_frozen() {
+    let offer = offered(&[
+        ("Cargo.toml", "[workspace]\n"),
+        ("crates/a/Cargo.toml", CRATE),
+        ("web/package.json", "{}"),
+        ("py/setup.py", ""),
+        ("composer.json", r#"{"scripts": {"test": "phpunit"}}"#),
+        ("tests/ATest.php", ""),
+    ]);
+    let paths: Vec<_> = offer.parts.iter().map(|part| part.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["Cargo.toml", "crates/a/Cargo.toml", "web/package.json", "py/pyproject.toml", "composer.json"]
+    );
+}
+
+#[test]
 fn only_what_decides_is_read() {
     let paths = [
         "Cargo.toml",

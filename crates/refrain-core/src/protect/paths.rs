@@ -1,10 +1,4 @@
-//! Paths that a loop's work may not touch: the tests and the machinery that prove it (design.md, "Claim and proof"). Which
-//! changes of a candidate break which rule is said here; how changes are found lives with git, what a repository could
-//! protect in [`detect`](crate::detect).
-//!
-//! A rule is a glob (globset: `*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`), seen from the top
-//! of the worktree. As in `.gitignore`, one without a slash in its middle holds at any depth (`/conftest.py` does not), and
-//! one without wildcards covers what lies below it: `--protect ci` protects `ci/run`, `tools/ci/run` and a file `ci`.
+//! Whole paths: globs, and which changes of which paths they forbid.
 
 use std::fmt;
 
@@ -235,5 +229,5 @@ fn fixed_folder(pattern: &str) -> &str {
 }
 
 #[cfg(test)]
-#[path = "protect_tests.rs"]
+#[path = "paths_tests.rs"]
 mod tests;
