@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod agent;
+pub mod detect;
 pub mod event;
 pub mod fingerprint;
 pub mod gate;
@@ -17,6 +18,7 @@ pub mod r#loop;
 pub mod price;
 pub mod promise;
 pub mod prompt;
+pub mod protect;
 pub mod spec;
 pub mod state_file;
 pub mod stuck;

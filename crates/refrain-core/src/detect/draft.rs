@@ -1,0 +1,152 @@
+//! An offer while it is put together: every ecosystem adds what it knows, then names are given and doubles dropped.
+
+use std::collections::BTreeSet;
+
+use super::listing::{Listing, contains, join};
+use crate::gate::{GateName, GateSpec};
+use crate::git::RepoPath;
+use crate::protect::Part;
+
+/// What a repository could be proven by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Gates, the hard ones first, those of the repository's top before those of its folders.
+    pub gates: Vec<GateSpec>,
+    /// Globs for `--protect`: what decides whether gates pass.
+    pub protect: Vec<String>,
+    /// Globs for `--protect-existing`: tests.
+    pub protect_existing: Vec<String>,
+    /// Parts of manifests that decide as well, where honest work may change the rest.
+    pub parts: Vec<Part>,
+    /// What a person should know of this offer, a sentence each. They may hold names of files: data.
+    pub notes: Vec<String>,
+}
+
+struct Found {
+    folder: String,
+    name: String,
+    command: String,
+    hard: bool,
+}
+
+/// An offer in the making.
+pub(super) struct Draft<'a> {
+    /// What is there.
+    pub(super) listing: &'a Listing,
+    found: Vec<Found>,
+    protect: BTreeSet<String>,
+    protect_existing: BTreeSet<String>,
+    parts: Vec<Part>,
+    notes: Vec<String>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(listing: &'a Listing) -> Self {
+        let (protect, protect_existing) = (BTreeSet::new(), BTreeSet::new());
+        Self { listing, found: Vec::new(), protect, protect_existing, parts: Vec::new(), notes: Vec::new() }
+    }
+
+    /// A hard gate of a folder.
+    pub(super) fn test(&mut self, folder: &str, name: &str, command: impl Into<String>) {
+        self.gate(folder, name, command.into(), true);
+    }
+
+    /// A soft gate of a folder.
+    pub(super) fn lint(&mut self, folder: &str, name: &str, command: impl Into<String>) {
+        self.gate(folder, name, command.into(), false);
+    }
+
+    fn gate(&mut self, folder: &str, name: &str, command: String, hard: bool) {
+        let is_there = |found: &Found| found.folder == folder && bare(&found.command) == bare(&command);
+        if !self.found.iter().any(is_there) {
+            self.found.push(Found { folder: folder.to_owned(), name: name.to_owned(), command, hard });
+        }
+    }
+
+    /// Whether a hard gate covers the folder: one of its own, or of a folder above.
+    pub(super) fn is_covered(&self, folder: &str) -> bool {
+        self.found.iter().any(|found| found.hard && contains(&found.folder, folder))
+    }
+
+    /// Whether a gate of the folder runs just this.
+    pub(super) fn runs(&self, folder: &str, command: &str) -> bool {
+        self.found.iter().any(|found| found.folder == folder && bare(&found.command) == bare(command))
+    }
+
+    /// Globs of what decides whether gates pass.
+    pub(super) fn protect(&mut self, globs: &[&str]) {
+        self.protect.extend(globs.iter().map(|glob| (*glob).to_owned()));
+    }
+
+    /// One file that decides, wherever it lies.
+    pub(super) fn protect_file(&mut self, path: &str) {
+        self.protect.insert(format!("/{}", globset::escape(path)));
+    }
+
+    /// Keys of a folder's manifest that decide: those that stay as they are, and those of lists that may gain entries.
+    pub(super) fn protect_part(&mut self, folder: &str, name: &str, frozen: &[&str], may_gain: &[&str]) {
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        let path = RepoPath::from_bytes(join(folder, name).as_bytes());
+        self.parts.push(Part { path, frozen: keys(frozen), may_gain: keys(may_gain) });
+    }
+
+    /// Globs of tests.
+    pub(super) fn protect_existing(&mut self, globs: &[&str]) {
+        self.protect_existing.extend(globs.iter().map(|glob| (*glob).to_owned()));
+    }
+
+    /// Something a person should know.
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The offer.
+    pub(super) fn finish(mut self) -> Offer {
+        // Stable: within each, the order is that of detection.
+        self.found.sort_by_key(|found| (!found.hard, !found.folder.is_empty()));
+        let mut names: Vec<GateName> = Vec::new();
+        let mut gates = Vec::new();
+        for found in self.found {
+            let label =
+                format!("{}-{}", found.name, found.folder.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+            let name = GateName::of_command(&label).apart_from(&names);
+            names.push(name.clone());
+            gates.push(GateSpec {
+                name,
+                command: in_folder(&found.folder, found.command),
+                hard: found.hard,
+                timeout: GateSpec::TIMEOUT,
+                retries: 0,
+                when: Default::default(),
+            });
+        }
+        Offer {
+            gates,
+            protect: self.protect.into_iter().collect(),
+            protect_existing: self.protect_existing.into_iter().collect(),
+            parts: self.parts,
+            notes: self.notes,
+        }
+    }
+}
+
+/// The command, run in a folder. With the dot, neither `CDPATH` nor a name like `-` leads elsewhere.
+fn in_folder(folder: &str, command: String) -> String {
+    // Only a NUL cannot be quoted, and no path has one.
+    match shlex::try_quote(&format!("./{folder}")) {
+        Ok(quoted) if !folder.is_empty() => format!("cd {quoted} && {command}"),
+        Ok(_) | Err(_) => command,
+    }
+}
+
+/// A command without what does not make it another one.
+fn bare(command: &str) -> &str {
+    let command = command.strip_prefix("CI=true ").unwrap_or(command);
+    ["sh ./", "bash ./", "sh ", "bash ", "./"]
+        .iter()
+        .find_map(|start| command.strip_prefix(start))
+        .unwrap_or(command)
+}

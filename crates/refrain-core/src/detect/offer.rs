@@ -1,0 +1,67 @@
+//! The offer as a whole: every ecosystem that is there is asked, not only the first.
+
+use super::draft::{Draft, Offer};
+use super::listing::Listing;
+use super::{golang, node, others, python, rust, tasks};
+
+/// What decides in any repository: what runs in its continuous integration, before its commits, and around its tests.
+const PROTECT: &[&str] = &[
+    "/.github/workflows/**",
+    "/.github/actions/**",
+    "/.gitlab-ci.yml",
+    "/.gitlab/ci/**",
+    "/.circleci/**",
+    "/.travis.yml",
+    "/azure-pipelines.yml",
+    "/bitbucket-pipelines.yml",
+    "/Jenkinsfile",
+    "/.buildkite/**",
+    "/.woodpecker/**",
+    "/.woodpecker.yml",
+    "/.drone.yml",
+    "/.cirrus.yml",
+    "/.ci/**",
+    "/.pre-commit-config.yaml",
+    "/.husky/**",
+    "/lefthook.yml",
+    "/refrain.toml",
+    "**/.env.test",
+    "**/.env.test.local",
+    "**/.envrc",
+    "**/.tool-versions",
+    "**/mise.toml",
+    "**/.mise.toml",
+];
+
+/// A manifest for which the note about what was passed over is worth its line.
+const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
+
+/// How many of those are named.
+const NAMED: usize = 5;
+
+/// The gates and protections that a repository offers; the same listing always makes the same offer. Where no hard gate is
+/// among them, a note says so: nothing would be proven.
+#[must_use]
+pub fn offer(listing: &Listing) -> Offer {
+    let mut draft = Draft::new(listing);
+    rust::detect(&mut draft);
+    node::detect(&mut draft);
+    python::detect(&mut draft);
+    golang::detect(&mut draft);
+    others::detect(&mut draft);
+    // Last: they ask whether others cover what they would.
+    tasks::detect(&mut draft);
+    draft.protect(PROTECT);
+    let named = listing.passed_over(|name| MANIFESTS.contains(&name));
+    if let Some(first) = named.get(..named.len().min(NAMED)).filter(|first| !first.is_empty()) {
+        let more =
+            if named.len() > NAMED { format!(" and {} more", named.len() - NAMED) } else { String::new() };
+        draft
+            .note(format!("no gate is offered for {}{more}: inputs of tests, or examples", first.join(", ")));
+    }
+    let mut offer = draft.finish();
+    if !offer.gates.iter().any(|gate| gate.hard) {
+        offer.notes.insert(0, "no test was found that could be a gate: give one with --gate CMD".to_owned());
+    }
+    offer
+}

@@ -1,0 +1,233 @@
+//! Whole paths: globs, and which changes of which paths they forbid.
+
+use std::fmt;
+
+use globset::{Candidate, GlobBuilder, GlobSet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::git::RepoPath;
+use crate::text::printable;
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A symbolic link: what is behind it, a whole folder perhaps, is nowhere in the candidate.
+    Link,
+    /// A repository in the repository: of what is in it the candidate knows the commit only.
+    Repository,
+}
+
+/// What happened to a path between the base and the candidate. A rename is a deletion and an addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It is new.
+    Added(Kind),
+    /// It is the same kind of thing with another content.
+    Modified(Kind),
+    /// Only its mode changed: a script that is not executable any more does not run.
+    Mode,
+    /// It became another kind of thing, a file a link for instance.
+    Became(Kind),
+    /// It is gone.
+    Deleted,
+}
+
+/// How strictly a path is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// `--protect`: no change, no deletion, no new match. Case does not count here, because a tool may prefer `makefile`
+    /// to `Makefile`, and some file systems do not tell them apart.
+    Frozen,
+    /// `--protect-existing`: what was there neither changes nor goes; new files are welcome. Case counts: `Latest.java` is
+    /// no `*Test.java`.
+    Existing,
+}
+
+/// A protected path that was touched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Violation {
+    /// The path.
+    pub path: RepoPath,
+    /// What happened to it.
+    pub change: Change,
+    /// How it is protected; the stricter rule where both hold.
+    pub rule: Rule,
+    /// The glob that says so, as it was given; the first that does.
+    pub glob: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let happened = match self.change {
+            Change::Added(Kind::File) => "is new",
+            Change::Added(Kind::Link) => "is a new link",
+            Change::Added(Kind::Repository) => "is a new repository",
+            Change::Modified(_) => "was changed",
+            Change::Mode => "has another mode",
+            Change::Became(Kind::File) => "became a file",
+            Change::Became(Kind::Link) => "became a link",
+            Change::Became(Kind::Repository) => "became a repository",
+            Change::Deleted => "was deleted",
+        };
+        let rule = match self.rule {
+            Rule::Frozen => "--protect",
+            Rule::Existing => "--protect-existing",
+        };
+        write!(f, "{} {happened}, but {rule} {} keeps it as it was", self.path, printable(&self.glob))
+    }
+}
+
+/// A text that protects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GlobError {
+    /// No path is meant.
+    #[error("a glob cannot be empty; `**` means every path")]
+    Empty,
+    /// Nothing of the worktree is meant.
+    #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
+    Outside(String),
+    /// It cannot be read.
+    #[error("{glob:?} is no glob: {why}")]
+    Unreadable {
+        /// What was given.
+        glob: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What is protected, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Protected {
+    frozen: Globs,
+    existing: Globs,
+}
+
+impl Protected {
+    /// The rules of `--protect` and of `--protect-existing`.
+    ///
+    /// # Errors
+    /// On the first glob that cannot be read: one that is passed over would protect nothing.
+    pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
+        Ok(Self { frozen: Globs::new(frozen, false)?, existing: Globs::new(existing, true)? })
+    }
+
+    /// Every change that a rule forbids, in the order of the changes.
+    #[must_use]
+    pub fn touched(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
+        changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
+    }
+
+    fn judge(&self, path: &RepoPath, change: Change) -> Option<Violation> {
+        let bytes = path.to_bytes();
+        let may_gain = matches!(change, Change::Added(_));
+        let frozen = self.frozen.first(&bytes).or_else(|| {
+            let hides = match change {
+                Change::Added(kind) | Change::Modified(kind) | Change::Became(kind) => kind != Kind::File,
+                Change::Mode | Change::Deleted => false,
+            };
+            if hides { self.frozen.first_below(&bytes) } else { None }
+        });
+        let (rule, glob) = match frozen {
+            Some(glob) => (Rule::Frozen, glob),
+            None if may_gain => return None,
+            None => (Rule::Existing, self.existing.first(&bytes)?),
+        };
+        Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
+    }
+}
+
+/// Globs of one rule, and which of the given ones each compiled one comes from.
+#[derive(Clone, Debug)]
+struct Globs {
+    set: GlobSet,
+    of: Vec<usize>,
+    given: Vec<String>,
+    /// The folder that each given one is bound to, in lower case; empty where it may hold anywhere.
+    folders: Vec<String>,
+}
+
+impl Globs {
+    fn new(given: &[String], case_counts: bool) -> Result<Self, GlobError> {
+        let mut globs = Vec::new();
+        let mut of = Vec::new();
+        let mut folders = Vec::new();
+        for (at, text) in given.iter().enumerate() {
+            let patterns = patterns(text)?;
+            folders.push(fixed_folder(patterns.last().map_or("", String::as_str)).to_lowercase());
+            for pattern in patterns {
+                let glob = GlobBuilder::new(&pattern)
+                    .literal_separator(true)
+                    .backslash_escape(true)
+                    .case_insensitive(!case_counts)
+                    .build()
+                    .map_err(|error| unreadable(text, &error))?;
+                globs.push(glob);
+                of.push(at);
+            }
+        }
+        let set = GlobSet::new(&globs).map_err(|error| unreadable(&given.join(" "), &error))?;
+        Ok(Self { set, of, given: given.to_vec(), folders })
+    }
+
+    fn first(&self, path: &[u8]) -> Option<&str> {
+        let matched = self.set.matches_candidate(&Candidate::from_bytes(path));
+        matched.iter().map(|at| self.of[*at]).min().map(|at| self.given[at].as_str())
+    }
+
+    /// The first that is bound to a folder which the path would stand for: a link `.github` hides a new
+    /// `.github/workflows/x.yml`.
+    fn first_below(&self, path: &[u8]) -> Option<&str> {
+        let path = String::from_utf8_lossy(path).to_lowercase();
+        let below =
+            |folder: &String| folder.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        self.folders.iter().position(below).map(|at| self.given[at].as_str())
+    }
+}
+
+fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
+    GlobError::Unreadable { glob: glob.to_owned(), why: error.kind().to_string() }
+}
+
+/// What a glob stands for, in full; the module's head says which short forms there are.
+fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
+    let trimmed = text.trim_start_matches("./");
+    let (anchored, trimmed) = match trimmed.strip_prefix('/') {
+        Some(rest) => (true, rest),
+        None => (trimmed.trim_end_matches('/').contains('/'), trimmed),
+    };
+    let only_folder = trimmed.ends_with('/');
+    let body = trimmed.trim_end_matches('/');
+    if body.is_empty() {
+        return Err(GlobError::Empty);
+    }
+    if body.split('/').any(|part| part == "..") {
+        return Err(GlobError::Outside(text.to_owned()));
+    }
+    let body = if anchored { body.to_owned() } else { format!("**/{body}") };
+    let is_plain = !body.trim_start_matches("**/").contains(['*', '?', '[', '{']);
+    let mut patterns = Vec::new();
+    if !only_folder {
+        patterns.push(body.clone());
+    }
+    if only_folder || is_plain {
+        patterns.push(format!("{body}/**"));
+    }
+    Ok(patterns)
+}
+
+/// The folder that everything a pattern matches lies in; empty where there is none.
+fn fixed_folder(pattern: &str) -> &str {
+    let fixed = pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |end| &pattern[..end]);
+    fixed.rfind('/').map_or("", |end| &fixed[..=end])
+}
+
+#[cfg(test)]
+#[path = "paths_tests.rs"]
+mod tests;
