@@ -42,6 +42,8 @@ mod seeing;
 #[cfg(test)]
 mod stopping;
 #[cfg(test)]
+mod stuck;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod verbs;
