@@ -73,7 +73,7 @@ impl Repository {
         let index = Index::of(self);
         let seen = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
-        let status = status::look(git, index.is_small())?;
+        let status = status::look(git)?;
         let head = status.head.as_ref();
         let since = since(git, request.last_head, head, request.whose(request.may_be_made))?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };

@@ -53,11 +53,6 @@ impl Index {
         seen(&self.path)
     }
 
-    /// Whether it is so small that several threads cost more than they save: some 40,000 files.
-    pub(crate) fn is_small(&self) -> bool {
-        fs::metadata(&self.path).map_or(true, |meta| meta.len() < 4 << 20)
-    }
-
     /// Copies it; where there is none, there is no copy either. Returns how it looked before.
     ///
     /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
