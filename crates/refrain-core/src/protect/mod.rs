@@ -10,6 +10,8 @@
 
 mod parts;
 mod paths;
+mod programs;
 
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
+pub use programs::programs;
