@@ -14,4 +14,4 @@ mod programs;
 
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
-pub use programs::programs;
+pub use programs::{OtherProgram, Program, programs};

@@ -1,5 +1,83 @@
 //! Which programs a gate's command has looked up in `PATH`: a conservative reading of it, as no shell runs for that. What
-//! is not understood is no program; a word too few is a pin too few, a word too many would refuse honest work.
+//! is not understood is no program: a word too few is a pin too few, a word too many would refuse honest work.
+//!
+//! Where they are found, and what they are, is pinned at the start: a program of the same name that stands earlier in
+//! `PATH` proves nothing. What lies in the worktree is part of the work, and protected by its path, or not at all.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::printable;
+
+/// A program as it was found in `PATH`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// What the command calls it.
+    pub name: String,
+    /// Where it was found; none where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What it holds; none where it was not found, or lies in the worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
+}
+
+/// A program of a gate that is another than at the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherProgram {
+    /// What the command calls it.
+    pub name: String,
+    /// Where it was at the start; none where it was nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Where it is now; none where it is nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+}
+
+impl fmt::Display for OtherProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = printable(&self.name);
+        match (self.before.as_deref().map(printable), self.now.as_deref().map(printable)) {
+            (Some(before), Some(now)) if before == now => {
+                write!(f, "the gates' program {name} ({now}) is another than at the start")
+            }
+            (Some(before), Some(now)) => {
+                write!(f, "the gates' program {name} is found as {now}, and was {before} at the start")
+            }
+            (Some(before), None) => write!(f, "the gates' program {name} ({before}) is gone"),
+            (None, now) => write!(
+                f,
+                "the gates' program {name} was nowhere at the start, and now lies in the worktree: {}",
+                now.unwrap_or_default()
+            ),
+        }
+    }
+}
+
+impl Program {
+    /// The programs that are others than before. One that was missing may be installed, but not be made by the work itself.
+    #[must_use]
+    pub fn others(before: &[Self], now: &[Self]) -> Vec<OtherProgram> {
+        let is_another = |(was, is): &(&Self, &Self)| match (&was.path, &is.path) {
+            (Some(_), _) => was != is,
+            // In the worktree there is no hash.
+            (None, Some(_)) => is.blake3.is_none(),
+            (None, None) => false,
+        };
+        let pairs = before.iter().filter_map(|was| Some((was, now.iter().find(|is| is.name == was.name)?)));
+        pairs
+            .filter(is_another)
+            .map(|(was, is)| OtherProgram {
+                name: was.name.clone(),
+                before: was.path.clone(),
+                now: is.path.clone(),
+            })
+            .collect()
+    }
+}
 
 /// What a shell does itself, and so does not look up.
 const BUILTINS: &[&str] = &[
@@ -99,6 +177,41 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    fn program(path: Option<&str>, hash: Option<&str>) -> Program {
+        Program { name: "make".into(), path: path.map(str::to_owned), blake3: hash.map(str::to_owned) }
+    }
+
+    const AT: Option<&str> = Some("/usr/bin/make");
+    const NEAR: Option<&str> = Some("/home/me/bin/make");
+
+    #[rstest]
+    #[case::the_same(program(AT, Some("a")), program(AT, Some("a")), "")]
+    #[case::changed(program(AT, Some("a")), program(AT, Some("b")), "make (/usr/bin/make) is another")]
+    #[case::earlier(
+        program(AT, Some("a")),
+        program(NEAR, Some("b")),
+        "make is found as /home/me/bin/make, and was /usr/bin/make"
+    )]
+    #[case::gone(program(AT, Some("a")), program(None, None), "make (/usr/bin/make) is gone")]
+    #[case::in_the_worktree(program(NEAR, None), program(NEAR, None), "")]
+    #[case::into_the_worktree(
+        program(AT, Some("a")),
+        program(NEAR, None),
+        "make is found as /home/me/bin/make"
+    )]
+    #[case::installed(program(None, None), program(AT, Some("a")), "")]
+    #[case::made(
+        program(None, None),
+        program(NEAR, None),
+        "make was nowhere at the start, and now lies in the worktree"
+    )]
+    fn programs_are_compared(#[case] before: Program, #[case] now: Program, #[case] says: &str) {
+        let others = Program::others(&[before], &[now]);
+        let said = others.first().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(said.is_empty(), says.is_empty());
+        assert!(said.contains(says), "{said}");
+    }
 
     #[rstest]
     #[case::one("cargo test --workspace", &["cargo"])]
