@@ -12,6 +12,33 @@ mod parts;
 mod paths;
 mod programs;
 
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, programs};
+
+/// Something protected that was touched: no claim over it is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Touched {
+    /// A path.
+    Path(Violation),
+    /// A part of a manifest.
+    Part(PartViolation),
+    /// What a gate starts is another program than at the start.
+    Program(OtherProgram),
+}
+
+impl fmt::Display for Touched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(violation) => violation.fmt(f),
+            Self::Part(violation) => violation.fmt(f),
+            Self::Program(program) => program.fmt(f),
+        }
+    }
+}
