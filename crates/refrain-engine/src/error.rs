@@ -71,6 +71,9 @@ pub enum EngineError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// Something is to be protected where nothing could tell whether it was touched.
+    #[error("what --protect names can only be told from what it was in a git repository")]
+    Unprotected(#[source] GitError),
     /// A name in a template stands for nothing.
     #[error(transparent)]
     Template(#[from] TemplateError),

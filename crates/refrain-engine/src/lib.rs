@@ -20,6 +20,8 @@ mod follow;
 mod gate;
 mod hearing;
 mod offer;
+mod pins;
+mod protection;
 mod pulse;
 mod repository;
 mod runner;

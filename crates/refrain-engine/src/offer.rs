@@ -7,6 +7,7 @@ use std::fs;
 use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
+use refrain_core::gate::Check;
 use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};
@@ -25,9 +26,9 @@ impl Service {
     pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {
         let worktree = &self.project.worktree;
         let env = environment::of_person(self.host.env.iter().cloned());
-        let paths = match Repository::open(worktree, &env) {
-            Ok(repository) => repository.files()?,
-            Err(GitError::NotARepository(_) | GitError::Missing(_)) => walk(worktree)?,
+        let (paths, is_repository) = match Repository::open(worktree, &env) {
+            Ok(repository) => (repository.files()?, true),
+            Err(GitError::NotARepository(_) | GitError::Missing(_)) => (walk(worktree)?, false),
             Err(error) => return Err(error.into()),
         };
         let texts: Vec<_> = wanted(paths.iter().map(String::as_str))
@@ -35,11 +36,20 @@ impl Service {
             .filter_map(|path| Some((path.to_owned(), read(&worktree.join(path))?)))
             .collect();
         let mut offer = offer(&Listing::new(paths, texts));
+        if !is_repository {
+            let note = "nothing is protected, as only a git repository tells what was touched".to_owned();
+            offer = Offer { gates: offer.gates, notes: offer.notes, ..Offer::default() };
+            offer.notes.push(note);
+        }
         // Commands are seen from the worktree's top, and gates are run where the agent is.
         let depth = working_dir.strip_prefix(worktree).map_or(0, |inside| inside.components().count());
         if depth > 0 {
             let up = vec![".."; depth].join("/");
-            offer.gates.iter_mut().for_each(|gate| gate.command = format!("cd {up} && {}", gate.command));
+            for gate in &mut offer.gates {
+                if let Check::Command(command) = &mut gate.check {
+                    *command = format!("cd {up} && {command}");
+                }
+            }
         }
         Ok(offer)
     }

@@ -8,21 +8,28 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use refrain_core::Spec;
+use refrain_core::gate::{Check, GateSpec};
 use refrain_core::protect::{Program, programs};
 
 /// The programs that the gates look up, as they are found now in the `PATH` of `env`.
 pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program> {
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+    let path =
+        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
     // Of a relative one, and of none, the gate makes its own folder.
     let folders: Vec<PathBuf> =
         std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect();
-    let names: BTreeSet<String> = spec.gates.iter().flat_map(|gate| programs(&gate.command)).collect();
+    let of_gate = |gate: &GateSpec| match &gate.check {
+        Check::Command(command) => programs(command),
+        Check::Review(_) => Vec::new(),
+    };
+    let names: BTreeSet<String> = spec.gates.iter().flat_map(of_gate).collect();
     names.into_iter().map(|name| find(spec, &folders, name)).collect()
 }
 
 fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
-    let is_program =
-        |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
     let Some(path) = folders.iter().map(|folder| folder.join(&name)).find(is_program) else {
         return Program { name, path: None, blake3: None };
     };

@@ -44,6 +44,9 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
+    /// What is to be protected cannot be read.
+    #[error(transparent)]
+    Glob(#[from] refrain_core::protect::GlobError),
     /// Somebody asked to stop.
     #[error("git was stopped")]
     Cancelled,

@@ -214,6 +214,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         Row::exact("in", spec.working_dir.to_string()),
         Row::prose("until", until),
         Row::prose("proof", gated::intent(spec)),
+        Row::prose("keeps", gated::protected(spec)),
     ]);
     if let Some(words) = committed::intent(&spec.git) {
         rows.push(Row::prose("git", words));
