@@ -114,6 +114,12 @@ pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     lines
 }
 
+/// A commit is made: where a hook made another tree of it each time, nothing is proven.
+pub(crate) fn committed(state: &LoopState) -> Vec<String> {
+    let is_restless = state.proof.as_ref().is_some_and(|proof| proof.restless);
+    verdict(state).filter(|_| is_restless).into_iter().collect()
+}
+
 /// What all gates together came to, once they have: of a claim, or of what failed.
 fn verdict(state: &LoopState) -> Option<String> {
     if state.proving().is_some() {
