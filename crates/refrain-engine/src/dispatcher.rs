@@ -237,18 +237,22 @@ impl Drive {
         let (logs, gate_logs) =
             (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
         let before = executor::earlier_logs(state, loop_dir);
-        let (attempt, gates, earlier) = match logs.is_empty() && gate_logs.is_empty() {
-            true => (None, Vec::new(), Vec::new()),
+        let touched = gate::touched_log(state, loop_dir);
+        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none();
+        let (attempt, gates, touched, earlier) = match is_well {
+            true => (None, Vec::new(), None, Vec::new()),
             false => {
                 let read = move || {
                     let earlier =
                         before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
-                    (executor::last_words(&logs), gate::last_words(&gate_logs), earlier.collect())
+                    let touched = touched.as_deref().and_then(executor::end_of);
+                    (executor::last_words(&logs), gate::last_words(&gate_logs), touched, earlier.collect())
                 };
                 blocking(read).await
             }
         };
-        let printed = Printed { attempt: attempt.as_deref(), gates: &gates, earlier: &earlier };
+        let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
+        let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
         let heard = (self.take_off(), self.sender.clone());
         let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));

@@ -71,9 +71,22 @@ pub enum EngineError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// Something is to be protected where nothing could tell whether it was touched.
+    #[error("what --protect names can only be told from what it was in a git repository")]
+    Unprotected(#[source] GitError),
     /// A name in a template stands for nothing.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// No gates can be looked for in so many files.
+    #[error(
+        "more than {most} files lie in {folder}, too many to look for gates; give them with --gate CMD, or run `git init`"
+    )]
+    TooLarge {
+        /// Where.
+        folder: Utf8PathBuf,
+        /// How many there may be.
+        most: usize,
+    },
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),

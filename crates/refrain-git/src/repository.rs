@@ -120,7 +120,7 @@ impl Repository {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty })
+        Ok(Base { head, branch, dirty, ..Base::default() })
     }
 
     fn dirty(&self, entry: &Entry) -> Dirty {

@@ -139,6 +139,11 @@ impl From<EngineError> for CliError {
                 | GitError::NoCommit(_),
             )
             | EngineError::Template(_) => (Code::Usage, None),
+            EngineError::Unprotected(_) => (
+                Code::Usage,
+                Some("without --protect and --protect-existing a plain folder will do".to_owned()),
+            ),
+            EngineError::TooLarge { .. } => (Code::Usage, None),
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))

@@ -1,6 +1,7 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
 //! which: whatever else a journal holds is damage, told as such and never guessed around.
 
+mod base;
 mod gates;
 
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{Base, CommitReport, CommitResult, LeftOut, Skipped};
+use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
@@ -160,11 +161,7 @@ impl LoopState {
                 if !self.lacks_base() {
                     return Err("base.taken");
                 }
-                self.git.head.clone_from(&base.head);
-                // The branch that it began on stays the one that it commits to.
-                let branch = self.git.base.take().map_or_else(|| base.branch.clone(), |before| before.branch);
-                self.git.base = Some(Base { branch, ..base.as_ref().clone() });
-                self.git.stale = false;
+                self.take_base(base);
             }
             Event::BaseRefused { error } => {
                 if !self.lacks_base() {
@@ -356,7 +353,7 @@ impl LoopState {
                 }
                 self.progress.saved = None;
                 self.git.refused = None;
-                self.git.stale |= self.has_committed_all();
+                self.git.stale |= self.has_committed_all() || self.may_be_renewed();
                 if let Phase::Proving(proving) = &mut self.phase {
                     proving.hindered = None;
                 }

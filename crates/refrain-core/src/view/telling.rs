@@ -28,6 +28,7 @@ fn stuck(state: &LoopState) -> String {
             Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
                 format!("gate {} failed in the same way {turns} times in a row", gate.name)
             }
+            None if let Some(touched) = touched(state) => format!("{touched}, {turns} times in a row"),
             Some(_) | None => format!("the same failure came {turns} times in a row"),
         },
         Pattern::Alternating => format!("{turns} iterations in a row ended with one of two failures in turn"),
@@ -65,6 +66,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
             match (failing(state), state.spec.has_hard_gates()) {
+                _ if let Some(touched) = touched(state) => format!("{n} iteration{s}, and {touched}"),
                 (Some(gates), true) => format!("{n} iteration{s}, and {gates}"),
                 (_, true) => format!("{n} iteration{s} without a claim that its gates proved"),
                 (_, false) => format!("{n} iteration{s} without a claim"),
@@ -131,6 +133,13 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
 /// On what.
 fn proven(state: &LoopState) -> String {
     state.proven_tree().map_or_else(String::new, |tree| format!(" on tree {}", tree.short()))
+}
+
+/// What of the protected is touched.
+fn touched(state: &LoopState) -> Option<String> {
+    let touched = &state.proof.as_ref()?.candidate.touched;
+    let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
+    Some(format!("what is protected is touched: {}{more}", touched.first()?))
 }
 
 /// Which gates that decide fail.

@@ -34,6 +34,8 @@ pub struct Config {
     pub prompts: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work.
     pub gates: BTreeMap<String, Gate>,
+    /// What the work may not touch.
+    pub protect: Protect,
     /// How a person is told that a loop ended, or needs them.
     pub notify: Notify,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -120,6 +122,9 @@ pub struct Start {
     /// Other loops may work in the same worktree: do not mention it.
     #[schemars(extend("default" = false))]
     pub share_worktree: Option<bool>,
+    /// Whether the gates and protections that the project's files offer are taken (`--auto-gates`).
+    #[schemars(extend("default" = false))]
+    pub auto_gates: Option<bool>,
     /// Whether anything is added to the prompt.
     #[schemars(extend("default" = true))]
     pub iteration_context: Option<bool>,
@@ -251,6 +256,16 @@ pub enum When {
     Iteration,
     /// After a claim only.
     Claim,
+}
+
+/// `[protect]`: globs, seen from the top of the worktree.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Protect {
+    /// What neither changes, nor goes, nor comes (`--protect`).
+    pub frozen: Vec<String>,
+    /// What neither changes nor goes; new files are welcome (`--protect-existing`).
+    pub existing: Vec<String>,
 }
 
 /// `[prices."MODEL"]`: US dollars for a million tokens.

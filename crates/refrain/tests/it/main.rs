@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod catalog;
 #[cfg(test)]
+mod cheats;
+#[cfg(test)]
 mod committing;
 #[cfg(test)]
 mod completions;
@@ -35,6 +37,8 @@ mod processes;
 mod promise;
 #[cfg(test)]
 mod prompts;
+#[cfg(test)]
+mod protect;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
