@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod budget;
+pub mod context;
 pub mod detect;
 pub mod event;
 pub mod fingerprint;
