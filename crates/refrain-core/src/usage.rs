@@ -208,9 +208,10 @@ impl Tally {
         if let End::Completed { .. } = end {
             self.done.push(charged);
         }
-        // Who claimed it does not matter here.
+        // Who claimed it, or which cap it was, does not matter here.
         let same = |other: End| match (end, other) {
-            (End::Completed { .. }, End::Completed { .. }) => true,
+            (End::Completed { .. }, End::Completed { .. })
+            | (End::BudgetExceeded { .. }, End::BudgetExceeded { .. }) => true,
             _ => end == other,
         };
         match self.stops.iter_mut().find(|(other, _)| same(*other)) {

@@ -99,10 +99,10 @@ mod tests {
 
     use super::*;
 
-    fn wish(of: usize, what: usize) -> Reservation {
+    fn wish(of: usize, run: u64) -> Reservation {
         Reservation {
             of: format!("/p/{of}").into(),
-            what: what.to_string(),
+            run,
             project: "/p".into(),
             day: date(2026, 11, 21),
             runner: Identity {
@@ -122,9 +122,9 @@ mod tests {
         let spend = |of: usize| {
             (0..20).map(|n| {
                 let wish = wish(of, n);
-                let (of, what) = (wish.of.clone(), wish.what.clone());
+                let of = wish.of.clone();
                 let allowed = file.change(|ledger| ledger.reserve(wish, &caps)).unwrap().unwrap().amount;
-                file.change(|ledger| ledger.settle(&of, &what, Some(allowed))).unwrap();
+                file.change(|ledger| ledger.settle(&of, n, Some(allowed))).unwrap();
                 allowed.0
             })
         };

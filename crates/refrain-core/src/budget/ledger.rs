@@ -36,8 +36,8 @@ pub struct Ledger {
 pub struct Reservation {
     /// Whose: the loop's folder.
     pub of: Utf8PathBuf,
-    /// What for, of all that this loop ever does: an attempt.
-    pub what: String,
+    /// What for: the how many-th agent that this loop runs, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
+    pub run: u64,
     /// The loop's project.
     pub project: String,
     /// The day on which it was made, and for which it counts.
@@ -108,7 +108,7 @@ impl Ledger {
     ///
     /// One that was made for the same before is gone: whoever asks again has settled it.
     pub fn reserve(&mut self, wish: Reservation, caps: &Caps) -> Option<Allowance> {
-        self.open.retain(|it| !it.is(&wish.of, &wish.what));
+        self.open.retain(|it| !it.is(&wish.of, wish.run));
         self.forget(wish.day);
         let left = self.left(caps, &wish.project, wish.day);
         let amount = left.map_or(Usd(0), |left| left.amount.min(wish.amount));
@@ -120,8 +120,8 @@ impl Ledger {
 
     /// Lets a reservation grow up to `to`, as far as every cap leaves room, and says what it allows then. It never shrinks.
     /// None where there is no cap, or no such reservation.
-    pub fn grow(&mut self, of: &Utf8Path, what: &str, to: Usd, caps: &Caps) -> Option<Allowance> {
-        let at = self.open.iter().position(|it| it.is(of, what))?;
+    pub fn grow(&mut self, of: &Utf8Path, run: u64, to: Usd, caps: &Caps) -> Option<Allowance> {
+        let at = self.open.iter().position(|it| it.is(of, run))?;
         let Reservation { project, day, amount, .. } = &self.open[at];
         let left = self.left(caps, project, *day)?;
         let more = to.0.saturating_sub(amount.0).min(left.amount.0);
@@ -132,8 +132,8 @@ impl Ledger {
 
     /// Takes a reservation back: what was used in truth is spent. Where nobody told, that is as much as was reserved. One
     /// that is settled already stays so. Says whether anything changed.
-    pub fn settle(&mut self, of: &Utf8Path, what: &str, used: Option<Usd>) -> bool {
-        let Some(at) = self.open.iter().position(|it| it.is(of, what)) else { return false };
+    pub fn settle(&mut self, of: &Utf8Path, run: u64, used: Option<Usd>) -> bool {
+        let Some(at) = self.open.iter().position(|it| it.is(of, run)) else { return false };
         let Reservation { project, day, amount, .. } = self.open.swap_remove(at);
         let used = used.unwrap_or(amount);
         if used > Usd(0) {
@@ -154,8 +154,8 @@ impl Ledger {
 impl Reservation {
     /// Whether it is this one.
     #[must_use]
-    pub fn is(&self, of: &Utf8Path, what: &str) -> bool {
-        self.of == of && self.what == what
+    pub fn is(&self, of: &Utf8Path, run: u64) -> bool {
+        self.of == of && self.run == run
     }
 }
 

@@ -18,7 +18,7 @@ fn runner() -> Identity {
 fn wish(of: &str, project: &str, day: Date, amount: u64) -> Reservation {
     Reservation {
         of: of.into(),
-        what: "1".into(),
+        run: 1,
         project: project.into(),
         day,
         runner: runner(),
@@ -52,7 +52,7 @@ fn the_cap_that_leaves_the_least_counts(#[case] caps: Caps, #[case] left: Option
     ] {
         ledger.reserve(wish(of, project, day, 5), &super::Caps { day: Some(Usd(1_000)), ..Caps::default() });
         if of != "/p/open" {
-            assert!(ledger.settle(of.into(), "1", Some(Usd(used))));
+            assert!(ledger.settle(of.into(), 1, Some(Usd(used))));
         }
     }
     let found = ledger.left(&caps, "/p", TODAY);
@@ -66,13 +66,13 @@ fn two_loops_never_reserve_the_same_money_and_what_is_not_used_comes_back() {
     assert_eq!(amount(ledger.reserve(wish("/b", "/q", TODAY, 70), &caps)), Some(30));
     assert_eq!(amount(ledger.reserve(wish("/c", "/p", TODAY, 70), &caps)), Some(0));
     assert_eq!(ledger.open().len(), 2, "nothing is reserved of nothing");
-    assert_eq!(amount(ledger.grow("/b".into(), "1", Usd(40), &caps)), Some(30));
+    assert_eq!(amount(ledger.grow("/b".into(), 1, Usd(40), &caps)), Some(30));
 
-    assert!(ledger.settle("/a".into(), "1", Some(Usd(20))));
-    assert!(!ledger.settle("/a".into(), "1", Some(Usd(20))), "once");
-    assert_eq!(amount(ledger.grow("/b".into(), "1", Usd(40), &caps)), Some(40));
-    assert_eq!(amount(ledger.grow("/b".into(), "1", Usd(10), &caps)), Some(40), "it never shrinks");
-    assert_eq!(amount(ledger.grow("/b".into(), "2", Usd(50), &caps)), None, "there is none");
+    assert!(ledger.settle("/a".into(), 1, Some(Usd(20))));
+    assert!(!ledger.settle("/a".into(), 1, Some(Usd(20))), "once");
+    assert_eq!(amount(ledger.grow("/b".into(), 1, Usd(40), &caps)), Some(40));
+    assert_eq!(amount(ledger.grow("/b".into(), 1, Usd(10), &caps)), Some(40), "it never shrinks");
+    assert_eq!(amount(ledger.grow("/b".into(), 2, Usd(50), &caps)), None, "there is none");
     assert_eq!(amount(ledger.reserve(wish("/c", "/p", TODAY, 70), &caps)), Some(40));
 }
 
@@ -80,7 +80,7 @@ fn two_loops_never_reserve_the_same_money_and_what_is_not_used_comes_back() {
 fn what_nobody_told_was_spent_as_it_was_reserved() {
     let (mut ledger, caps) = (Ledger::default(), caps(100, 0, 0));
     ledger.reserve(wish("/a", "/p", TODAY, 70), &caps);
-    ledger.settle("/a".into(), "1", None);
+    ledger.settle("/a".into(), 1, None);
     assert_eq!(amount(ledger.left(&caps, "/p", TODAY)), Some(30));
 }
 
@@ -89,7 +89,7 @@ fn without_a_cap_it_is_on_record_what_is_spent_for_when_there_is_one() {
     let mut ledger = Ledger::default();
     assert_eq!(ledger.reserve(wish("/a", "/p", TODAY, 70), &Caps::default()), None);
     assert_eq!(ledger.open().len(), 1);
-    ledger.settle("/a".into(), "1", Some(Usd(25)));
+    ledger.settle("/a".into(), 1, Some(Usd(25)));
     assert_eq!(amount(ledger.left(&caps(100, 0, 0), "/p", TODAY)), Some(75));
 }
 
@@ -99,10 +99,10 @@ fn a_day_is_new_and_a_project_is_not_and_an_attempt_counts_for_the_day_on_which_
     ledger.reserve(wish("/late", "/p", TODAY, 60), &caps);
     assert_eq!(amount(ledger.left(&caps, "/p", TOMORROW)), Some(100));
     ledger.reserve(wish("/early", "/p", TOMORROW, 80), &caps);
-    assert_eq!(amount(ledger.grow("/late".into(), "1", Usd(120), &caps)), Some(100), "of its own day");
-    ledger.settle("/late".into(), "1", Some(Usd(100)));
+    assert_eq!(amount(ledger.grow("/late".into(), 1, Usd(120), &caps)), Some(100), "of its own day");
+    ledger.settle("/late".into(), 1, Some(Usd(100)));
     assert_eq!(amount(ledger.left(&caps, "/p", TOMORROW)), Some(20));
-    ledger.settle("/early".into(), "1", Some(Usd(100)));
+    ledger.settle("/early".into(), 1, Some(Usd(100)));
     let after = date(2026, 11, 23);
     let left = ledger.left(&caps, "/p", after).unwrap();
     assert_eq!((left.by.which, left.amount.0), (Which::Project, 50));
@@ -113,7 +113,7 @@ fn old_days_are_dropped_unless_somebody_still_spends_of_them() {
     let (mut ledger, caps) = (Ledger::default(), caps(1_000, 0, 0));
     for day in 1..=20 {
         ledger.reserve(wish("/a", "/p", date(2026, 11, day), 5), &caps);
-        ledger.settle("/a".into(), "1", Some(Usd(5)));
+        ledger.settle("/a".into(), 1, Some(Usd(5)));
     }
     ledger.reserve(wish("/long", "/p", date(2026, 11, 20), 5), &caps);
     ledger.reserve(wish("/a", "/p", date(2026, 12, 24), 5), &caps);
@@ -196,7 +196,7 @@ proptest! {
                 Happens::Start { wish: amount } if !runs => {
                     // Those of dead runners are taken back first, each by what it is known to have used.
                     for (dead, attempt) in loops.iter_mut().enumerate().filter(|(_, it)| it.crashed) {
-                        ledger.settle(&name(dead), "1", Some(Usd(attempt.used)));
+                        ledger.settle(&name(dead), 1, Some(Usd(attempt.used)));
                         *attempt = Attempt::default();
                     }
                     let of_loop = name(of);
@@ -209,18 +209,18 @@ proptest! {
                     attempt.used += more;
                     all += more;
                     if let Some(to) = to_grow(Usd(attempt.used), Usd(attempt.amount)) {
-                        let grown = ledger.grow(&name(of), "1", to, &caps);
+                        let grown = ledger.grow(&name(of), 1, to, &caps);
                         attempt.amount = grown.map_or(0, |grown| grown.amount.0);
                     }
                     if attempt.used >= attempt.amount {
                         overshot += attempt.used - attempt.amount;
                         prop_assert!(attempt.used - attempt.amount <= EVENT);
-                        ledger.settle(&name(of), "1", Some(Usd(attempt.used)));
+                        ledger.settle(&name(of), 1, Some(Usd(attempt.used)));
                         *attempt = Attempt::default();
                     }
                 }
                 Happens::Ends if runs && !crashed => {
-                    ledger.settle(&name(of), "1", Some(Usd(loops[of].used)));
+                    ledger.settle(&name(of), 1, Some(Usd(loops[of].used)));
                     loops[of] = Attempt::default();
                 }
                 Happens::Crashes if runs => loops[of].crashed = true,
@@ -232,7 +232,7 @@ proptest! {
             prop_assert!(all <= cap + overshot, "{all} of {cap}, {overshot} over");
         }
         for (of, attempt) in loops.iter().enumerate().filter(|(_, it)| it.runs) {
-            ledger.settle(&name(of), "1", Some(Usd(attempt.used)));
+            ledger.settle(&name(of), 1, Some(Usd(attempt.used)));
         }
         prop_assert!(ledger.open().is_empty());
         let caps = super::Caps { project: Some(Usd(1)), ..caps };

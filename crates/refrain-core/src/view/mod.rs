@@ -373,7 +373,7 @@ impl From<End> for StatusWord {
             End::IterationCap => Self::IterationCap,
             End::Stuck => Self::Stuck,
             End::TimedOut => Self::TimedOut,
-            End::BudgetExceeded => Self::BudgetExceeded,
+            End::BudgetExceeded { .. } => Self::BudgetExceeded,
             End::Blocked { .. } => Self::Blocked,
             End::Paused => Self::Paused,
         }

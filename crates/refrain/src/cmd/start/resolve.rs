@@ -51,6 +51,7 @@ pub(super) fn spec(
         protect: ProtectSpec::default(),
         clean_checkout: false,
         critique: None,
+        caps: settings.project_caps,
         keep_failed: false,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
