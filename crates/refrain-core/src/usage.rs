@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agent;
+use crate::budget::Standing;
 use crate::event::{Blocked, End};
 use crate::spec::AgentKind;
 use crate::view::{StatusWord, Usage};
@@ -33,6 +34,8 @@ pub struct Report {
     pub time_zone: String,
     /// The project; null where it is all of them.
     pub project: Option<String>,
+    /// How the caps stand today that loops share.
+    pub caps: Vec<Standing>,
     /// All groups together.
     pub total: Sum,
     /// Days in their order; all else the dearest first.
@@ -243,6 +246,7 @@ impl Tally {
             since,
             time_zone,
             project,
+            caps: Vec::new(),
             total: self.total.sum(),
             groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
             iterations_to_done: spread(&mut self.done),
