@@ -100,12 +100,13 @@ fn call<'a>(
     prompt_file: &'a Utf8Path,
     (env, allowance): (&'a [(OsString, OsString)], Option<Allowance>),
 ) -> Call<'a> {
+    let handed = allowance.filter(|_| state.spec.agent.keeps_a_budget()).map(|allowance| allowance.amount);
     Call {
         spec: &state.spec,
         prompt,
         prompt_file,
         env,
-        budget: [state.budget(), allowance.map(|allowance| allowance.amount)].into_iter().flatten().min(),
+        budget: [state.budget(), handed].into_iter().flatten().min(),
         capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || allowance.is_some(),
         root: identity::is_root(),
     }

@@ -47,9 +47,8 @@ pub(crate) fn used(usage: &Usage) -> String {
 
 /// How caps stand that loops share; nothing where there are none.
 pub(crate) fn caps(caps: &[Standing]) -> String {
-    let one = |it: &Standing| {
-        format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left())
-    };
+    let one =
+        |it: &Standing| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
     caps.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 

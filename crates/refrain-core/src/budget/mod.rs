@@ -54,11 +54,7 @@ impl Caps {
     #[must_use]
     pub fn lower(self, other: Self) -> Self {
         let lower = |which| [self.of(which), other.of(which)].into_iter().flatten().min();
-        Self {
-            day: lower(Which::Day),
-            project_day: lower(Which::ProjectDay),
-            project: lower(Which::Project),
-        }
+        Self { day: lower(Which::Day), project_day: lower(Which::ProjectDay), project: lower(Which::Project) }
     }
 }
 

@@ -16,14 +16,7 @@ fn runner() -> Identity {
 }
 
 fn wish(of: &str, project: &str, day: Date, amount: u64) -> Reservation {
-    Reservation {
-        of: of.into(),
-        run: 1,
-        project: project.into(),
-        day,
-        runner: runner(),
-        amount: Usd(amount),
-    }
+    Reservation { of: of.into(), run: 1, project: project.into(), day, runner: runner(), amount: Usd(amount) }
 }
 
 fn caps(day: u64, project_day: u64, project: u64) -> Caps {

@@ -16,8 +16,10 @@ pub(super) const ROOM: Usd = Usd(5_000_000_000);
 const LAST: usize = 5;
 
 impl AgentSpec {
-    /// Whether it keeps to a budget that it is told, which is then all that stops it in time.
-    fn keeps_a_budget(&self) -> bool {
+    /// Whether it keeps to a budget that it is told, which is then all that stops it in time. Where its cost is known as it
+    /// goes, its reservation grows instead.
+    #[must_use]
+    pub fn keeps_a_budget(&self) -> bool {
         self.kind == AgentKind::Claude && self.price.is_none()
     }
 

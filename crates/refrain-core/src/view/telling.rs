@@ -99,7 +99,8 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
             }
             Blocked::CostUnknown => {
-                let kind = state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
+                let kind =
+                    state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
                 format!("{kind} does not say what it costs, so the caps of [budget] cannot be kept")
             }
             Blocked::OutputLost => match last_error(state) {

@@ -63,7 +63,8 @@ pub(super) fn only_lowers(project: &mut Values, user: &Caps, own: &Caps) {
     let lower = own.lower(*user);
     let lowers = |which| own.of(which) == lower.of(which) && own.of(which) != user.of(which);
     let idle: Vec<_> = Which::ALL.into_iter().filter(|which| !lowers(*which)).map(Which::key).collect();
-    project.retain(|path, _| path[0] != "budget" || path.get(1).is_none_or(|key| !idle.contains(&key.as_str())));
+    project
+        .retain(|path, _| path[0] != "budget" || path.get(1).is_none_or(|key| !idle.contains(&key.as_str())));
 }
 
 #[cfg(test)]

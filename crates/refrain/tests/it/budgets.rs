@@ -55,7 +55,9 @@ fn two_loops_at_once_never_spend_the_same_money_and_the_next_day_there_is_more()
          while read -r _ < $GATES/$REFRAIN_LOOP_ID; do spends 0.5; done",
     );
     let (first_gate, second_gate) = (sandbox.gate("first"), sandbox.gate("second"));
-    let start = |id: &'static str| ["start", "--command", &agent, "--name", id, "--share-worktree", "p"].map(str::to_owned);
+    let start = |id: &'static str| {
+        ["start", "--command", &agent, "--name", id, "--share-worktree", "p"].map(str::to_owned)
+    };
     let spawn = |id| sandbox.spawn(&start(id).each_ref().map(String::as_str));
     let first = spawn("first");
     wait_for_cap(&sandbox, 0.0, 1.0);
@@ -85,7 +87,10 @@ fn two_loops_at_once_never_spend_the_same_money_and_the_next_day_there_is_more()
     first.wait().with_code(11);
     assert_eq!(cap(&sandbox), (json!(3.0), json!(0.0)));
     let shown = sandbox.refrain(&["status", "first"]).with_code(0).stdout;
-    assert!(shown.contains("$3.00 of the $3.00 a day for all loops spent, $0.00 reserved, $0.00 left"), "{shown}");
+    assert!(
+        shown.contains("$3.00 of the $3.00 a day for all loops spent, $0.00 reserved, $0.00 left"),
+        "{shown}"
+    );
 
     // A third is not even begun, and resuming changes nothing today.
     let third = spawn("third").wait().with_code(11);
@@ -213,8 +218,14 @@ fn a_projects_file_can_only_lower_and_what_it_said_at_the_start_stays() {
     sandbox.refrain(&["trust"]).with_code(0);
     let shown = sandbox.refrain(&["config", "show", "--origin"]).with_code(0).stdout;
     let line = |key: &str| shown.lines().find(|line| line.contains(key)).unwrap_or_default().to_owned();
-    assert!(line("budget.max-cost-per-day").contains("10") && line("budget.max-cost-per-day").contains("config.toml:2"));
-    assert!(line("budget.project-max-cost ").contains("1.0") && line("budget.project-max-cost ").contains("refrain.toml:3"));
+    assert!(
+        line("budget.max-cost-per-day").contains("10")
+            && line("budget.max-cost-per-day").contains("config.toml:2")
+    );
+    assert!(
+        line("budget.project-max-cost ").contains("1.0")
+            && line("budget.project-max-cost ").contains("refrain.toml:3")
+    );
 
     // The agent takes the file away: that changes nothing for the loop.
     let agent = opencode(&sandbox, "rm -f refrain.toml; says 'not yet' 0.75");
@@ -223,7 +234,10 @@ fn a_projects_file_can_only_lower_and_what_it_said_at_the_start_stays() {
     assert_eq!((&status["charged"], &status["usage"]["cost_usd"]), (&json!(2), &json!(1.5)));
     assert_eq!(status["needs"], "raise project-max-cost in refrain.toml, then start a new loop");
     let reason = status["reason"].as_str().unwrap();
-    assert!(reason.starts_with("$1.50 of the $1.00 for loops of this project (project-max-cost)"), "{reason}");
+    assert!(
+        reason.starts_with("$1.50 of the $1.00 for loops of this project (project-max-cost)"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -240,7 +254,8 @@ fn an_agent_that_keeps_a_budget_of_its_own_is_handed_what_is_reserved_for_it() {
         .filter_map(|line| Some(line.split_once("--max-budget-usd ")?.1.split(' ').next()?.to_owned()))
         .collect();
     assert_eq!(budgets, ["2", "1.5"], "all that is left, as it can ask for no more");
-    let start = ["start", "--command", &agent, "--name", "own", "--max-iterations", "1", "--max-cost", "0.3", "p"];
+    let start =
+        ["start", "--command", &agent, "--name", "own", "--max-iterations", "1", "--max-cost", "0.3", "p"];
     sandbox.refrain(&start).with_code(11);
     assert!(sandbox.note("words").lines().last().unwrap().contains("--max-budget-usd 0.3"));
 }
