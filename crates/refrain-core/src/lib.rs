@@ -17,6 +17,7 @@ pub mod gate;
 pub mod git;
 pub mod ids;
 pub mod r#loop;
+pub mod mirror;
 pub mod price;
 pub mod promise;
 pub mod prompt;

@@ -14,6 +14,7 @@ use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
+use crate::mirror::Mirror;
 use crate::price::Price;
 use crate::promise::Promise;
 use crate::protect::Part;
@@ -68,6 +69,9 @@ pub struct Spec {
     /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_failed: bool,
+    /// What it looks like in the files of other systems (`run`: seed 004's).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<Mirror>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

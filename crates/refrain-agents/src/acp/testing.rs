@@ -55,6 +55,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -105,6 +105,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

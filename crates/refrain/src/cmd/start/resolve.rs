@@ -54,6 +54,7 @@ pub(super) fn spec(
         critique: None,
         caps: settings.project_caps,
         keep_failed: false,
+        mirrors: Vec::new(),
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
