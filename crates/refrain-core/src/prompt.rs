@@ -8,7 +8,7 @@ use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
-use crate::text::{clip, cut_middle, squeeze};
+use crate::text::{clip, cut_middle, fenced, squeeze};
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
@@ -272,13 +272,6 @@ fn what_was_not_committed(report: &CommitReport) -> Option<String> {
         let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
     }
     (!text.is_empty()).then_some(text)
-}
-
-/// The text in a fence that it cannot close.
-fn fenced(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}\n{text}\n{fence}")
 }
 
 fn steering(state: &LoopState) -> Option<String> {
