@@ -151,6 +151,8 @@ pub enum Permissions {
     Full,
     /// What the agent is configured to: nothing is added.
     Agent,
+    /// Nothing but to read: what a reviewer may.
+    ReadOnly,
 }
 
 /// The adapters that exist.

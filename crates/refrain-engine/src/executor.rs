@@ -104,6 +104,7 @@ fn call<'a>(
         prompt_file,
         env,
         budget: state.budget(),
+        schema: None,
         capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some(),
         root: identity::is_root(),
     }
@@ -116,8 +117,16 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
         return None;
     }
     let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
-    let call =
-        Call { spec, prompt: &prompt, prompt_file, env: &[], budget: None, capped: false, root: false };
+    let call = Call {
+        spec,
+        prompt: &prompt,
+        prompt_file,
+        env: &[],
+        budget: None,
+        capped: false,
+        schema: None,
+        root: false,
+    };
     ear::dialect(&call)
 }
 
