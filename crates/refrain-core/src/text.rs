@@ -108,14 +108,6 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text between two fences of backticks, neither of which it can close.
-#[must_use]
-pub fn fenced(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}\n{text}\n{fence}")
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,7 +11,7 @@ mod tests;
 mod verdict;
 
 pub use prompt::{Changes, LONGEST_SPEC, prompt};
-pub use verdict::{Verdict, judge, schema};
+pub use verdict::{judge, schema};
 
 /// What a reviewer prints alone on a line where the work meets the specification (contract.md).
 pub const PASS: &str = "SPEC_PASS";

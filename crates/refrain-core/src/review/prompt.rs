@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{FAIL, PASS};
-use crate::text::{cut_middle, fenced};
+use crate::prompt::fenced;
+use crate::text::cut_middle;
 
 /// The longest specification, in bytes: cut, it would be another.
 pub const LONGEST_SPEC: usize = 64 << 10;

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::verdict::Verdict;
 use super::*;
+use crate::gate::Verdict;
 
 /// What a verdict is, in one letter.
 fn letter(message: &str) -> char {

@@ -4,32 +4,15 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{FAIL, PASS};
+use crate::gate::Verdict;
 use crate::promise::plain_lines;
 use crate::text::{cut_middle, printable};
 
 /// How much of what a reviewer found is kept, in bytes: it is told to the agent, and stands in the journal.
 const LONGEST_FINDINGS: usize = 4096;
-
-/// What a reviewer said of the work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It meets the specification.
-    Pass,
-    /// It does not.
-    Fail {
-        /// What is wrong, for the agent and for people.
-        findings: String,
-    },
-    /// Nothing that could be relied on. A failure.
-    Missing {
-        /// Why not.
-        why: String,
-    },
-}
 
 /// Your verdict on the work.
 #[derive(Deserialize, JsonSchema)]
