@@ -133,20 +133,20 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
 /// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
 /// is told apart.
 #[derive(Debug)]
-struct GeminiLock {
+pub(crate) struct GeminiLock {
     path: PathBuf,
     home: Vec<u8>,
 }
 
 impl GeminiLock {
-    fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
+    pub(crate) fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
         let path = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
         let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
         Some(Self { path, home: [b"HOME=", home.as_encoded_bytes()].concat() })
     }
 
     /// Takes it away where it is nobody's: none of that home runs.
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.path.exists() && !identity::anyone_runs("gemini", &self.home) {
             // Not ours to insist on: without that the agent only starts later.
             let _ = fs::remove_dir(&self.path);

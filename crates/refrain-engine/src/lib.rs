@@ -19,6 +19,7 @@ mod executor;
 mod follow;
 mod gate;
 mod hearing;
+mod judge;
 mod pulse;
 mod repository;
 mod runner;

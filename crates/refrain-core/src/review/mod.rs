@@ -1,15 +1,17 @@
-//! Agents that judge: what a reviewer is asked about the work, and what its answer amounts to. How it is started lives in
-//! the agents, when in the engine.
+//! Agents that judge: what a reviewer is asked about the work and what its answer amounts to; what a critic is asked about
+//! the progress. How they are started lives in the agents, when in the loop.
 //!
 //! A reviewer sees text that the agent it judges wrote: the diff. That is data. It stands in a fence that it cannot close,
 //! named as what it is, and an answer that only repeats it passes nothing. No evidence is no pass: what is no clear verdict
 //! is none.
 
+mod critique;
 mod prompt;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
+pub use critique::{critique, feedback};
 pub use prompt::{Changes, LONGEST_SPEC, prompt};
 pub use verdict::{judge, schema};
 
