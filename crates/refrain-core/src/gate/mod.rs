@@ -169,6 +169,15 @@ pub enum Verdict {
 impl GateSpec {
     /// How long a gate may take unless something else is said: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
+
+    /// Whether it is an agent: it costs, and is asked only where the gates before it leave something to ask.
+    #[must_use]
+    pub fn is_review(&self) -> bool {
+        match self.check {
+            Check::Command(_) => false,
+            Check::Review(_) => true,
+        }
+    }
 }
 
 /// When a gate is run.

@@ -10,7 +10,7 @@ use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
-use crate::gate::Check;
+use crate::gate::GateSpec;
 use crate::ids::AttemptId;
 use crate::spec::{Millis, OnStuck};
 use crate::stuck::Verdict;
@@ -194,7 +194,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
 /// Whether what is asked next is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
-    next.is_some_and(|gate| matches!(gate.check, Check::Review(_)))
+    next.is_some_and(GateSpec::is_review)
 }
 
 /// The first deadline, and what it is; of two at the same time the one that stands first.

@@ -10,7 +10,7 @@ use super::super::state::{LoopState, Phase};
 use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
-use crate::gate::{Check, GateName, Verdict};
+use crate::gate::{Check, GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -100,7 +100,16 @@ impl LoopState {
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
-        let results = |last: &Proof| asked.iter().map(|gate| last.of_gate(*gate).cloned()).collect();
+        let results = |last: &Proof| {
+            // A reviewer was not asked where something else refused it.
+            let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
+            let refused = last.failing(&self.spec).next().is_some();
+            let of = |gate: &usize| match last.of_gate(*gate) {
+                None if refused && is_spared(gate) => None,
+                result => Some(result.cloned()),
+            };
+            asked.iter().filter_map(of).collect()
+        };
         let kept: Option<Vec<_>> = self.proof.as_ref().filter(fits).and_then(results);
         if let (Some(kept), Phase::Proving(proving)) = (kept, &mut self.phase) {
             proving.results = kept;
@@ -282,6 +291,15 @@ impl LoopState {
             log: finished.and_then(|finished| finished.log.clone()),
             usage,
         });
+        if gate.is_some_and(|gate| gate.hard) && proving.results.last().is_some_and(|last| !last.passed()) {
+            // It is refused anyway: nobody is paid to say so once more.
+            let answered = proving.results.len();
+            let is_left = |(at, place): (usize, usize)| {
+                let review = self.spec.gates.get(place).is_some_and(GateSpec::is_review);
+                (at < answered || !review).then_some(place)
+            };
+            proving.asked = proving.asked.iter().copied().enumerate().filter_map(is_left).collect();
+        }
         if proving.results.len() < proving.asked.len() {
             return;
         }
