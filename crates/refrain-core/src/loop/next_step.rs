@@ -161,8 +161,10 @@ fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, n
 
 /// Between two gates. Behind an attempt they are a part of its iteration; before the first there is none to be finished.
 fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
+    // A reviewer's provider may be waited for, for hours: that is no iteration that is about to be finished.
+    let waits = state.trouble.next.is_some();
     let stops = |asked: Option<Urgency>| match proving.of {
-        Some(_) => asked == Some(Urgency::Now),
+        Some(_) => asked == Some(Urgency::Now) || waits && asked.is_some(),
         None => asked.is_some(),
     };
     let end = match proving.hindered {
@@ -186,7 +188,9 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         return Step::Await { until: None };
     }
     match proving.next_gate() {
-        Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => Step::RunGate { gate, run },
+        Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => {
+            after(state, state.trouble.next, now, Step::RunGate { gate, run })
+        }
         Some(_) | None => Step::TakeCandidate,
     }
 }

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 use super::super::state::{LoopState, Phase};
-use crate::agent::Usage;
+use super::super::trouble::{Answer, Trouble, answer};
+use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
 use crate::gate::{Check, GateName, GateSpec, Verdict};
@@ -23,6 +24,9 @@ enum Word {
     None,
     /// Nothing, as nobody saw it end.
     Lost,
+    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the work's
+    /// fault.
+    Unable,
     /// Nobody knows, as not all that it printed was kept.
     Unkept,
 }
@@ -44,6 +48,7 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (None, _) if trouble(finished).is_some() => Self::Unable,
             (None, _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
@@ -53,6 +58,14 @@ impl Word {
             }
         }
     }
+}
+
+/// What kept an agent that reviews from its verdict, where that was not the work.
+fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
+    let reviewed = finished.review.as_ref().filter(|it| matches!(it.verdict, Verdict::Missing { .. }))?;
+    let fault = reviewed.report.as_ref()?.fault.as_ref()?;
+    let answer = answer(fault.kind);
+    matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
 }
 
 impl Word {
@@ -180,6 +193,10 @@ impl LoopState {
         if let Some(runs) = proving.runs.get_mut(place) {
             *runs = run;
         }
+        self.wait = None;
+        self.trouble.next = None;
+        self.hurried = false;
+        let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
         proving.running = Some(Running { gate: place, run, started_at: at, stopping: None });
         Ok(())
     }
@@ -217,8 +234,21 @@ impl LoopState {
                 self.refunds_in_a_row += 1;
                 self.forget_gate(None);
             }
+            Word::Unable => {
+                let of = self.proving().map(Proving::folder);
+                let hindered = match trouble(finished).zip(of) {
+                    Some(((Answer::Wait(kind), fault), of)) => {
+                        let bound = self.limits.retry_for;
+                        self.trouble.meet((kind, fault), at, (&self.spec.id, of), bound)
+                    }
+                    Some(((Answer::Person(why), _), _)) => Some(why),
+                    Some(((Answer::Budget | Answer::Charge, _), _)) | None => None,
+                };
+                self.forget_gate(hindered);
+            }
             Word::Said(failure) => {
                 self.refunds_in_a_row = 0;
+                self.trouble = Trouble::default();
                 self.settle_gate(&running, failure, (Some(finished), usage), at);
             }
         }
