@@ -95,6 +95,16 @@ impl Spec {
         std::iter::once(&mut self.agent).chain(change).chain(critic).chain(reviewers)
     }
 
+    /// The agents that judge its work: the critic, and those that gates are.
+    pub fn judges(&self) -> impl Iterator<Item = &AgentSpec> {
+        let critic = self.critique.as_ref().map(|critique| &critique.critic);
+        let reviewers = self.gates.iter().filter_map(|gate| match &gate.check {
+            Check::Review(review) => Some(&review.agent),
+            Check::Command(_) => None,
+        });
+        critic.into_iter().chain(reviewers)
+    }
+
     /// Whether there is something to be looked at behind each attempt.
     #[must_use]
     pub fn proves(&self) -> bool {

@@ -281,7 +281,10 @@ output = 10
 #[case("[agents.x]\nkind = 'acp'", ":1: agents.x: it needs a command")]
 #[case("[agents.x]", ":1: agents.x: it needs a command")]
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
-#[case("[gates.x]\nhard = true", ":1: missing field `command`")]
+#[case("[gates.x]\nhard = true", ":1: gates.x: accepted is either command or spec")]
+#[case("[gates.x]\ncommand = 'a'\nspec = 'b.md'", ":1: gates.x: accepted is either command or spec")]
+#[case("[gates.x]\ncommand = 'a'\nmodel = 'b'", ":3: gates.x.model: a command has none; accepted with spec")]
+#[case("[critique]\nevery = 0", ":2: critique.every: ")]
 #[case("[gates.x]\ncommand = ' '", ":2: gates.x.command: it is empty")]
 #[case("[prices.m]\ninput = 1", ":1: missing field `output`")]
 #[case(
