@@ -22,6 +22,7 @@ pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod protect;
+pub mod review;
 pub mod spec;
 pub mod state_file;
 pub mod stuck;

@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod pause;
 pub(crate) mod promise;
 pub(crate) mod resume;
+mod review_args;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
