@@ -20,6 +20,8 @@ pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod protect;
+pub mod report;
+pub mod seal;
 pub mod spec;
 pub mod state_file;
 pub mod stuck;

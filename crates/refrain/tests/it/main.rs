@@ -38,6 +38,8 @@ mod prompts;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
+mod report;
+#[cfg(test)]
 mod seeing;
 #[cfg(test)]
 mod stopping;
