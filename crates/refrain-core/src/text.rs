@@ -81,9 +81,7 @@ fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
 /// the order in which it was written, whatever it wants to look like.
 #[must_use]
 pub fn in_order(text: &str) -> Cow<'_, str> {
-    let turns = |c: char| {
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if !text.contains(turns) {
         return Cow::Borrowed(text);
     }

@@ -56,13 +56,17 @@ mod tests {
         let text = format!("one\nuse {token}\nthree hunter2hunter2 four");
         let clean = redactor(&["hunter2hunter2"]).clean(&text);
         assert!(!clean.contains(&token) && !clean.contains("hunter2"), "{clean}");
-        assert!(clean.starts_with("one\n[redacted: ") && clean.ends_with("\nthree [redacted] four"), "{clean}");
+        assert!(
+            clean.starts_with("one\n[redacted: ") && clean.ends_with("\nthree [redacted] four"),
+            "{clean}"
+        );
     }
 
     #[test]
     fn a_key_goes_with_all_its_lines() {
         let body = "MIIEowIBAAKCAQEAx7Jm0dQ2b8Zt1kq9uE4Wv5rY3nH6pL0sX2cV8bN4mK7jF1gD\n".repeat(3);
-        let text = format!("before\n-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\nafter");
+        let text =
+            format!("before\n-----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY-----\nafter");
         let clean = redactor(&[]).clean(&text);
         assert!(clean.starts_with("before\n[redacted: ") && clean.ends_with("]\nafter"), "{clean}");
     }

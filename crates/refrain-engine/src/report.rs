@@ -7,7 +7,8 @@ use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
 use refrain_core::git::Oid;
 use refrain_core::report::{
-    self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail, Verdict,
+    self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail,
+    Verdict,
 };
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
@@ -181,9 +182,11 @@ impl Case {
             let is_committed = trail.commits.iter().any(|(_, of, _)| of.as_ref() == Some(tree));
             match repository.has_whole(tree) {
                 Ok(true) => Check::agrees(Subject::Tree, tree),
-                Ok(false) if is_committed => {
-                    Check::differs(Subject::Tree, tree, "it was committed, and is not whole in the repository any more")
-                }
+                Ok(false) if is_committed => Check::differs(
+                    Subject::Tree,
+                    tree,
+                    "it was committed, and is not whole in the repository any more",
+                ),
                 // Nothing holds on to it.
                 Ok(false) => Check::unchecked(
                     Subject::Tree,
@@ -194,20 +197,34 @@ impl Case {
             }
         }));
         let commits = trail.commits.iter();
-        checks.extend(commits.map(|(commit, tree, iteration)| self.check_commit(repository, commit, tree, *iteration)));
+        checks.extend(
+            commits.map(|(commit, tree, iteration)| self.check_commit(repository, commit, tree, *iteration)),
+        );
         checks
     }
 
-    fn check_commit(&self, repository: &Repository, commit: &Oid, tree: &Option<Oid>, iteration: u32) -> Check {
+    fn check_commit(
+        &self,
+        repository: &Repository,
+        commit: &Oid,
+        tree: &Option<Oid>,
+        iteration: u32,
+    ) -> Check {
         let found = match repository.recorded(commit) {
             Ok(Some(found)) => found,
-            Ok(None) => return Check::differs(Subject::Commit, commit, "it is not in the repository any more"),
+            Ok(None) => {
+                return Check::differs(Subject::Commit, commit, "it is not in the repository any more");
+            }
             Err(error) => return Check::unchecked(Subject::Commit, commit, chain(&error)),
         };
         // What the agent committed by itself has neither on record.
         let Some(tree) = tree else { return Check::agrees(Subject::Commit, commit) };
         if found.tree != *tree {
-            return Check::differs(Subject::Commit, commit, format!("its tree is {}, not {}", found.tree, tree));
+            return Check::differs(
+                Subject::Commit,
+                commit,
+                format!("its tree is {}, not {}", found.tree, tree),
+            );
         }
         let id = self.whole.state.spec.id.as_str();
         match (found.of_loop.as_str(), found.of_iteration.as_str()) {
@@ -249,7 +266,11 @@ impl Case {
                 let more = places.len().saturating_sub(NAMED);
                 let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
                 let named = places[..places.len().min(NAMED)].join(", ");
-                vec![Check::differs(Subject::Report, which, format!("it says something else at {named}{more}"))]
+                vec![Check::differs(
+                    Subject::Report,
+                    which,
+                    format!("it says something else at {named}{more}"),
+                )]
             }
             Err(error) => vec![Check::unchecked(Subject::Report, which, error)],
         }

@@ -35,10 +35,13 @@ impl Repository {
     /// [`GitError`] where git cannot be asked, or does not have one of them any more.
     pub fn changes(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
         let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
-        let how = ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", "--numstat"];
+        let how =
+            ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", "--numstat"];
         let printed = self.git().output(AS_IT_IS.into_iter().chain(how).chain([from, to.as_str()]), &[])?;
-        let strange =
-            || GitError::Answer { command: "diff-tree", answer: String::from_utf8_lossy(&printed).into_owned() };
+        let strange = || GitError::Answer {
+            command: "diff-tree",
+            answer: String::from_utf8_lossy(&printed).into_owned(),
+        };
         // Every file comes twice: with what happened to it, and with its lines.
         let mut changes = BTreeMap::new();
         let mut parts = printed.split(|byte| *byte == 0).filter(|part| !part.is_empty());

@@ -47,7 +47,11 @@ impl Given {
         let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let marks = Marks::deserialize(&whole).map_err(|error| error.to_string())?;
         if marks.schema != super::SCHEMA {
-            return Err(format!("it has the shape {}, and this version knows {}", marks.schema, super::SCHEMA));
+            return Err(format!(
+                "it has the shape {}, and this version knows {}",
+                marks.schema,
+                super::SCHEMA
+            ));
         }
         Ok(Self {
             id: marks.id,
@@ -67,7 +71,13 @@ impl Given {
         // By way of its text: so amounts of money are read as those of the given one were.
         let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;
         let mut found = Vec::new();
-        compare("", Some(&self.whole), Some(&made), &|place| unknown.iter().any(|it| it == place), &mut found);
+        compare(
+            "",
+            Some(&self.whole),
+            Some(&made),
+            &|place| unknown.iter().any(|it| it == place),
+            &mut found,
+        );
         Ok(found)
     }
 }

@@ -50,7 +50,8 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
 #[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
     let status = view::status(state, Alive { runner: found.runner, orphan: None });
-    let seal = |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
+    let seal =
+        |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
     let log = |place: usize| {
         let (path, end) = found.gate_logs.get(&place).cloned().unwrap_or_default();
         Log { seal: seal(&path), path, end }

@@ -8,7 +8,10 @@ impl Report {
     #[must_use]
     pub fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
         let gate = |gate: &mut Gate| {
-            [&mut gate.command, &mut gate.preview].into_iter().chain(&mut gate.why).for_each(|text| *text = clean(text));
+            [&mut gate.command, &mut gate.preview]
+                .into_iter()
+                .chain(&mut gate.why)
+                .for_each(|text| *text = clean(text));
         };
         let one = |text: &mut String| *text = clean(text);
         [&mut self.reason, &mut self.asked.prompt].into_iter().chain(&mut self.needs).for_each(one);

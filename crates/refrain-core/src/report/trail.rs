@@ -58,7 +58,9 @@ impl Trail {
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
-        let Some(Event::LoopStarted(started)) = records.first().map(|record| &record.event) else { return trail };
+        let Some(Event::LoopStarted(started)) = records.first().map(|record| &record.event) else {
+            return trail;
+        };
         trail.refrain.clone_from(&started.refrain);
         let (spec, mut agent) = (&started.spec, &started.spec.agent);
         let (mut attempt, mut run) = (AttemptId::BEFORE, 1);
@@ -85,7 +87,31 @@ impl Trail {
                     }
                     trail.left_out = (report.left_out.clone(), report.left_out_more);
                 }
-                _ => {}
+                Event::LoopStarted(_)
+                | Event::RunnerStarted { .. }
+                | Event::BaseTaken(_)
+                | Event::BaseRefused { .. }
+                | Event::IterationBegun { .. }
+                | Event::AttemptSpawned { .. }
+                | Event::AttemptSpawnFailed { .. }
+                | Event::AttemptStopRequested { .. }
+                | Event::AttemptSwept { .. }
+                | Event::CandidateTaken { .. }
+                | Event::CandidateRefused { .. }
+                | Event::GateSpawnFailed { .. }
+                | Event::GateStopRequested { .. }
+                | Event::CritiqueStarted { .. }
+                | Event::CritiqueFailed { .. }
+                | Event::CritiqueStopRequested { .. }
+                | Event::WorkSaved { .. }
+                | Event::WorkUnsaved { .. }
+                | Event::WorktreeReleased { .. }
+                | Event::Asked { .. }
+                | Event::WaitStarted(_)
+                | Event::LoopEnded(_)
+                | Event::LoopResumed { .. }
+                | Event::JournalTorn { .. }
+                | Event::JournalRestored { .. } => {}
             }
         }
         trail

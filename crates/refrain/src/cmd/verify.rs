@@ -47,7 +47,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 
 fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, CliError> {
     let refused = |why: String| {
-        CliError::usage(format!("--report {given}: {why}")).hint("accepted is what refrain report --json prints")
+        CliError::usage(format!("--report {given}: {why}"))
+            .hint("accepted is what refrain report --json prints")
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     Given::read(&text).map_err(|why| refused(format!("it is no report: {why}")))

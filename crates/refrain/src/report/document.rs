@@ -74,7 +74,10 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     facts.extend(report.agents.iter().map(|agent| ("agent", Cell::plain(who(agent)))));
     facts.extend([
         ("refrain", Cell::plain(refrain)),
-        ("until", Cell::plain(asked.promise.as_ref().map(|text| format!("it says {text}")).unwrap_or_default())),
+        (
+            "until",
+            Cell::plain(asked.promise.as_ref().map(|text| format!("it says {text}")).unwrap_or_default()),
+        ),
         ("iterations", Cell::plain(iterations)),
         ("used", Cell::plain(phrase::used(&report.spent.total))),
         ("started", Cell::plain(clock(report.started_at))),
@@ -157,7 +160,8 @@ fn proof(report: &Report) -> Section {
         section = section.words("Gates or hooks changed each time what they were asked about.");
     }
     let touched = proof.touched.iter().map(|touched| vec![Cell::new(Tone::Bad, touched)]);
-    let section = section.table("What of the protected was touched", &["touched although protected"], touched);
+    let section =
+        section.table("What of the protected was touched", &["touched although protected"], touched);
     let gates = ["gate", "result", "exit", "took", "iteration", "before the loop", "command"];
     let section = section.table("The last result of each gate", &gates, proof.gates.iter().map(gate));
     proof.gates.iter().fold(section, |section, proof| match &proof.log.end {
@@ -271,7 +275,8 @@ fn files(report: &Report) -> Section {
         files.from.as_ref().map_or("nothing", |tree| tree.short()),
         files.to.short(),
     ));
-    let lines = |count: Option<u64>| Cell::number(count.map_or_else(|| "binary".to_owned(), |it| it.to_string()));
+    let lines =
+        |count: Option<u64>| Cell::number(count.map_or_else(|| "binary".to_owned(), |it| it.to_string()));
     let rows = files.changed.iter().map(|file| {
         let change = match file.change {
             Change::Added => "added",
@@ -295,9 +300,10 @@ fn commits(report: &Report) -> Section {
     });
     let section = Section::new("Commits");
     let section = section.table("Commits made in the loop", &["commit", "iteration", "by", "tree"], rows);
-    let left_out = report.left_out.iter().map(|left| {
-        vec![Cell::code(left.path.to_string()), Cell::plain(left.why.to_string())]
-    });
+    let left_out = report
+        .left_out
+        .iter()
+        .map(|left| vec![Cell::code(left.path.to_string()), Cell::plain(left.why.to_string())]);
     section.table("What was left out of them", &["not committed", "as"], left_out)
 }
 
@@ -313,7 +319,8 @@ fn spent(report: &Report) -> Section {
     let rows = all.into_iter().filter(|(_, usage)| known(usage)).map(|(name, usage)| {
         let tokens = |count: Option<u64>| Cell::number(count.map_or_else(|| "unknown".to_owned(), thousands));
         let at_least = if usage.at_least { "at least " } else { "" };
-        let cost = usage.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| agent::Usd::from(cost).to_string());
+        let cost =
+            usage.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| agent::Usd::from(cost).to_string());
         vec![
             Cell::plain(name),
             tokens(usage.input_tokens),

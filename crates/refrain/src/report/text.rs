@@ -53,9 +53,11 @@ fn paragraph(words: &str, width: Option<usize>) -> String {
 
 fn rows(table: &Table, width: Option<usize>) -> String {
     let line = |cell: &Cell| cell.text.replace('\n', " ");
-    let paint = |column: usize| move |row: usize, text: &str| match table.rows.get(row).and_then(|row| row.get(column)) {
-        Some(cell) => painted(cell, text),
-        None => text.to_owned(),
+    let paint = |column: usize| {
+        move |row: usize, text: &str| match table.rows.get(row).and_then(|row| row.get(column)) {
+            Some(cell) => painted(cell, text),
+            None => text.to_owned(),
+        }
     };
     let paints: Vec<_> = (0..table.head.len()).map(paint).collect();
     let columns = table.head.iter().zip(&paints).enumerate().map(|(place, (title, paint))| {

@@ -17,8 +17,18 @@ fn proven(sandbox: &Sandbox) {
     let gate = "tests=grep -qs good work.txt && echo 12 passed || { echo work is bad; exit 1; }";
     sandbox
         .refrain(&[
-            "start", "--command", &agent, "--name", "job", "-p", "Mend the work.", "--gate", gate,
-            "--git-workflow", "commit", "--quiet",
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            "Mend the work.",
+            "--gate",
+            gate,
+            "--git-workflow",
+            "commit",
+            "--quiet",
         ])
         .with_code(0);
 }
@@ -38,7 +48,8 @@ fn checks(sandbox: &Sandbox, words: &[&str], code: i32) -> (bool, Vec<(String, S
 }
 
 fn not_agreeing(checks: &[(String, String, String)]) -> Vec<(&str, &str, &str)> {
-    let all = checks.iter().map(|(subject, outcome, which)| (subject.as_str(), outcome.as_str(), which.as_str()));
+    let all =
+        checks.iter().map(|(subject, outcome, which)| (subject.as_str(), outcome.as_str(), which.as_str()));
     all.filter(|(_, outcome, _)| *outcome != "agrees").collect()
 }
 
@@ -65,11 +76,15 @@ fn a_report_says_what_was_asked_claimed_and_proven() {
 
     let gate = &report["proof"]["gates"][0];
     assert_eq!((&gate["passed"], &gate["failed_before"]), (&json!(true), &json!(true)));
-    assert_eq!((&gate["log"]["path"], &gate["log"]["end"]), (&json!("iterations/0002/gates/tests.log"), &json!("12 passed\n")));
+    assert_eq!(
+        (&gate["log"]["path"], &gate["log"]["end"]),
+        (&json!("iterations/0002/gates/tests.log"), &json!("12 passed\n"))
+    );
     assert_eq!(gate["log"]["seal"]["bytes"], 10);
     let seal = report["evidence"].as_array().unwrap().iter().find(|file| file["path"] == gate["log"]["path"]);
     assert_eq!(seal.unwrap()["seal"], gate["log"]["seal"]);
-    let paths: Vec<_> = report["evidence"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    let paths: Vec<_> =
+        report["evidence"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
     assert_eq!(
         paths,
         [
@@ -84,9 +99,19 @@ fn a_report_says_what_was_asked_claimed_and_proven() {
     );
     assert!(paths.iter().all(|path| kept(&sandbox, path).exists()));
 
-    let files: Vec<_> = report["files"]["changed"].as_array().unwrap().iter().map(|file| {
-        (file["change"].as_str().unwrap(), file["path"].as_str().unwrap(), file["added"].clone(), file["removed"].clone())
-    }).collect();
+    let files: Vec<_> = report["files"]["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            (
+                file["change"].as_str().unwrap(),
+                file["path"].as_str().unwrap(),
+                file["added"].clone(),
+                file["removed"].clone(),
+            )
+        })
+        .collect();
     assert_eq!(
         files,
         [
@@ -100,7 +125,9 @@ fn a_report_says_what_was_asked_claimed_and_proven() {
     assert_eq!(report["base"]["commit"], sandbox.git(&["rev-parse", "HEAD~1"]).trim());
     assert_eq!(report["base"]["tree"], sandbox.git(&["rev-parse", "HEAD~1^{tree}"]).trim());
     let last = fs::read_to_string(kept(&sandbox, "journal.jsonl")).unwrap();
-    assert!(last.trim_end().ends_with(&format!("\"hash\":\"{}\"}}", report["journal"]["hash"].as_str().unwrap())));
+    assert!(
+        last.trim_end().ends_with(&format!("\"hash\":\"{}\"}}", report["journal"]["hash"].as_str().unwrap()))
+    );
     assert_eq!(report["journal"]["records"], sandbox.journal("job").len());
 }
 
@@ -159,7 +186,8 @@ fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
 fn a_loop_that_stopped_short_says_what_to_grant() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("date +%N >> work.txt\n{CLAIM}"));
-    let words = ["start", "--command", &agent, "--name", "job", "-m", "2", "--gate", "tests=exit 3", "--quiet", "p"];
+    let words =
+        ["start", "--command", &agent, "--name", "job", "-m", "2", "--gate", "tests=exit 3", "--quiet", "p"];
     sandbox.refrain(&words).with_code(10);
     let report = report(&sandbox, "job");
     assert_eq!((&report["verified"], &report["claim"]), (&json!(false), &Value::Null));
@@ -179,19 +207,45 @@ fn a_page_is_whole_and_whatever_is_in_it_is_only_text() {
         "printf 'x' > '<b>&\"bold\".txt'\nprintf '%s\\n' '{HOSTILE}'\n{CLAIM}\nprintf '\\033]0;title\\007\\033[31mred exe.\\342\\200\\256gnp %s\\n' '{HOSTILE}'"
     );
     let agent = sandbox.agent("agent", &script);
-    let gate = format!("tests=printf '%s\\n' '{HOSTILE}'; head -c 9000 /dev/zero | tr '\\0' x; printf '\\n\\033[1mbold\\033[0m \\342\\200\\256evil\\a\\n'");
+    let gate = format!(
+        "tests=printf '%s\\n' '{HOSTILE}'; head -c 9000 /dev/zero | tr '\\0' x; printf '\\n\\033[1mbold\\033[0m \\342\\200\\256evil\\a\\n'"
+    );
     let prompt = format!("</pre>{HOSTILE}</title>");
     sandbox
         .refrain(&[
-            "start", "--command", &agent, "--name", "job", "-p", &prompt, "--gate", &gate, "--git-workflow", "commit",
-            "--env", "TOKEN=hunter2hunter2", "--quiet",
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            &prompt,
+            "--gate",
+            &gate,
+            "--git-workflow",
+            "commit",
+            "--env",
+            "TOKEN=hunter2hunter2",
+            "--quiet",
         ])
         .with_code(0);
     sandbox.refrain(&["report", "job", "--html", "--output", "report.html"]).with_code(0);
     let page = fs::read_to_string(sandbox.project().join("report.html")).unwrap();
     assert_eq!(page, sandbox.refrain(&["report", "job", "--html"]).with_code(0).stdout);
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>"), "{page}");
-    for never in ["<script", "<img", "<b>", "</title></", "http://", "https://", " src=\"", " onerror=\"", "\u{1b}", "\u{7}", "\u{202e}"] {
+    for never in [
+        "<script",
+        "<img",
+        "<b>",
+        "</title></",
+        "http://",
+        "https://",
+        " src=\"",
+        " onerror=\"",
+        "\u{1b}",
+        "\u{7}",
+        "\u{202e}",
+    ] {
         assert!(!page.to_lowercase().contains(never), "{never:?} is in\n{page}");
     }
     assert!(page.contains("exe.[U+202E]gnp") && page.contains("bold [U+202E]evil"), "{page}");
@@ -214,8 +268,18 @@ fn secrets_do_not_leave_with_it() {
     let agent = sandbox.agent("agent", &format!("echo \"I use $TOKEN\"\n{CLAIM}\necho 'and {token}'"));
     sandbox
         .refrain(&[
-            "start", "--command", &agent, "--name", "job", "-p", &format!("Say hunter2hunter2.\nUse {token}."),
-            "--env", "TOKEN=hunter2hunter2", "--gate", &format!("tests=echo $TOKEN; echo {token}"), "--quiet",
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            &format!("Say hunter2hunter2.\nUse {token}."),
+            "--env",
+            "TOKEN=hunter2hunter2",
+            "--gate",
+            &format!("tests=echo $TOKEN; echo {token}"),
+            "--quiet",
         ])
         .with_code(0);
     for words in [["report", "job", "--json"], ["report", "job", "--html"], ["report", "job", "job"]] {
@@ -235,7 +299,9 @@ fn what_is_as_it_was_agrees() {
     let of = |subject: &str| checks.iter().filter(|(of, ..)| of == subject).count();
     assert_eq!(["file", "base", "tree", "commit"].map(of), [7, 1, 1, 1]);
     let shown = sandbox.refrain(&["verify", "job"]).with_code(0).stdout;
-    for line in ["every byte as it was written", "7 files as sealed", "1 commit in the repository, as recorded"] {
+    for line in
+        ["every byte as it was written", "7 files as sealed", "1 commit in the repository, as recorded"]
+    {
         assert!(shown.contains(line), "{shown}");
     }
     // Nothing of that is changed by looking, or by what the person does next.
@@ -280,14 +346,18 @@ fn a_commit_that_is_gone_is_found() {
     sandbox.git(&["gc", "-q", "--prune=now"]);
     let (agrees, found) = checks(&sandbox, &["job"], 1);
     assert!(!agrees);
-    assert_eq!(not_agreeing(&found), [("tree", "differs", tree.as_str()), ("commit", "differs", commit.as_str())]);
+    assert_eq!(
+        not_agreeing(&found),
+        [("tree", "differs", tree.as_str()), ("commit", "differs", commit.as_str())]
+    );
 }
 
 #[test]
 fn a_proven_tree_that_nobody_committed_may_be_cleaned_up() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
-    let words = ["start", "--command", &agent, "--name", "job", "--gate", "tests=echo 1 passed", "--quiet", "p"];
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--gate", "tests=echo 1 passed", "--quiet", "p"];
     sandbox.refrain(&words).with_code(0);
     let given = sandbox.root().join("report.json");
     testkit::write(&given, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
@@ -336,7 +406,11 @@ fn a_report_that_was_changed_is_found() {
     assert!(run.stdout.contains("another journal"), "{}", run.stdout);
     testkit::write(&sandbox.root().join("none.json"), "{}");
     let run = verify(&sandbox.root().join("none.json"), 2);
-    assert!(run.stderr.contains("none.json") && run.stderr.contains("refrain report --json"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("none.json") && run.stderr.contains("refrain report --json"),
+        "{}",
+        run.stderr
+    );
     verify(&sandbox.root().join("missing.json"), 2);
 }
 
@@ -344,7 +418,8 @@ fn a_report_that_was_changed_is_found() {
 fn a_report_of_before_a_loop_went_on_still_agrees() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", "echo more >> work.txt");
-    let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "--gate", "tests=exit 1", "--quiet", "p"];
+    let words =
+        ["start", "--command", &agent, "--name", "job", "-m", "1", "--gate", "tests=exit 1", "--quiet", "p"];
     sandbox.refrain(&words).with_code(10);
     let path = sandbox.root().join("first.json");
     testkit::write(&path, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
