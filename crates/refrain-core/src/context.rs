@@ -6,7 +6,9 @@ use std::fmt::Write;
 use crate::event::Exit;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
-use crate::prompt::{Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said};
+use crate::prompt::{
+    Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+};
 use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
@@ -24,7 +26,9 @@ const SAID: usize = 200;
 #[must_use]
 pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
     let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
-    let parts: Vec<String> = own.into_iter().chain(what_gates_said(state, printed.gates, EXCERPT)).collect();
+    let touched = what_was_touched(state, printed.touched, EXCERPT);
+    let gates = what_gates_said(state, printed.gates, EXCERPT);
+    let parts: Vec<String> = own.into_iter().chain(touched).chain(gates).collect();
     if parts.is_empty() {
         return None;
     }

@@ -56,6 +56,7 @@ fn spec(prompt: &str) -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,

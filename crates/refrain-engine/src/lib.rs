@@ -10,6 +10,7 @@
 mod account;
 mod agent_news;
 mod asking;
+mod budget;
 mod catalog;
 mod clock;
 mod dispatcher;
@@ -19,6 +20,9 @@ mod executor;
 mod follow;
 mod gate;
 mod hearing;
+mod offer;
+mod pins;
+mod protection;
 mod pulse;
 mod redact;
 mod report;

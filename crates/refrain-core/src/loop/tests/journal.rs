@@ -62,6 +62,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
@@ -370,7 +371,7 @@ impl Journal {
             End::TimedOut => {
                 Self::limited(|limits| limits.max_duration = Some(Millis(3_000))).runs(3_000, Exit::Code(0))
             }
-            End::BudgetExceeded => {
+            End::BudgetExceeded { .. } => {
                 Self::limited(|limits| limits.max_tokens = Some(100)).spawns().ends(reporting(|report| {
                     report.tokens = Some((Scope::Attempt, tokens(90, 10)));
                 }))
