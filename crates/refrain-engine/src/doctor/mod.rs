@@ -4,6 +4,7 @@
 
 mod agents;
 mod autostart;
+mod configuration;
 mod cure;
 mod examine;
 mod git;

@@ -43,11 +43,19 @@ pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError
     read(&path, OFlags::NOFOLLOW, |_| true)
 }
 
+/// Where the user's own file lies, or would.
+pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
+    config_home.join("config.toml")
+}
+
 /// The user's own file, which may be a link to where they keep such files. It must be theirs: where there is no home, its
 /// place is one that everybody can write to.
-pub(super) fn user_file(path: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
+///
+/// # Errors
+/// [`ConfigError`] where it is somebody else's, no file, too large or no UTF-8.
+pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();
-    read(path, OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
+    read(&user_place(config_home), OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
 }
 
 fn read(

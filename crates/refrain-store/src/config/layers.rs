@@ -149,9 +149,9 @@ pub struct Settings {
 /// # Errors
 /// [`ConfigError`] for the first file or variable that cannot be used.
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
-    let user_file = places.config_home.join("config.toml");
+    let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
-    if let Some(file) = file::user_file(&user_file)? {
+    if let Some(file) = file::user_file(places.config_home)? {
         layers.push(file.layer()?.given);
     }
     let project_file = match file::project_file(places.project)? {

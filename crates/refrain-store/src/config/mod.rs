@@ -16,7 +16,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-pub use file::{ConfigFile, project_file};
+pub use file::{ConfigFile, project_file, user_file};
 pub use keys::Config;
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
 pub use schema::{nearest, schema};
