@@ -8,6 +8,7 @@
 mod file;
 pub mod keys;
 mod layers;
+mod objection;
 mod schema;
 mod show;
 mod variables;

@@ -105,7 +105,7 @@ mod tests {
     fn what_an_event_lists_stands_in_lines_of_its_own() {
         let left_out = |path: &str| json!({"path": path, "why": {"secret": {"line": 3, "what": "a key"}}});
         let record = json!({"seq": 12, "at": "2026-11-21T10:00:00Z", "event": {"type": "commit.settled", "data": {
-            "by_agent": [], "left_out": [left_out("a b.env"), left_out("c\u{1b}[2J.env")],
+            "iteration": 1, "by_agent": [], "left_out": [left_out("a b.env"), left_out("c\u{1b}[2J.env")],
             "result": {"made": {"commit": "1".repeat(40), "tree": "2".repeat(40)}}
         }}});
         let text = lines(&serde_json::from_value(record).unwrap(), None).unwrap();
