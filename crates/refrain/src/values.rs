@@ -81,6 +81,14 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
     })
 }
 
+/// Whether colour is asked for where no terminal is: by `FORCE_COLOR`, as programs on node know it. `NO_COLOR` counts more;
+/// `CLICOLOR_FORCE` is heeded by what prints.
+#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+pub(crate) fn forces_colour() -> bool {
+    let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    said("NO_COLOR").is_none() && said("FORCE_COLOR").is_some_and(|value| value != "0" && value != "false")
+}
+
 /// The zone that this machine is in. Looking it up by name reads the whole tree of zones, which takes longer than all else
 /// that `status` does; the file that says it needs no name.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]

@@ -200,11 +200,9 @@ impl Settings {
         let names = kinds.iter().chain(self.config.agents.keys()).map(String::as_str);
         let names: Vec<&str> = names.collect();
         let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
-        let what = format!(
-            "there is no agent {name:?}{}; accepted are {}",
-            meant.unwrap_or_default(),
-            names.join(", ")
-        );
+        let accepted = names.join(", ");
+        let what =
+            format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default());
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 

@@ -28,10 +28,14 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+// In short lines: one that a narrow terminal breaks cannot be copied.
 const EXAMPLES: &str = "Where it belongs:
-  bash  echo 'source <(refrain completions bash)' >> ~/.bashrc
-  zsh   echo 'source <(refrain completions zsh)' >> ~/.zshrc      (below compinit)
-  fish  echo 'refrain completions fish | source' >> ~/.config/fish/config.fish";
+  into ~/.bashrc:
+    source <(refrain completions bash)
+  into ~/.zshrc, below compinit:
+    source <(refrain completions zsh)
+  into ~/.config/fish/config.fish:
+    refrain completions fish | source";
 
 /// The variable by which a shell's script asks. Private to it: whoever sets it gets answers instead of a program.
 const ASKS: &str = "_REFRAIN_COMPLETES";

@@ -105,12 +105,17 @@ fn lines(finding: &Finding, width: Option<usize>) -> String {
     let about = finding.about.as_deref().map(|about| format!("{}: ", flat(about))).unwrap_or_default();
     let subject = finding.subject.as_str();
     let begin = format!("{grade}  {subject:<SUBJECTS$}  ");
-    let mut text = phrase::broken(&begin, SAID, &format!("{about}{}", flat(&finding.found)), width) + "\n";
-    if let Some(advice) = &finding.advice {
-        let begin = phrase::indent(SAID, width);
-        text.push_str(&(phrase::broken(&begin, SAID, &format!("to do: {}", flat(advice)), width) + "\n"));
-    }
-    text
+    let below = phrase::indent(SAID, width);
+    // Where there is no room beside them, it begins below them.
+    let (above, begin) = if below.len() == SAID {
+        (String::new(), begin.as_str())
+    } else {
+        (begin.trim_end().to_owned() + "\n", below.as_str())
+    };
+    let said = phrase::broken(begin, SAID, &format!("{about}{}", flat(&finding.found)), width);
+    let advice = finding.advice.as_deref().map(|advice| format!("to do: {}", flat(advice)));
+    let advice = advice.map(|advice| phrase::broken(&below, SAID, &advice, width) + "\n");
+    format!("{above}{said}\n{}", advice.unwrap_or_default())
 }
 
 /// What was done, what it means, and how to undo it.
@@ -171,8 +176,8 @@ mod tests {
              warning  file-system    /mnt: NFS again\n                        to do: use a local one\n\n\
              0 problems, 1 warning\n";
         assert_eq!(plain(&text(&checkup, None)), expected);
-        let narrow = "ok       git            git 2.47.3\n\
-             warning  file-system    /mnt: NFS again\n  to do: use a local one\n\n0 problems, 1 warning\n";
+        let narrow = "ok       git\n  git 2.47.3\n\
+             warning  file-system\n  /mnt: NFS again\n  to do: use a local one\n\n0 problems, 1 warning\n";
         assert_eq!(plain(&text(&checkup, Some(40))), narrow);
     }
 }
