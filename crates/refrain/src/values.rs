@@ -67,7 +67,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
         dir,
         host: Host {
             // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
-            program: "/proc/self/exe".into(),
+            program: refrain_engine::OWN_PROGRAM.into(),
             env: std::env::vars_os().collect(),
             data_home: home("XDG_DATA_HOME", ".local/share"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
