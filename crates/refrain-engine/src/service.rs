@@ -276,7 +276,14 @@ impl Service {
         }
         archive::find(&self.project, id)
             .map(|dir| Located { dir, archived: true })
-            .ok_or_else(|| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() })
+            .ok_or_else(|| self.no_loop(id))
+    }
+
+    fn no_loop(&self, id: &LoopId) -> EngineError {
+        let dirs = self.project.loop_dirs().unwrap_or_default();
+        let names = dirs.iter().filter_map(|dir| dir.0.file_name());
+        let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
+        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
     /// How a loop stands.
@@ -298,7 +305,7 @@ impl Service {
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let dir = self.project.loop_dir(id);
         if !dir.exists() {
-            return Err(EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() });
+            return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;

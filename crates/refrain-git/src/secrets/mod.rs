@@ -2,12 +2,14 @@
 //!
 //! A file is refused for its name where nobody would want it in a history whatever is in it ([`names`]), for a token whose
 //! shape its vendor has given away ([`tokens`]), and for a value that a name like `password` is given and that looks as if it
-//! were one ([`assigned`]). What is only a placeholder is none ([`judge`]). The screen is pure; its rules are tables.
+//! were one ([`assigned`]). Whether it is one says [`judge`]. The screen is pure; its rules are tables.
 
 mod assigned;
 mod judge;
 mod names;
 mod shapes;
+mod signs;
+mod stand_ins;
 #[cfg(test)]
 mod tests;
 mod tokens;

@@ -88,7 +88,7 @@ pub struct Start {
     pub promise_match: Option<MatchMode>,
     /// How many iterations at most.
     #[serde(deserialize_with = "written::iterations")]
-    #[schemars(with = "Option<u32>", range(min = 1, max = 200), extend("default" = Limits::DEFAULT_ITERATIONS))]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
     pub max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
