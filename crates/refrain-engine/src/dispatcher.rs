@@ -29,7 +29,7 @@ use crate::executor::{self, Plan, SharedFiles};
 use crate::gate;
 use crate::hearing::Hearing;
 use crate::pulse::Pulse;
-use crate::repository::{Opened, Work};
+use crate::repository::{LONGEST, Opened, Work};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -76,6 +76,7 @@ pub(crate) struct Drive {
     sender: mpsc::Sender<AgentNews>,
     account: Option<Account>,
     env: Vec<(OsString, OsString)>,
+    git_env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -112,6 +113,7 @@ impl Drive {
         Ok(Self {
             account: Account::new(&spec, &env, &host.state_home),
             env,
+            git_env: environment::of_git(&spec, host.env.iter().cloned()),
             sender,
             flight: None,
             journal,
@@ -268,7 +270,8 @@ impl Drive {
         if self.work.is_none() {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
-            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env, &self.opened)?;
+            let (journal, env) = (&self.journal, &self.git_env);
+            self.work = Work::begin(step, journal.state(), journal.dir(), env, &self.opened, LONGEST)?;
         }
         self.take(None).await
     }
@@ -403,14 +406,14 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, worktree, supervisor, env, .. } = self;
+        let Self { news, journal, lock, worktree, supervisor, git_env, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             drop(news);
             drop(supervisor);
             drop((journal, worktree, lock));
-            answer_without_runner(&dir, &env)
+            answer_without_runner(&dir, &git_env)
         });
         Ok(later.await?.unwrap_or(state))
     }

@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
+use refrain_core::spec::Millis;
 use refrain_core::{LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
@@ -20,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{EngineError, chain, now};
 
 /// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
-const LONGEST: Duration = Duration::from_mins(10);
+pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
@@ -41,6 +42,7 @@ impl Work {
         dir: &LoopDir,
         env: &[(OsString, OsString)],
         opened: &Opened,
+        longest: Duration,
     ) -> Result<Option<Self>, EngineError> {
         let run: fn(&Job) -> Event = match step {
             Step::TakeBase => Job::take_base,
@@ -65,9 +67,10 @@ impl Work {
             env: marked(env, &state.spec),
             cancel: cancel.clone(),
             opened: Arc::clone(opened),
+            longest,
         };
         let handle = tokio::task::spawn_blocking(move || run(&job));
-        Ok(Some(Self { step, until: Instant::now() + LONGEST, cancel, handle }))
+        Ok(Some(Self { step, until: Instant::now() + longest, cancel, handle }))
     }
 
     /// The event that records it, once it is done.
@@ -101,6 +104,7 @@ struct Job {
     env: Vec<(OsString, OsString)>,
     cancel: Cancel,
     opened: Opened,
+    longest: Duration,
 }
 
 impl Job {
@@ -125,7 +129,7 @@ impl Job {
         };
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
-            Err(error) => Event::BaseRefused { error: say(&error) },
+            Err(error) => Event::BaseRefused { error: self.say(&error) },
         }
     }
 
@@ -136,12 +140,13 @@ impl Job {
                 base: git.base.as_ref().unwrap_or(&Base::default()),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             })
         });
         match taken {
             Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial },
-            Err(error) => Event::CandidateRefused { error: say(&error) },
+            Err(error) => Event::CandidateRefused { error: self.say(&error) },
         }
     }
 
@@ -155,8 +160,6 @@ impl Job {
                 max: limits.max_iterations,
                 timestamp: &stamp(now()),
             };
-            // Only who has just begun to work for the loop may find a commit that another made and did not record.
-            let may_be_made = opened.is_none();
             let repository = match opened.take() {
                 // Who could stop the last step stops this one no more.
                 Some(repository) => repository.with_cancel(self.cancel.clone()),
@@ -167,32 +170,32 @@ impl Job {
                 last_head: git.head.as_ref(),
                 id: &spec.id,
                 iteration: *iteration,
-                may_be_made,
                 message: &spec.git.commit_template.fill(fill),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             })
         };
         let report = report(&mut opened).unwrap_or_else(|error| {
-            // Git may have been ended behind the commit: whoever repeats the step is to look for it.
             *opened = None;
-            CommitReport::skipped(*iteration, Skipped::Failed { said: say(&error) }, git.head.clone())
+            CommitReport::skipped(*iteration, Skipped::Failed { said: self.say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
     }
 
     fn release(&self) -> Event {
-        Event::WorktreeReleased { kept: release(&self.state, &self.dir, |folder| self.repository(folder)) }
+        let open = |folder: &Utf8Path| self.repository(folder);
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
     }
-}
 
-/// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
-fn say(error: &GitError) -> String {
-    if matches!(error, GitError::Cancelled) {
-        "git, or a hook, took longer than 10 minutes and was ended".to_owned()
-    } else {
-        chain(error)
+    /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+    fn say(&self, error: &GitError) -> String {
+        if matches!(error, GitError::Cancelled) {
+            format!("git, or a hook, took longer than {} and was ended", Millis::from(self.longest))
+        } else {
+            chain(error)
+        }
     }
 }
 
@@ -201,6 +204,7 @@ pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
     open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+    say: impl FnOnce(&GitError) -> String,
 ) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
@@ -220,6 +224,18 @@ pub(crate) fn release(
         Ok(Removal::Kept(why)) => Some(why),
         Err(error) => Some(say(&error)),
     }
+}
+
+/// Makes the worktree of a loop that is to go on anew, from its branch, where the folder is gone; says whether it was. What
+/// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
+pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
+    let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
+    if !state.holds_worktree() || state.spec.worktree.exists() {
+        return Ok(false);
+    }
+    let repository = Repository::open(&state.spec.project, env)?;
+    repository.restore_worktree(&state.spec.worktree, branch, state.git.head.as_ref())?;
+    Ok(true)
 }
 
 /// Checks before anything is begun that the loop will find the repository that it needs, and fills in what its branch and
@@ -255,7 +271,14 @@ pub(crate) fn settle(
             *from = repository.resolve(from)?.to_string();
             let own = project.own_worktree(state_home, &spec.id);
             let inside = spec.working_dir.strip_prefix(&project.worktree).unwrap_or(Utf8Path::new(""));
-            spec.working_dir = own.join(inside);
+            // Joined to nothing, a path would end in a slash.
+            spec.working_dir = match inside.as_str() {
+                "" => own.clone(),
+                _ => {
+                    repository.check_folder(from, inside)?;
+                    own.join(inside)
+                }
+            };
             spec.worktree = own;
         }
     }

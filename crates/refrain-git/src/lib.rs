@@ -14,13 +14,16 @@ mod checkout;
 mod commit;
 mod error;
 mod git;
+mod history;
 mod index;
+mod intent;
 mod operation;
 mod plain;
 mod repository;
 pub mod secrets;
 mod stage;
 mod status;
+mod taken;
 mod tree;
 mod worktree;
 

@@ -54,6 +54,9 @@ impl Repository {
         let asked =
             ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--absolute-git-dir", "--git-common-dir"];
         worktree.symlink_metadata().on("look at", worktree)?;
+        if worktree.as_str().contains('\n') {
+            return Err(GitError::LineBreak(worktree.to_owned()));
+        }
         let done = git.run(asked, &[])?;
         let answer = String::from_utf8_lossy(&done.stdout).into_owned();
         if !done.status.success() {
@@ -75,7 +78,11 @@ impl Repository {
         let (Some("true"), Some(up), Some(git_dir), Some(common), None) =
             (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
-            return Err(GitError::Answer { command: "rev-parse", answer });
+            // An answer a line, unless a path is of several: that of the git folder may be elsewhere.
+            return Err(match answer.starts_with("true") {
+                true => GitError::LineBreak(worktree.to_owned()),
+                false => GitError::Answer { command: "rev-parse", answer },
+            });
         };
         let root = worktree.join(up);
         let root =
@@ -114,13 +121,15 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let Status { head, branch, entries } = status::look(self.git(), false)?;
+        let status = status::look(self.git(), false)?;
+        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
+        let Status { head, branch, entries } = status;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty })
+        Ok(Base { head, branch, dirty, operation })
     }
 
     fn dirty(&self, entry: &Entry) -> Dirty {

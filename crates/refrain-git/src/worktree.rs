@@ -72,7 +72,7 @@ impl Repository {
         // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
         let begun = self.branch_head(branch)?;
         if let Some(head) = &begun
-            && (head != from || self.is_checked_out(branch, path)?)
+            && (head != from || self.checked_out(branch, path)?.is_some())
         {
             return Err(GitError::BranchTaken(branch.to_owned()));
         }
@@ -89,6 +89,31 @@ impl Repository {
             }
         };
         Ok(())
+    }
+
+    /// Makes a worktree whose folder is gone anew, from its branch as that is now. `last` is where that was when somebody
+    /// looked last.
+    ///
+    /// # Errors
+    /// [`GitError::BranchGone`] where there is no such branch, [`GitError::BranchInUse`] where it is checked out elsewhere;
+    /// [`GitError::Failed`] with what git says.
+    pub fn restore_worktree(
+        &self,
+        path: &Utf8Path,
+        branch: &str,
+        last: Option<&Oid>,
+    ) -> Result<(), GitError> {
+        if self.branch_head(branch)?.is_none() {
+            return Err(GitError::BranchGone { branch: branch.to_owned(), last: last.cloned() });
+        }
+        if let Some(by) = self.checked_out(branch, path)? {
+            return Err(GitError::BranchInUse { branch: branch.to_owned(), by });
+        }
+        if let Some(above) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)?;
+        }
+        // Forced, as git may still list the one that is gone.
+        self.git().output(["worktree", "add", "--quiet", "--force", path.as_str(), branch], &[]).map(drop)
     }
 
     /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
@@ -218,7 +243,7 @@ impl Repository {
     fn drop_branch(&self, branch: &str, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
         match self.branch_head(branch)? {
             None => return Ok(Removal::Removed),
-            Some(head) if head != *began || self.is_checked_out(branch, path)? => {
+            Some(head) if head != *began || self.checked_out(branch, path)?.is_some() => {
                 return Ok(Removal::BranchKept);
             }
             Some(_) => {}
@@ -234,12 +259,13 @@ impl Repository {
         }
     }
 
-    /// Whether another worktree than the one at `path` has the branch checked out.
-    fn is_checked_out(&self, branch: &str, path: &Utf8Path) -> Result<bool, GitError> {
+    /// Which other worktree than the one at `path` has the branch checked out.
+    fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         let is_other = |listed: &Listed| listed.path != asked && listed.path != path;
-        let all = self.worktrees()?;
-        Ok(all.iter().any(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed)))
+        let mut all = self.worktrees()?.into_iter();
+        let found = all.find(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed));
+        Ok(found.map(|listed| listed.path))
     }
 
     fn listed(&self, path: &Utf8Path) -> Result<Option<Listed>, GitError> {

@@ -136,9 +136,14 @@ impl From<EngineError> for CliError {
                 GitError::NotARepository(_)
                 | GitError::Bare(_)
                 | GitError::BadBranch(_)
-                | GitError::NoCommit(_),
+                | GitError::NoCommit(_)
+                | GitError::NoFolder { .. }
+                | GitError::LineBreak(_),
             )
             | EngineError::Template(_) => (Code::Usage, None),
+            EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
+                (Code::Refused, Some("the loop is as it was; refrain cancel ends it for good".to_owned()))
+            }
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))

@@ -31,16 +31,14 @@ pub(crate) fn lines(
         Event::IterationBegun { iteration } => marker(state, *iteration),
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
-        Event::CommitSettled(report) => notes(committed::settled(report, &state.git.newly_left_out)),
+        Event::CommitSettled(report) => notes(committed::settled(report, &state.git)),
         Event::CandidateTaken { .. } => notes(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
         Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
         Event::GateFinished(finished) => notes(gated::finished(state, finished)),
-        Event::WorktreeReleased { kept } => {
-            note(&committed::released(kept.as_deref(), state.spec.worktree.as_str()))
-        }
+        Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => {
             let why = match because {
@@ -390,6 +388,9 @@ fn closing(state: &LoopState) -> String {
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    if let Some(words) = committed::left_behind(state) {
+        text.push_str(&format!("  {} {words}\n", "note".dimmed()));
+    }
     text
 }
 

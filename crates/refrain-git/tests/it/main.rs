@@ -11,6 +11,8 @@ mod odd_files;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
+mod secrets_told;
+#[cfg(test)]
 mod states;
 #[cfg(test)]
 mod trees;

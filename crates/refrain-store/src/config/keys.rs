@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
-use refrain_core::git::{self, Template, Workflow};
+use refrain_core::git::{self, PathGlob, Template, Workflow};
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -147,6 +147,10 @@ pub struct Git {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
+    /// Files that may be committed though they look like secrets: patterns as in .gitignore.
+    #[serde(deserialize_with = "written::globs")]
+    #[schemars(with = "Option<Command>", extend("default" = []))]
+    pub allow_secrets: Option<Vec<PathGlob>>,
 }
 
 /// `[notify]`.

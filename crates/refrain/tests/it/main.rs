@@ -10,6 +10,8 @@ mod catalog;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod committing_care;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;
