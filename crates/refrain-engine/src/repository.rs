@@ -191,11 +191,15 @@ impl Job {
 
     /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
     fn say(&self, error: &GitError) -> String {
-        if matches!(error, GitError::Cancelled) {
-            format!("git, or a hook, took longer than {} and was ended", Millis::from(self.longest))
-        } else {
-            chain(error)
-        }
+        say(error, self.longest)
+    }
+}
+
+fn say(error: &GitError, longest: Duration) -> String {
+    if matches!(error, GitError::Cancelled) {
+        format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
+    } else {
+        chain(error)
     }
 }
 
@@ -288,4 +292,35 @@ pub(crate) fn settle(
 /// A time that can stand in the name of a branch.
 fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use refrain_proc::tool::Tool;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn git_that_takes_too_long_is_ended() {
+        let cancel = Cancel::new().unwrap();
+        let seen = cancel.clone();
+        let handle = tokio::task::spawn_blocking(move || {
+            let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
+            let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
+            Event::BaseRefused { error: format!("{ended:?}") }
+        });
+        let until = Instant::now() + Duration::from_millis(20);
+        let mut work = Work { step: Step::TakeBase, until, cancel, handle };
+        let Event::BaseRefused { error } = work.done().await.unwrap() else { panic!("another event") };
+        assert!(error.contains("Cancelled"), "{error}");
+    }
+
+    #[test]
+    fn who_took_too_long_is_told_how_long_it_had() {
+        assert_eq!(Millis::from(LONGEST).to_string(), "10m 0s");
+        let said = say(&GitError::Cancelled, Duration::from_secs(90));
+        assert_eq!(said, "git, or a hook, took longer than 1m 30s and was ended");
+    }
 }

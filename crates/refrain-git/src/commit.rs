@@ -7,7 +7,7 @@
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{
-    Base, CommitReport, CommitResult, Exposed, LeftOut, Oid, Operation, PathGlob, RepoPath, Skipped,
+    Base, CommitReport, CommitResult, Exposed, Oid, Operation, PathGlob, RepoPath, Skipped,
 };
 
 use crate::Cancel;
@@ -21,7 +21,6 @@ use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{bring_back, stage};
 use crate::status::{self, Status};
-use crate::taken::taken;
 
 /// What git says when it does not know in whose name.
 const IDENTITY: &[&str] = &[
@@ -114,10 +113,10 @@ impl Repository {
 }
 
 /// A commit on its way.
-struct Job<'a> {
+pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
-    git: Git<'a>,
+    pub(crate) git: Git<'a>,
     index: &'a Index,
     seen: Seen,
     status: &'a Status,
@@ -134,7 +133,7 @@ struct Settled {
 }
 
 /// Whether a commit was made, by the last of the parts.
-type Outcome = Result<Made, Skipped>;
+pub(crate) type Outcome = Result<Made, Skipped>;
 
 impl Job<'_> {
     fn run(&self, since: &Since, intended: Option<Intent>) -> Result<Settled, GitError> {
@@ -227,40 +226,8 @@ impl Job<'_> {
         Ok((outcome, taken))
     }
 
-    /// The commit, unless a hook put into it what is not the loop's and it could be undone; where it could not, what that is.
-    fn without_taken(
-        &self,
-        made: Made,
-        parent: Option<&Oid>,
-        before: &Before,
-        left_out: &[LeftOut],
-    ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
-        let paths = taken(self.git, parent, &made, before, left_out)?;
-        if paths.is_empty() || !self.undo(&made, parent)? {
-            return Ok((Ok(made), paths));
-        }
-        Ok((Err(Skipped::HookTook { paths }), Vec::new()))
-    }
-
-    /// Moves the branch back, if the commit is the head, and nothing else lies between.
-    fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
-        let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
-        if parents != parent.map(Oid::as_str).unwrap_or_default() {
-            return Ok(false);
-        }
-        let mut args = vec!["update-ref".to_owned(), "-m".to_owned(), "refrain: undo the commit".to_owned()];
-        if parent.is_none() {
-            args.push("-d".to_owned());
-        }
-        args.extend(self.place());
-        args.extend(parent.map(Oid::to_string));
-        args.push(made.commit.to_string());
-        // Half of it is none of it: who is stopped now would leave what it should take away.
-        Ok(self.git.to_its_end().run(args, &[])?.status.success())
-    }
-
     /// The branch that is checked out, or the detached head, as `git update-ref` wants it.
-    fn place(&self) -> Vec<String> {
+    pub(crate) fn place(&self) -> Vec<String> {
         match &self.status.branch {
             Some(branch) => vec![format!("refs/heads/{branch}")],
             None => vec!["--no-deref".to_owned(), "HEAD".to_owned()],

@@ -29,7 +29,8 @@ mod worktree;
 
 pub use commit::CommitRequest;
 pub use error::GitError;
+pub use git::version;
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
 pub use tree::TreeRequest;
-pub use worktree::Removal;
+pub use worktree::{Removal, Worktree};

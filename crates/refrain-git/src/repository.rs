@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
@@ -29,6 +30,7 @@ pub struct Repository {
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
     cancel: Option<Cancel>,
+    limit: Option<Duration>,
     memory: Mutex<Memory>,
 }
 
@@ -49,8 +51,28 @@ impl Repository {
     /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] where there are no files,
     /// [`GitError::NotOurs`] where git does not trust the owner, [`GitError::Missing`] without a git program.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
+        Self::open_with(worktree, env, None)
+    }
+
+    /// The same, where git has so long for each answer.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and [`GitError::Tool`] where it takes longer.
+    pub fn open_within(
+        worktree: &Utf8Path,
+        env: &[(OsString, OsString)],
+        limit: Duration,
+    ) -> Result<Self, GitError> {
+        Self::open_with(worktree, env, Some(limit))
+    }
+
+    fn open_with(
+        worktree: &Utf8Path,
+        env: &[(OsString, OsString)],
+        limit: Option<Duration>,
+    ) -> Result<Self, GitError> {
         let env = environment(env);
-        let git = Git::new(worktree, &env);
+        let git = Git::new(worktree, &env).within(limit);
         let asked =
             ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--absolute-git-dir", "--git-common-dir"];
         worktree.symlink_metadata().on("look at", worktree)?;
@@ -88,7 +110,7 @@ impl Repository {
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, memory: Mutex::default() })
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, memory: Mutex::default() })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -107,6 +129,16 @@ impl Repository {
     #[must_use]
     pub fn root(&self) -> &Utf8Path {
         &self.root
+    }
+
+    /// In whose name commits are made here: `Name <address>`.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git does not know.
+    pub fn committer(&self) -> Result<String, GitError> {
+        let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
+        // Behind the address stands a time.
+        Ok(said.rfind('>').map_or(said.as_str(), |end| &said[..=end]).to_owned())
     }
 
     /// What git is in the middle of in this worktree.
@@ -160,7 +192,7 @@ impl Repository {
 
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env).until(self.cancel.as_ref())
+        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit)
     }
 
     /// The person's environment, made fit for git.
@@ -169,12 +201,14 @@ impl Repository {
     }
 
     /// Where the index and what is in progress lie: the folder of this worktree.
-    pub(crate) fn git_dir(&self) -> &Utf8Path {
+    #[must_use]
+    pub fn git_dir(&self) -> &Utf8Path {
         &self.git_dir
     }
 
     /// Where branches, hooks and objects lie: the folder of all worktrees.
-    pub(crate) fn common_dir(&self) -> &Utf8Path {
+    #[must_use]
+    pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
 }

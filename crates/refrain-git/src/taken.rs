@@ -5,16 +5,51 @@
 //! person's index has not been touched by then and the files never are, so all is as it was before, but for what hooks behind
 //! the commit did with it. Where the branch has moved on, somebody builds on the commit: then it is only told.
 
-use refrain_core::git::{LeftOut, Oid, RepoPath};
+use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
 use crate::adopt::Made;
 use crate::candidate::Before;
+use crate::commit::{Job, Outcome};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::stage::{Change, changed};
 
+impl Job<'_> {
+    /// The commit, unless a hook put into it what is not the loop's and it could be undone; where it could not, what that is.
+    pub(crate) fn without_taken(
+        &self,
+        made: Made,
+        parent: Option<&Oid>,
+        before: &Before,
+        left_out: &[LeftOut],
+    ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
+        let paths = taken(self.git, parent, &made, before, left_out)?;
+        if paths.is_empty() || !self.undo(&made, parent)? {
+            return Ok((Ok(made), paths));
+        }
+        Ok((Err(Skipped::HookTook { paths }), Vec::new()))
+    }
+
+    /// Moves the branch back, if the commit is the head, and nothing else lies between.
+    fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
+        let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
+        if parents != parent.map(Oid::as_str).unwrap_or_default() {
+            return Ok(false);
+        }
+        let mut args = vec!["update-ref".to_owned(), "-m".to_owned(), "refrain: undo the commit".to_owned()];
+        if parent.is_none() {
+            args.push("-d".to_owned());
+        }
+        args.extend(self.place());
+        args.extend(parent.map(Oid::to_string));
+        args.push(made.commit.to_string());
+        // Half of it is none of it: who is stopped now would leave what it should take away.
+        Ok(self.git.to_its_end().run(args, &[])?.status.success())
+    }
+}
+
 /// What of a commit was not to be in it.
-pub(crate) fn taken(
+fn taken(
     git: Git<'_>,
     parent: Option<&Oid>,
     made: &Made,

@@ -33,11 +33,14 @@ const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 const SUBMODULE: &[u8] = b"160000 ";
 
 /// A worktree, as `git worktree list` tells it.
-#[derive(Debug, Default)]
-struct Listed {
-    path: Utf8PathBuf,
-    branch: Option<String>,
-    locked: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worktree {
+    /// Where it is, or was.
+    pub path: Utf8PathBuf,
+    /// The branch that is checked out in it; none where its head is detached.
+    pub branch: Option<String>,
+    /// Why it is locked, which may be an empty text; none where it is not.
+    pub locked: Option<String>,
 }
 
 impl Repository {
@@ -170,6 +173,19 @@ impl Repository {
         Ok(None)
     }
 
+    /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] with what git says.
+    pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
+        if path.exists() {
+            return Ok(Removal::Kept("its folder is there again".to_owned()));
+        }
+        // Git asks for that word where a folder is gone, too.
+        self.git().output(["worktree", "remove", "--force", path.as_str()], &[])?;
+        Ok(Removal::BranchKept)
+    }
+
     /// Removes what git left of a worktree when it was killed while it made it: nobody has worked in it.
     fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
         // Where it did not come further than the folder, git does not know it for one of its own. Only an empty one goes.
@@ -262,23 +278,27 @@ impl Repository {
     /// Which other worktree than the one at `path` has the branch checked out.
     fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
-        let is_other = |listed: &Listed| listed.path != asked && listed.path != path;
+        let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
         let mut all = self.worktrees()?.into_iter();
         let found = all.find(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed));
         Ok(found.map(|listed| listed.path))
     }
 
-    fn listed(&self, path: &Utf8Path) -> Result<Option<Listed>, GitError> {
+    fn listed(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
         let asked = real(path);
         Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
 
-    fn worktrees(&self) -> Result<Vec<Listed>, GitError> {
+    /// All worktrees of the repository, the main one first.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         Ok(parse(&self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?))
     }
 }
 
-impl Listed {
+impl Worktree {
     /// Whether git was killed while it made it, for this branch.
     fn is_half_made(&self, branch: &str) -> bool {
         let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
@@ -301,13 +321,13 @@ fn real(path: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
-fn parse(printed: &[u8]) -> Vec<Listed> {
+fn parse(printed: &[u8]) -> Vec<Worktree> {
     let mut all = Vec::new();
     for line in printed.split(|byte| *byte == 0) {
         let line = String::from_utf8_lossy(line);
         let (key, value) = line.split_once(' ').unwrap_or((line.as_ref(), ""));
         if key == "worktree" {
-            all.push(Listed { path: value.into(), ..Listed::default() });
+            all.push(Worktree { path: value.into(), ..Worktree::default() });
         } else if let Some(last) = all.last_mut() {
             match key {
                 "branch" => last.branch = value.strip_prefix("refs/heads/").map(str::to_owned),
@@ -317,4 +337,19 @@ fn parse(printed: &[u8]) -> Vec<Listed> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worktrees_are_read_as_git_lists_them() {
+        let said = b"worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0detached\0locked why\0prunable gone\0\0";
+        let expected = [
+            Worktree { path: "/a".into(), branch: Some("main".into()), locked: None },
+            Worktree { path: "/b c".into(), branch: None, locked: Some("why".into()) },
+        ];
+        assert_eq!(parse(said), expected);
+    }
 }

@@ -262,3 +262,25 @@ fn git_has_the_persons_environment_however_little_the_agent_gets() {
     assert!(!read("agent-env").contains("SSH_AUTH_SOCK"));
     assert!(last_report(&sandbox)["result"]["made"].is_object());
 }
+
+#[test]
+fn a_worktree_in_which_another_loop_works_is_not_given_back() {
+    let sandbox = sandbox();
+    let _gate = sandbox.gate("held");
+    let agent = worker(&sandbox);
+    let branch = ["--worktree", "--branch-template", "loop/{loop}", "-m", "1"];
+    sandbox.refrain(&start(&agent, &branch)).with_code(10);
+    let place = PathBuf::from(sandbox.note("where").trim());
+    let holder = sandbox.agent("holder", r#"echo held > "$NOTES/held"; read -r _ < "$GATES/held""#);
+    let words = ["start", "--command", &holder, "--name", "second", "-p", "x", "--auto-commit"];
+    let second = sandbox.command(&words).dir(&place).spawn();
+    sandbox.wait_for_note("held");
+    let run = sandbox.refrain(&["cancel", "job"]).with_code(0);
+    assert!(
+        run.stdout.contains("its worktree is kept") && run.stdout.contains(": second works in it;"),
+        "{}",
+        run.stdout
+    );
+    assert!(place.join("part-1.txt").exists());
+    drop(second);
+}
