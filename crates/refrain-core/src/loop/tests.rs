@@ -9,5 +9,6 @@ mod journals;
 mod order;
 mod outcomes;
 mod properties;
+mod protection;
 mod repository;
 mod trouble;
