@@ -9,7 +9,8 @@ use refrain_core::git::TemplateError;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
 use refrain_store::catalog::CatalogError;
-use refrain_store::{DiskError, JournalError};
+use refrain_store::config::ConfigError;
+use refrain_store::{DiskError, JournalError, LedgerError};
 
 /// What failed and why, down to its first cause, in one line.
 #[must_use]
@@ -99,6 +100,12 @@ pub enum EngineError {
     /// The catalog of all loops.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The ledger of the money that loops share.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The caps on it.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),

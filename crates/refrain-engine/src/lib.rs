@@ -10,6 +10,7 @@
 mod account;
 mod agent_news;
 mod asking;
+mod budget;
 mod catalog;
 mod clock;
 mod dispatcher;

@@ -114,7 +114,7 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let Status { head, branch, entries } = status::look(self.git(), false)?;
+        let Status { head, branch, entries } = status::look(self.git())?;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });

@@ -156,8 +156,10 @@ impl From<EngineError> for CliError {
                     "nothing was changed; the other loops go on, and what its agent did is in your files";
                 (Code::Failed, Some(next.to_owned()))
             }
+            EngineError::Config(_) => (Code::Usage, None),
             EngineError::Journal(_)
             | EngineError::Catalog(_)
+            | EngineError::Ledger(_)
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),
         };

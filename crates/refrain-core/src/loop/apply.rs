@@ -87,6 +87,7 @@ impl LoopState {
             steering: Vec::new(),
             runner: None,
             spent: Usage::default(),
+            costs: Vec::new(),
             sweeping: false,
             progress: Default::default(),
             feedback: Default::default(),
@@ -323,7 +324,7 @@ impl LoopState {
                     End::IterationCap
                     | End::Stuck
                     | End::TimedOut
-                    | End::BudgetExceeded
+                    | End::BudgetExceeded { .. }
                     | End::Blocked { .. }
                     | End::Paused => self.cancel.is_none(),
                 };
@@ -427,6 +428,7 @@ impl LoopState {
         let agent = self.spec.agent.clone();
         let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
         self.spent = self.spent + usage;
+        self.costs.push(usage.cost);
         if usage.tokens.counted() > 0 {
             // The provider worked for a while: what comes now is another trouble.
             self.trouble = Trouble::default();
@@ -434,7 +436,7 @@ impl LoopState {
         if charged {
             let is_told =
                 finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
-            self.cost_unknown = self.limits.max_cost.is_some() && usage.cost.is_none() && !is_told;
+            self.cost_unknown = usage.cost.is_none() && !is_told;
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;
@@ -544,7 +546,8 @@ impl LoopState {
     /// What a reviewer or a critic used is the loop's, too: a cap on money holds only where all of it is told.
     pub(super) fn spend(&mut self, used: Usage, agent: &AgentSpec) {
         self.spent = self.spent + used;
-        self.cost_unknown |= self.limits.max_cost.is_some() && used.cost.is_none() && agent.streams();
+        self.costs.push(used.cost);
+        self.cost_unknown |= used.cost.is_none() && agent.streams();
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.

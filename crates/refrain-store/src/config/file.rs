@@ -22,7 +22,7 @@ const LARGEST: u64 = 1 << 20;
 /// What one file says.
 pub(super) struct Layer {
     pub(super) given: Values,
-    config: Config,
+    pub(super) config: Config,
 }
 
 /// A configuration file that could be read, whatever is in it.

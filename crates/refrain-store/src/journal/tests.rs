@@ -68,6 +68,7 @@ pub(crate) fn started() -> Event {
             clean_checkout: false,
             stuck: Default::default(),
             critique: None,
+            caps: Default::default(),
             keep_failed: false,
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,

@@ -65,6 +65,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,

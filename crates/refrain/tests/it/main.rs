@@ -6,6 +6,8 @@ mod acp_bridge;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod catalog;
 #[cfg(test)]
 mod cheats;
@@ -45,6 +47,8 @@ mod refusals;
 mod seeing;
 #[cfg(test)]
 mod stopping;
+#[cfg(test)]
+mod stuck;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]

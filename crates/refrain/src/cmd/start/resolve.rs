@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use camino::Utf8Path;
+use refrain_core::budget::{Caps, Which};
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::{self, Limit};
@@ -51,6 +52,7 @@ pub(super) fn spec(
         protect: proof.protect,
         clean_checkout: false,
         critique: None,
+        caps: settings.project_caps,
         keep_failed: false,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
@@ -169,7 +171,16 @@ fn admits(args: &Args, settings: &Settings, agent: &AgentSpec) -> Result<(), Cli
             if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
         })?;
     }
-    Ok(())
+    let caps = Caps::from(&settings.config.budget);
+    match Which::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
+        Some(which) if !agent.tells_cost() => {
+            let (origin, key) = (settings.origin_of_cap(which), which.key());
+            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
+            let error = CliError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
+            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {
