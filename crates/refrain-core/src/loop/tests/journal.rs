@@ -64,6 +64,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -92,6 +93,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Default::default(),
     }
 }
 
