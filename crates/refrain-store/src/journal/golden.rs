@@ -104,7 +104,7 @@ fn base_taken() -> Event {
         Dirty { path: RepoPath::from_bytes(b"notes/\xff"), stamp: Some(7) },
         Dirty { path: RepoPath::from_bytes(b"gone"), stamp: None },
     ];
-    Event::BaseTaken(Box::new(Base { head: Some(oid(1)), branch: Some("loop/a".into()), dirty }))
+    Event::BaseTaken(Box::new(Base { head: Some(oid(1)), branch: Some("loop/a".into()), dirty, ..Base::default() }))
 }
 
 fn settled(iteration: u32, result: CommitResult) -> Event {
