@@ -14,6 +14,8 @@ mod completions;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod critique;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
@@ -37,6 +39,8 @@ mod promise;
 mod prompts;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod reviewers;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
