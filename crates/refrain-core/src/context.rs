@@ -6,7 +6,9 @@ use std::fmt::Write;
 use crate::event::Exit;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
-use crate::prompt::{Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said};
+use crate::prompt::{
+    Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+};
 use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
@@ -24,12 +26,14 @@ const SAID: usize = 200;
 #[must_use]
 pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
     let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
-    let parts: Vec<String> = own.into_iter().chain(what_gates_said(state, printed.gates, EXCERPT)).collect();
+    let touched = what_was_touched(state, printed.touched, EXCERPT);
+    let gates = what_gates_said(state, printed.gates, EXCERPT);
+    let parts: Vec<String> = own.into_iter().chain(touched).chain(gates).collect();
     if parts.is_empty() {
         return None;
     }
     let mut text = status(state);
-    let _ = write!(text, "\n## What failed last (verbatim)\n\n{}\n", parts.join("\n\n"));
+    let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     for (id, output) in printed.earlier {
         let output = fenced(&cut_middle(output.trim(), EARLIER));
         let _ = write!(text, "\n## What failed in iteration {} (verbatim)\n\n{output}\n", id.iteration);
@@ -56,7 +60,7 @@ pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(us
 fn status(state: &LoopState) -> String {
     let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
     let mut text = format!(
-        "# Loop context: {}\n\n## Status\n- Iteration: {} of {total}\n",
+        "# Loop Context: {}\n\n## Status\n- Iteration: {} of {total}\n",
         state.spec.id, state.iteration
     );
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());

@@ -213,6 +213,12 @@ impl AttemptDir {
         })
     }
 
+    /// What was another in what is protected, as `git diff` tells it; there is no file where nothing was.
+    #[must_use]
+    pub fn touched(&self) -> Utf8PathBuf {
+        self.0.join("touched.diff")
+    }
+
     /// What a critic printed behind it.
     #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {

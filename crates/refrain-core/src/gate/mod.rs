@@ -170,6 +170,15 @@ impl GateSpec {
     /// How long a gate may take unless something else is said: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
+    /// The agent that it is, where it is one.
+    #[must_use]
+    pub fn reviewer(&self) -> Option<&AgentSpec> {
+        match &self.check {
+            Check::Review(review) => Some(&review.agent),
+            Check::Command(_) => None,
+        }
+    }
+
     /// Whether it is an agent: it costs, and is asked only where the gates before it leave something to ask.
     #[must_use]
     pub fn is_review(&self) -> bool {

@@ -11,6 +11,8 @@ mod odd_files;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
+mod protection;
+#[cfg(test)]
 mod states;
 #[cfg(test)]
 mod trees;

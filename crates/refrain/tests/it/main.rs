@@ -6,7 +6,11 @@ mod acp_bridge;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod catalog;
+#[cfg(test)]
+mod cheats;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
@@ -38,6 +42,8 @@ mod promise;
 #[cfg(test)]
 mod prompts;
 #[cfg(test)]
+mod protect;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reviewers;
@@ -45,6 +51,8 @@ mod reviewers;
 mod seeing;
 #[cfg(test)]
 mod stopping;
+#[cfg(test)]
+mod stuck;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]

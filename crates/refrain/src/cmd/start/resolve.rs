@@ -4,15 +4,14 @@
 use std::io::Read;
 
 use camino::Utf8Path;
+use refrain_core::budget::{Caps, Which};
 use refrain_core::promise::{MatchMode, Promise};
-use refrain_core::spec::{
-    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, ProtectSpec, Secret,
-};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, PROMISE, Start};
 use refrain_engine::config::{Settings, nearest};
-use refrain_engine::{Project, objection, prompt_limit};
+use refrain_engine::{Service, objection, prompt_limit};
 
 use super::Args;
 use crate::cli::Context;
@@ -22,14 +21,15 @@ use crate::error::CliError;
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
 const LARGEST_PROMPT: u64 = 10 << 20;
 
-/// The specification.
+/// The specification, and what a person should know of what proves it.
 pub(super) fn spec(
     context: &Context,
     args: &Args,
     settings: &Settings,
-    project: &Project,
+    service: &Service,
     dir: &Utf8Path,
-) -> Result<Spec, CliError> {
+) -> Result<(Spec, Vec<String>), CliError> {
+    let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
     let prompt = prompt(context, args, settings)?;
@@ -44,9 +44,10 @@ pub(super) fn spec(
     let worker = (&agent, &limits);
     let review = args.reviews.check(&context.dir, worker, settings)?;
     let configured = |name: &str, gate: &Gate| review_args::configured(name, gate, worker, settings);
-    let gates = args.gates.specs(&settings.config.gates, review, configured)?;
+    let offer = || Ok(service.offer(&working_dir)?);
+    let proof = args.gates.proof(&settings.config, review, configured, offer)?;
     let critique = args.reviews.critique(worker, settings)?;
-    Ok(Spec {
+    let spec = Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
         prompt,
@@ -55,18 +56,21 @@ pub(super) fn spec(
         limits,
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
-        protect: ProtectSpec::default(),
+        protect: proof.protect,
         clean_checkout: false,
         critique,
+        caps: settings.project_caps,
         keep_failed: false,
+        mirrors: Vec::new(),
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
-        gates,
+        gates: proof.gates,
         depth: context.depth,
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
-    })
+    };
+    Ok((spec, proof.notes))
 }
 
 /// Who said a value, for a refusal: the option, or the place in the configuration.
@@ -175,7 +179,16 @@ fn admits(args: &Args, settings: &Settings, agent: &AgentSpec) -> Result<(), Cli
             if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
         })?;
     }
-    Ok(())
+    let caps = Caps::from(&settings.config.budget);
+    match Which::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
+        Some(which) if !agent.tells_cost() => {
+            let (origin, key) = (settings.origin_of_cap(which), which.key());
+            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
+            let error = CliError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
+            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {
