@@ -287,8 +287,10 @@ fn a_reviewers_provider_is_waited_for() {
 fn a_killed_runner_reviews_again() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
-    let reviewer =
-        reviewer(&sandbox, "[ -f $NOTES/begun ] && echo SPEC_PASS && exit\necho begun > $NOTES/begun\nexec sleep 600");
+    let reviewer = reviewer(
+        &sandbox,
+        "[ -f $NOTES/begun ] && echo SPEC_PASS && exit\necho begun > $NOTES/begun\nexec sleep 600",
+    );
     let session = sandbox.spawn(&start(&worker, &reviewer, &[]));
     sandbox.wait_for_note("begun");
     session.signal_group(testkit::Signal::KILL);
