@@ -58,6 +58,7 @@ fn spec(prompt: &str) -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -439,7 +440,7 @@ fn what_a_gate_says_is_told_verbatim(
     let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
     assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));
     let context = crate::context::context(&state, said).unwrap();
-    assert!(context.contains(&format!("## What failed last (verbatim)\n\n{told}\n")), "{context}");
+    assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 
 #[test]

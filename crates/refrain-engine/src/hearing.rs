@@ -1,5 +1,5 @@
 //! What is heard of one attempt: the ear on its standard output, and what else its end is judged by. Gates are heard in
-//! `gate`. Lives on the supervisor's thread, which may block.
+//! `gate`, agents that judge in `judge`. Lives on the supervisor's thread, which may block.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::gate::GateHearing;
+use crate::judge::JudgeHearing;
 use crate::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
@@ -28,6 +29,8 @@ pub(crate) enum Hearing {
     Attempt(Box<AttemptHearing>),
     /// To a gate.
     Gate(GateHearing),
+    /// To an agent that judges: a reviewer, a critic.
+    Judge(Box<JudgeHearing>),
 }
 
 impl Listener for Hearing {
@@ -35,6 +38,7 @@ impl Listener for Hearing {
         match self {
             Self::Attempt(hearing) => hearing.hear(chunk),
             Self::Gate(_) => {}
+            Self::Judge(hearing) => hearing.hear(chunk),
         }
     }
 }

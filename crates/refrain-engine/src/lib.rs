@@ -20,6 +20,7 @@ mod executor;
 mod follow;
 mod gate;
 mod hearing;
+mod judge;
 mod offer;
 mod pins;
 mod protection;

@@ -103,7 +103,7 @@ impl Case {
     }
 
     fn files(&self, from: Option<&Oid>, to: &Oid) -> Option<Files> {
-        let mut changed = self.repository.as_ref().ok()?.changes(from, to).ok()?;
+        let mut changed = self.repository.as_ref().ok()?.changed_files(from, to).ok()?;
         let more = changed.len().saturating_sub(Files::NAMED) as u64;
         changed.truncate(Files::NAMED);
         Some(Files { from: from.cloned(), to: to.clone(), changed, more })

@@ -109,6 +109,9 @@ impl Service {
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
         let program = generic::locate(&spec, &env)?;
+        for judge in spec.judges() {
+            generic::locate(&Spec { agent: judge.clone(), ..spec.clone() }, &env)?;
+        }
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));

@@ -33,7 +33,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked, or does not have one of them any more.
-    pub fn changes(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
+    pub fn changed_files(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
         let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
         let how =
             ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", "--numstat"];

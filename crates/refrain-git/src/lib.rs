@@ -10,6 +10,7 @@
 
 mod adopt;
 mod candidate;
+mod changes;
 mod checkout;
 mod commit;
 mod error;

@@ -22,7 +22,7 @@ fn files_that_differ_come_in_order_with_their_lines() {
     place.git(&["add", "-A"]);
     place.git(&["commit", "-qm", "Work"]);
     let after = tree(&place, "HEAD");
-    let changes = place.repository().changes(Some(&before), &after).unwrap();
+    let changes = place.repository().changed_files(Some(&before), &after).unwrap();
     let told: Vec<_> =
         changes.iter().map(|file| (file.path.to_string(), file.change, file.added, file.removed)).collect();
     let of = |path: &str, change, added, removed| (path.to_owned(), change, added, removed);
@@ -36,10 +36,10 @@ fn files_that_differ_come_in_order_with_their_lines() {
             of("src/b.rs", Change::Deleted, Some(0), Some(1)),
         ]
     );
-    assert_eq!(place.repository().changes(None, &before).unwrap().len(), 3, "against nothing");
-    assert!(place.repository().changes(Some(&before), &before).unwrap().is_empty());
+    assert_eq!(place.repository().changed_files(None, &before).unwrap().len(), 3, "against nothing");
+    assert!(place.repository().changed_files(Some(&before), &before).unwrap().is_empty());
     let gone = "1".repeat(40).parse().unwrap();
-    assert!(place.repository().changes(Some(&before), &gone).is_err());
+    assert!(place.repository().changed_files(Some(&before), &gone).is_err());
 }
 
 #[test]

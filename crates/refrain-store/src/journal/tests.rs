@@ -70,6 +70,7 @@ pub(crate) fn started() -> Event {
             critique: None,
             caps: Default::default(),
             keep_failed: false,
+            mirrors: Vec::new(),
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },
