@@ -33,7 +33,7 @@ pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
         return None;
     }
     let mut text = status(state);
-    let _ = write!(text, "\n## What failed last (verbatim)\n\n{}\n", parts.join("\n\n"));
+    let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     for (id, output) in printed.earlier {
         let output = fenced(&cut_middle(output.trim(), EARLIER));
         let _ = write!(text, "\n## What failed in iteration {} (verbatim)\n\n{output}\n", id.iteration);
@@ -60,7 +60,7 @@ pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(us
 fn status(state: &LoopState) -> String {
     let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
     let mut text = format!(
-        "# Loop context: {}\n\n## Status\n- Iteration: {} of {total}\n",
+        "# Loop Context: {}\n\n## Status\n- Iteration: {} of {total}\n",
         state.spec.id, state.iteration
     );
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());

@@ -14,6 +14,7 @@ use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
+use crate::mirror::Mirror;
 use crate::price::Price;
 use crate::promise::Promise;
 use crate::protect::Part;
@@ -68,6 +69,9 @@ pub struct Spec {
     /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_failed: bool,
+    /// What it looks like in the files of other systems (`run`: seed 004's).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<Mirror>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -109,6 +113,12 @@ impl Spec {
         let reviewers = self.gates.iter().filter_map(|gate| gate.reviewer());
         let critic = self.critique.as_ref().map(|critique| &critique.critic);
         std::iter::once(&self.agent).chain(change).chain(critic).chain(reviewers)
+    }
+
+    /// The agents that judge its work: the critic, and those that gates are.
+    pub fn judges(&self) -> impl Iterator<Item = &AgentSpec> {
+        let critic = self.critique.as_ref().map(|critique| &critique.critic);
+        critic.into_iter().chain(self.gates.iter().filter_map(GateSpec::reviewer))
     }
 
     /// Whether there is something to be looked at behind each attempt.
@@ -277,6 +287,8 @@ pub enum Permissions {
     Full,
     /// What the agent is configured to: nothing is added.
     Agent,
+    /// Nothing but to read: what a reviewer may.
+    ReadOnly,
 }
 
 /// The adapters that exist.

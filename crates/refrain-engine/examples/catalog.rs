@@ -99,6 +99,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -127,5 +128,6 @@ fn finished(promised: bool) -> AttemptFinished {
         report: Some(Box::new(report)),
         preview: "The test still fails; the next iteration goes on from here.".into(),
         fingerprint: None,
+        sealed: Default::default(),
     }
 }

@@ -81,17 +81,23 @@ pub(crate) struct Git<'a> {
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
+    attributes: Option<&'a str>,
 }
 
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, cancel: None }
+        Self { dir, env, index: None, cancel: None, attributes: None }
     }
 
     /// The same with another index than the person's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
+    }
+
+    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
+    pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
+        Self { attributes: Some(tree), ..self }
     }
 
     /// The same, until somebody says stop; who could before still may where nobody else is named.
@@ -107,8 +113,12 @@ impl<'a> Git<'a> {
     fn tool<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>, input: &'a [u8]) -> Tool<'a> {
         let tool = Tool::new("git", self.dir.as_std_path()).env(self.env).args(SETTINGS).args(args);
         let tool = tool.input(input).cancel(self.cancel);
-        match self.index {
+        let tool = match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
+            None => tool,
+        };
+        match self.attributes {
+            Some(tree) => tool.with("GIT_ATTR_SOURCE", tree),
             None => tool,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
+use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
 use crate::adopt::Made;
@@ -170,9 +171,12 @@ impl Repository {
     }
 }
 
-/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away.
+/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.
 pub(crate) fn is_refrains(path: &[u8]) -> bool {
-    path == b".refrain" || path.starts_with(b".refrain/")
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    path == b".refrain"
+        || path.starts_with(b".refrain/")
+        || mirror::RALPH.iter().any(|own| own.as_bytes() == name)
 }
 
 /// Whether several versions of a path wait for a decision.

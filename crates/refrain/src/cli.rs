@@ -91,6 +91,7 @@ enum LoopVerb {
     Steer(cmd::steer::Args),
     Archive(cmd::archive::Args),
     Verify(cmd::verify::Args),
+    Report(cmd::report::Args),
 }
 
 /// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
@@ -195,5 +196,6 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Steer(args) => cmd::steer::run(context, &args),
         LoopVerb::Archive(args) => cmd::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::verify::run(context, &args),
+        LoopVerb::Report(args) => cmd::report::run(context, &args),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use camino::Utf8Path;
 use refrain_core::LoopId;
 use serde::Serialize;
 
@@ -84,6 +85,22 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
 /// Prints one JSON value on a line of its own.
 pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
     result(serde_json::to_string(value))
+}
+
+/// Prints a text that a script or a file waits for, as it is.
+pub(crate) fn print_whole(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes a text, without colour, to a file that the person named, whatever was there.
+#[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
+pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), CliError> {
+    let text = anstream::adapter::strip_str(text).to_string();
+    std::fs::write(path, text).map_err(|error| {
+        CliError::new(Code::Failed, format!("{path} cannot be written: {error}"))
+            .hint("name a file in a folder that you may write to")
+    })
 }
 
 /// Prints a JSON array of values that are text already, one a line.

@@ -236,6 +236,7 @@ fn may(spec: &Spec) -> &'static str {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
         Permissions::Full => "do everything: its own questions are bypassed (full)",
         Permissions::Agent => "do what it is configured to (agent)",
+        Permissions::ReadOnly => "read, and nothing else (read-only)",
     }
 }
 

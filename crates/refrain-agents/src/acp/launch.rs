@@ -7,7 +7,7 @@ use refrain_proc::{Rung, StopLadder};
 
 use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
-use crate::args;
+use crate::{args, opencode};
 
 /// The verb under which our binary is the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
@@ -35,12 +35,18 @@ impl Adapter for Acp {
             Permissions::Auto => "auto",
             Permissions::Full => "full",
             Permissions::Agent => "agent",
+            Permissions::ReadOnly => "read-only",
         };
         let mut argv = [OURSELVES, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
         argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());
-        Launch { argv, env: Vec::new(), stdin: Some(call.prompt_file.to_owned()) }
+        let env = match agent.permissions {
+            // OpenCode asks nobody unless it is told to; to others they are nothing.
+            Permissions::ReadOnly => opencode::reading().into(),
+            Permissions::Auto | Permissions::Full | Permissions::Agent => Vec::new(),
+        };
+        Launch { argv, env, stdin: Some(call.prompt_file.to_owned()) }
     }
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {

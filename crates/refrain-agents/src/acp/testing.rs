@@ -55,6 +55,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -68,6 +69,7 @@ fn call(spec: &Spec) -> Call<'_> {
         env: &[],
         budget: None,
         capped: false,
+        schema: None,
         root: false,
     }
 }

@@ -5,6 +5,8 @@ mod checkouts;
 #[cfg(test)]
 mod commits;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod odd_files;

@@ -139,7 +139,9 @@ impl ConfigFile {
         let folder = self.path.parent().unwrap_or(Utf8Path::new(""));
         let given = found.into_iter().filter(|one| !one.is_table).map(|one| {
             let value = match (one.path.as_slice(), one.value) {
-                ([table, _, last], toml::Value::String(file)) if table == "prompts" && last == "file" => {
+                ([table, _, last], toml::Value::String(file))
+                    if matches!((table.as_str(), last.as_str()), ("prompts", "file") | ("gates", "spec")) =>
+                {
                     toml::Value::String(folder.join(file).into_string())
                 }
                 (_, value) => value,
@@ -249,8 +251,19 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["protect", name], &error.to_string());
         }
     }
-    let empty = config.gates.iter().find(|(_, gate)| gate.command.trim().is_empty());
-    empty.and_then(|(name, _)| at(&["gates", name, "command"], "it is empty; accepted is a shell command"))
+    for (name, gate) in &config.gates {
+        if gate.command.is_some() == gate.spec.is_some() {
+            return at(&["gates", name], "accepted is either command or spec");
+        }
+        if gate.command.as_ref().is_some_and(|command| command.trim().is_empty()) {
+            return at(&["gates", name, "command"], "it is empty; accepted is a shell command");
+        }
+        let reviews = [("reviewer", &gate.reviewer), ("model", &gate.model)];
+        if let Some((key, _)) = reviews.iter().find(|(_, value)| gate.spec.is_none() && value.is_some()) {
+            return at(&["gates", name, key], "a command has none; accepted with spec");
+        }
+    }
+    None
 }
 
 const VARIABLES: &str = "accepted are names of variables, but those that begin with REFRAIN_";

@@ -68,11 +68,12 @@ pub(crate) fn answer() -> bool {
 type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 10] = [
+const MEANT: [(&str, CouldBe); 11] = [
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
     ("logs", any),
     ("pause", pause::could_be),
+    ("report", any),
     ("resume", resume::could_be),
     ("show", any),
     ("status", any),

@@ -1,7 +1,7 @@
 //! `refrain start`: from what a person typed and configured to a specification ([`resolve`]), and then to a running loop.
 
 mod kinds;
-mod others;
+pub(super) mod others;
 mod resolve;
 mod stuck;
 
@@ -25,6 +25,7 @@ use self::stuck::StuckArgs;
 use crate::cli::Context;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
+use crate::cmd::review_args::ReviewArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -116,6 +117,8 @@ pub(crate) struct Args {
     git: GitArgs,
     #[command(flatten)]
     gates: GateArgs,
+    #[command(flatten)]
+    reviews: ReviewArgs,
     #[command(flatten)]
     stuck: StuckArgs,
     /// Give it your prompt alone, in every iteration

@@ -136,7 +136,15 @@ fn allows(config: &Config) -> String {
         say("run", &command.to_string(), "notify.command");
     }
     for (name, gate) in &config.gates {
-        say("run", &gate.command, &format!("gates.{name}"));
+        let place = format!("gates.{name}");
+        gate.command.iter().for_each(|command| say("run", command, &place));
+        gate.spec.iter().for_each(|file| say("read", file.as_str(), &place));
+        gate.reviewer.iter().for_each(|reviewer| say("run", reviewer, &place));
+    }
+    if config.critique.every.is_some()
+        && let Some(critic) = &config.critique.critic
+    {
+        say("run", critic, "critique");
     }
     for (name, prompt) in &config.prompts {
         let place = format!("prompts.{name}");

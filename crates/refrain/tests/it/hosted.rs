@@ -67,6 +67,7 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

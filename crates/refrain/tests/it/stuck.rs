@@ -172,11 +172,11 @@ fn the_context_file_holds_the_last_three_failures_verbatim() {
     let seen = |n: u32| std::fs::read_to_string(sandbox.project().join(format!("seen-{n}.md"))).unwrap();
     let fifth = seen(5);
     for words in [
-        "# Loop context: job\n",
+        "# Loop Context: job\n",
         "- Iteration: 5 of 5\n",
         "- Last gate failed: tests\n",
         "- Stuck count: 1 (threshold: 3)\n",
-        "## What failed last (verbatim)\n\nGATE FAILED: tests",
+        "## Last Error Output (verbatim)\n\nGATE FAILED: tests",
         "assert 'word 4' == 'good'",
         "## What failed in iteration 3 (verbatim)",
         "assert 'word 3' == 'good'",

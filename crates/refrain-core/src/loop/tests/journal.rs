@@ -64,6 +64,7 @@ pub(in crate::r#loop) fn spec() -> Spec {
         critique: None,
         caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -92,6 +93,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Default::default(),
     }
 }
 
@@ -160,7 +162,12 @@ pub(in crate::r#loop) fn oid(number: u32) -> Oid {
 
 /// A clean tree on `main`.
 pub(in crate::r#loop) fn base_taken() -> Event {
-    Event::BaseTaken(Box::new(Base { head: Some(oid(0)), branch: Some("main".into()), dirty: Vec::new() }))
+    Event::BaseTaken(Box::new(Base {
+        head: Some(oid(0)),
+        branch: Some("main".into()),
+        dirty: Vec::new(),
+        ..Base::default()
+    }))
 }
 
 /// Every third iteration changes nothing.
