@@ -226,7 +226,11 @@ fn what_one_gate_said(
     };
     let why = match failure {
         GateFailure::Review(_) => "the reviewer refuses it".to_owned(),
-        other => other.to_string(),
+        GateFailure::Exit(_)
+        | GateFailure::TimeLimit
+        | GateFailure::NoTest(_)
+        | GateFailure::NotStarted(_)
+        | GateFailure::NoVerdict(_) => failure.to_string(),
     };
     let _ = write!(text, " (`{}`): {why}", command(gate));
     if state.iteration > 1 {
@@ -280,6 +284,18 @@ fn what_was_not_committed(report: &CommitReport) -> Option<String> {
             text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:");
         }
         let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
+    }
+    for (number, secret) in report.exposed.iter().filter(|it| !it.allowed).take(MOST_SECRETS).enumerate() {
+        if number == 0 {
+            if !text.is_empty() {
+                separate(&mut text);
+            }
+            text.push_str(
+                "YOU COMMITTED WHAT LOOKS LIKE A SECRET. It stays in the history: do not rewrite that. Take it out of the \
+                 file, and say in your notes that it has to be replaced:",
+            );
+        }
+        let _ = write!(text, "\n- {secret}");
     }
     (!text.is_empty()).then_some(text)
 }

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use crate::EngineError;
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
+use crate::seal;
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -186,6 +187,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
         state_done: exit == Exit::Unseen && WorktreeFiles::default().says_done(&state.spec),
+        sealed: seal::attempt(&dir, state.spec.agent.streams()),
         ..finished(exit, heard)
     })
 }

@@ -17,6 +17,7 @@ use refrain_store::LoopDir;
 
 use crate::executor;
 use crate::hearing::{Hearing, MOST_READ};
+use crate::seal;
 
 /// By its path: what stands first in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
@@ -47,7 +48,7 @@ impl GateHearing {
             fingerprint: (exit != Exit::Code(0) || no_test.is_some())
                 .then(|| fingerprint::of(self.gate.name.as_str(), &format!("{end}\n{exit:?}"))),
             no_test,
-            log: None,
+            log: seal::of(&self.log).ok(),
             review: None,
             preview: clip(last, PREVIEW).into_owned(),
             left: false,

@@ -25,8 +25,11 @@ mod offer;
 mod pins;
 mod protection;
 mod pulse;
+mod redact;
+mod report;
 mod repository;
 mod runner;
+mod seal;
 mod service;
 mod signals;
 
@@ -39,11 +42,11 @@ pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_git::GitError;
+pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
 pub use refrain_store::catalog::{Brief, Detail};
-pub use refrain_store::journal::Verdict;
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config};
@@ -53,6 +56,5 @@ pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::errand::Errand;
-    pub use refrain_proc::tool::{ToolError, run};
+    pub use refrain_proc::tool::{Tool, ToolError, run};
 }

@@ -15,7 +15,7 @@ use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity, output};
-use refrain_store::journal::{self, Durability, JournalError, Verdict};
+use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::layout::AttemptDir;
 use refrain_store::{
     Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, config, projects,
@@ -129,7 +129,8 @@ impl Service {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
-            repository::settle(&mut spec, &self.project, &self.host.state_home, &env)?;
+            let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
+            repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;
@@ -180,6 +181,8 @@ impl Service {
         state.resume(grant).map_err(refused)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
+        let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
+        let is_restored = repository::restore(&state, &git_env)?;
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
@@ -192,7 +195,7 @@ impl Service {
             journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
         }
         journal.commit(Durability::Synced)?;
-        Ok(Runner::new(journal, lock, share, past))
+        Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
     }
 
     /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
@@ -276,7 +279,14 @@ impl Service {
         }
         archive::find(&self.project, id)
             .map(|dir| Located { dir, archived: true })
-            .ok_or_else(|| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() })
+            .ok_or_else(|| self.no_loop(id))
+    }
+
+    fn no_loop(&self, id: &LoopId) -> EngineError {
+        let dirs = self.project.loop_dirs().unwrap_or_default();
+        let names = dirs.iter().filter_map(|dir| dir.0.file_name());
+        let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
+        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
     /// How a loop stands.
@@ -298,19 +308,11 @@ impl Service {
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let dir = self.project.loop_dir(id);
         if !dir.exists() {
-            return Err(EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() });
+            return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         Ok(archive::put_aside(&self.project, id, ended.at)?)
-    }
-
-    /// Checks every byte of a loop's journal.
-    ///
-    /// # Errors
-    /// [`EngineError`] that names the first line that is not as it was written.
-    pub fn verify(&self, id: &LoopId) -> Result<Verdict, EngineError> {
-        Ok(journal::verify(&self.locate(id)?.dir)?)
     }
 
     /// A loop's events.
@@ -345,11 +347,16 @@ impl Service {
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
+    view::status(state, alive(dir, state))
+}
+
+/// Who of a loop lives.
+pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
-    view::status(state, Alive { runner, orphan: orphan.map(|agent| agent.pid) })
+    Alive { runner, orphan: orphan.map(|agent| agent.pid) }
 }

@@ -2,8 +2,8 @@
 //!
 //! A [`Repository`] is a worktree and how git is run there. [`Repository::survey`] says what a loop found before it began,
 //! [`Repository::tree`] says what is its own as a tree, [`Repository::commit`] adds that to the history, and the methods of
-//! `checkout` and `worktree` make the place that it works in. What is about to be committed goes through the screen of
-//! [`secrets`].
+//! `checkout` and `worktree` make the place that it works in, and those of `evidence` say what is left of it later. What is
+//! about to be committed goes through the screen of [`secrets`].
 //!
 //! Git does the work: every question is a subprocess with an environment that the person's settings cannot bend where it
 //! matters. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
@@ -14,8 +14,11 @@ mod changes;
 mod checkout;
 mod commit;
 mod error;
+mod evidence;
 mod git;
+mod history;
 mod index;
+mod intent;
 mod listing;
 mod operation;
 mod plain;
@@ -24,14 +27,17 @@ mod repository;
 pub mod secrets;
 mod stage;
 mod status;
+mod taken;
 mod tree;
 mod walk;
 mod worktree;
 
 pub use commit::CommitRequest;
 pub use error::GitError;
+pub use evidence::Recorded;
+pub use git::version;
 pub use protect::{ProtectRequest, Touches};
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
 pub use tree::TreeRequest;
-pub use worktree::Removal;
+pub use worktree::{Removal, Worktree};

@@ -5,6 +5,8 @@ mod checkouts;
 #[cfg(test)]
 mod commits;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod odd_files;
@@ -12,6 +14,8 @@ mod odd_files;
 mod place;
 #[cfg(test)]
 mod protection;
+#[cfg(test)]
+mod secrets_told;
 #[cfg(test)]
 mod states;
 #[cfg(test)]

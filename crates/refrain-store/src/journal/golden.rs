@@ -10,19 +10,19 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::event::{
     Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process, Pushed,
-    Reviewed, Seal, StopReason, Urgency, Wait, WaitKind,
+    Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
-    Base, Checkout, CommitReport, CommitResult, Dirty, GitSpec, LeftOut, Oid, RepoPath, Skipped, Why,
-    Workflow,
+    Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
+    Skipped, Why, Workflow,
 };
 use refrain_core::promise::NearMiss;
 use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, StuckSpec};
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
-use super::{Durability, Journal, records, verify};
+use super::{Durability, Journal, records, whole};
 
 const FORMAT_1: &[u8] = include_bytes!("golden/format-1.jsonl");
 
@@ -39,7 +39,12 @@ fn finished(exit: Exit) -> Event {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
     }))
+}
+
+fn seal() -> Seal {
+    Seal { bytes: 12, blake3: "ab".repeat(32) }
 }
 
 /// The end of an agent that streams, with all that a report can hold.
@@ -73,7 +78,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,
         fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
-        log: Some(Seal { bytes: 12, blake3: "ab".repeat(32) }),
+        log: Some(seal()),
         review: None,
     }))
 }
@@ -99,7 +104,12 @@ fn base_taken() -> Event {
         Dirty { path: RepoPath::from_bytes(b"notes/\xff"), stamp: Some(7) },
         Dirty { path: RepoPath::from_bytes(b"gone"), stamp: None },
     ];
-    Event::BaseTaken(Box::new(Base { head: Some(oid(1)), branch: Some("loop/a".into()), dirty }))
+    Event::BaseTaken(Box::new(Base {
+        head: Some(oid(1)),
+        branch: Some("loop/a".into()),
+        dirty,
+        operation: Some(Operation::Rebase),
+    }))
 }
 
 fn settled(iteration: u32, result: CommitResult) -> Event {
@@ -109,7 +119,15 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
         result,
         head: Some(oid(2)),
         by_agent: vec![oid(9)],
-        rewritten: true,
+        lost: Some(oid(8)),
+        exposed: vec![Exposed {
+            commit: oid(9),
+            path: RepoPath::from_bytes(b"config.toml"),
+            what: "a GitHub token".into(),
+            line: Some(3),
+            allowed: true,
+        }],
+        taken: vec![RepoPath::from_bytes(b"mine")],
         left_out: vec![
             left_out(b".env", Why::Secret { what: "a file of secrets".into(), line: None }),
             left_out(b"core", Why::TooLarge { bytes: 1 << 30 }),
@@ -298,5 +316,5 @@ fn a_journal_of_format_1_is_read_as_it_was_meant() {
     let expected: Vec<Record> =
         events.map(|(event, second)| Record { seq: second as u64 + 1, at: at(second), event }).collect();
     assert_eq!(records(&sandbox.loop_dir).unwrap(), expected);
-    assert_eq!(verify(&sandbox.loop_dir).unwrap().records, expected.len() as u64);
+    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), expected.len());
 }

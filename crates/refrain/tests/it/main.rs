@@ -14,6 +14,8 @@ mod cheats;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod committing_care;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;
@@ -45,6 +47,8 @@ mod prompts;
 mod protect;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod report;
 #[cfg(test)]
 mod reviewers;
 #[cfg(test)]
