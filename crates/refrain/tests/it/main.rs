@@ -14,6 +14,8 @@ mod cheats;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod committing_care;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;
