@@ -10,6 +10,7 @@ mod journals;
 mod order;
 mod outcomes;
 mod properties;
+mod protection;
 mod reporting;
 mod repository;
 mod trouble;

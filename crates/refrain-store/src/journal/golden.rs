@@ -109,6 +109,7 @@ fn base_taken() -> Event {
         branch: Some("loop/a".into()),
         dirty,
         operation: Some(Operation::Rebase),
+        ..Base::default()
     }))
 }
 

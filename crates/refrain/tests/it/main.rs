@@ -20,6 +20,8 @@ mod completions;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod critique;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
@@ -47,6 +49,8 @@ mod protect;
 mod refusals;
 #[cfg(test)]
 mod report;
+#[cfg(test)]
+mod reviewers;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]

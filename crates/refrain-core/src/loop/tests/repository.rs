@@ -168,7 +168,7 @@ fn base(head: u32, dirty: &[u8]) -> Event {
         head: Some(oid(head)),
         branch: Some("other".into()),
         dirty,
-        operation: None,
+        ..Base::default()
     }))
 }
 
