@@ -85,6 +85,7 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         refrain: Versions { started: trail.refrain, reported: found.refrain },
         asked: asked(state, &status),
         agents: trail.agents,
+        critiques: trail.critiques,
         base: state.git.base.as_ref().map(|base| BaseReport {
             commit: state.git.began.clone(),
             tree: found.base_tree,

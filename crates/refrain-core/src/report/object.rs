@@ -56,6 +56,8 @@ pub struct Report {
     pub proof: Option<ProofReport>,
     /// The claims that were refused on the way, oldest first.
     pub refused: Vec<Refused>,
+    /// What critics said on the way, oldest first.
+    pub critiques: Vec<Critique>,
     /// Its attempts, oldest first.
     pub iterations: Vec<Iteration>,
     /// What it used.
@@ -213,6 +215,17 @@ pub struct Refused {
     pub at: Timestamp,
     /// Why it did not count.
     pub why: Vec<String>,
+}
+
+/// What a critic said of the progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Critique {
+    /// Behind which iteration.
+    pub iteration: u32,
+    /// What it said to the agent; null where it said nothing of use.
+    pub feedback: Option<String>,
+    /// Why it said nothing of use.
+    pub error: Option<String>,
 }
 
 /// What was used, and by whom. Unknown is null, never 0.

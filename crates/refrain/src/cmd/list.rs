@@ -76,13 +76,7 @@ fn print(loops: &[Brief], with_project: bool) {
     out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
 }
 
-fn line(
-    into: &mut String,
-    brief: &Brief,
-    now: Timestamp,
-    with_project: bool,
-    coloured: bool,
-) -> fmt::Result {
+fn line(into: &mut String, brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> fmt::Result {
     let Brief { id, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
     let mut word = format!("{:<14}", status.as_str());
     if coloured {

@@ -31,6 +31,7 @@ pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> 
         claim(report, clock),
         proof(report),
         refused(report, clock),
+        critiques(report),
         iterations(report),
         files(report),
         commits(report),
@@ -238,6 +239,18 @@ fn refused(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     });
     let head = ["iteration", "claimed by", "at", "refused, as"];
     Section::new("Claims that were refused").table("Each with what spoke against it", &head, rows)
+}
+
+fn critiques(report: &Report) -> Section {
+    let rows = report.critiques.iter().map(|critique| {
+        let said = match (&critique.feedback, &critique.error) {
+            (Some(feedback), _) => Cell::plain(feedback),
+            (None, Some(error)) => Cell::new(Tone::Bad, format!("came to nothing: {error}")),
+            (None, None) => Cell::plain("nothing"),
+        };
+        vec![Cell::number(critique.iteration), said]
+    });
+    Section::new("What critics said").table("Behind which iteration", &["iteration", "said"], rows)
 }
 
 fn iterations(report: &Report) -> Section {
