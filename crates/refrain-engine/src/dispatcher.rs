@@ -34,7 +34,7 @@ use crate::gate;
 use crate::hearing::Hearing;
 use crate::judge::Brief;
 use crate::pulse::Pulse;
-use crate::repository::{Opened, Work, changes};
+use crate::repository::{LONGEST, Opened, Work, changes};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -84,6 +84,7 @@ pub(crate) struct Drive {
     purse: Option<Purse>,
     state_home: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    git_env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -122,6 +123,7 @@ impl Drive {
             purse: Some(Purse::new(&spec, journal.dir(), host)),
             state_home: host.state_home.clone(),
             env,
+            git_env: environment::of_git(&spec, host.env.iter().cloned()),
             sender,
             flight: None,
             journal,
@@ -387,7 +389,7 @@ impl Drive {
         let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
         blocking(move || {
-            let changes = changes(&state.spec, state.git.base.as_ref(), candidate.as_ref(), &env)?;
+            let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
             brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news), allowance)
         })
         .await
@@ -416,7 +418,8 @@ impl Drive {
         if self.work.is_none() {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
-            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &self.env, &self.opened)?;
+            let (journal, env) = (&self.journal, &self.git_env);
+            self.work = Work::begin(step, journal.state(), journal.dir(), env, &self.opened, LONGEST)?;
         }
         self.take(None).await
     }
@@ -563,14 +566,14 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, worktree, supervisor, env, .. } = self;
+        let Self { news, journal, lock, worktree, supervisor, git_env, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             drop(news);
             drop(supervisor);
             drop((journal, worktree, lock));
-            answer_without_runner(&dir, &env)
+            answer_without_runner(&dir, &git_env)
         });
         Ok(later.await?.unwrap_or(state))
     }

@@ -42,6 +42,7 @@ pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_git::GitError;
+pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
 pub use refrain_proc::output::read as read_log;
@@ -55,6 +56,5 @@ pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::errand::Errand;
-    pub use refrain_proc::tool::{ToolError, run};
+    pub use refrain_proc::tool::{Tool, ToolError, run};
 }

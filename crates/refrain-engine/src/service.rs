@@ -129,7 +129,8 @@ impl Service {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
-            repository::settle(&mut spec, &self.project, &self.host.state_home, &env)?;
+            let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
+            repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;
@@ -180,6 +181,8 @@ impl Service {
         state.resume(grant).map_err(refused)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
+        let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
+        let is_restored = repository::restore(&state, &git_env)?;
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
@@ -192,7 +195,7 @@ impl Service {
             journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
         }
         journal.commit(Durability::Synced)?;
-        Ok(Runner::new(journal, lock, share, past))
+        Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
     }
 
     /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
@@ -276,7 +279,14 @@ impl Service {
         }
         archive::find(&self.project, id)
             .map(|dir| Located { dir, archived: true })
-            .ok_or_else(|| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() })
+            .ok_or_else(|| self.no_loop(id))
+    }
+
+    fn no_loop(&self, id: &LoopId) -> EngineError {
+        let dirs = self.project.loop_dirs().unwrap_or_default();
+        let names = dirs.iter().filter_map(|dir| dir.0.file_name());
+        let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
+        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
     /// How a loop stands.
@@ -298,7 +308,7 @@ impl Service {
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let dir = self.project.loop_dir(id);
         if !dir.exists() {
-            return Err(EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() });
+            return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;

@@ -1,6 +1,7 @@
 //! How git is run: where, in which environment, and with which of the person's settings overruled.
 
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
 use camino::Utf8Path;
 use refrain_core::text::printable;
@@ -82,12 +83,13 @@ pub(crate) struct Git<'a> {
     index: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
+    limit: Option<Duration>,
 }
 
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, cancel: None, attributes: None }
+        Self { dir, env, index: None, cancel: None, attributes: None, limit: None }
     }
 
     /// The same with another index than the person's.
@@ -105,6 +107,11 @@ impl<'a> Git<'a> {
         Self { cancel: cancel.or(self.cancel), ..self }
     }
 
+    /// The same, which has so long for each answer.
+    pub(crate) fn within(self, limit: Option<Duration>) -> Self {
+        Self { limit, ..self }
+    }
+
     /// The same, which nobody may stop.
     pub(crate) fn to_its_end(self) -> Self {
         Self { cancel: None, ..self }
@@ -112,7 +119,10 @@ impl<'a> Git<'a> {
 
     fn tool<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>, input: &'a [u8]) -> Tool<'a> {
         let tool = Tool::new("git", self.dir.as_std_path()).env(self.env).args(SETTINGS).args(args);
-        let tool = tool.input(input).cancel(self.cancel);
+        let mut tool = tool.input(input).cancel(self.cancel);
+        if let Some(limit) = self.limit {
+            tool = tool.limit(limit);
+        }
         let tool = match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
             None => tool,
@@ -153,6 +163,14 @@ impl<'a> Git<'a> {
     ) -> Result<Done, GitError> {
         Ok(self.tool(args, input).run()?)
     }
+}
+
+/// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.
+///
+/// # Errors
+/// [`GitError::Missing`] without a git program; else where it cannot be asked.
+pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
+    Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
 
 /// How much of what git or a hook said is kept, in bytes.

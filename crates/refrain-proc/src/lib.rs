@@ -8,7 +8,6 @@
 //! Nothing here decides when to stop somebody, and nothing here knows an agent's language.
 
 pub mod detach;
-pub mod errand;
 pub mod identity;
 pub mod keeper;
 pub mod limits;
@@ -25,3 +24,4 @@ pub mod tool;
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};
 pub use output::{Listener, Meter};
 pub use supervisor::{Job, KeeperSpec, Report, Supervisor};
+pub use system::OWN_PROGRAM;

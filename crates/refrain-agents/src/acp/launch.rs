@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refrain_core::spec::Permissions;
-use refrain_proc::{Rung, StopLadder};
+use refrain_proc::{OWN_PROGRAM, Rung, StopLadder};
 
 use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
@@ -11,8 +11,6 @@ use crate::{args, opencode};
 
 /// The verb under which our binary is the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
-/// Our own binary. The keeper, which starts it, is that too; not its path, which may be replaced while a loop runs.
-const OURSELVES: &str = "/proc/self/exe";
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -37,7 +35,8 @@ impl Adapter for Acp {
             Permissions::Agent => "agent",
             Permissions::ReadOnly => "read-only",
         };
-        let mut argv = [OURSELVES, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
+        // The keeper, which starts it, is our own binary too; not its path, which may be replaced while a loop runs.
+        let mut argv = [OWN_PROGRAM, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
         argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());

@@ -5,6 +5,7 @@
 mod agents;
 mod autostart;
 mod budget;
+mod configuration;
 mod cure;
 mod examine;
 mod git;

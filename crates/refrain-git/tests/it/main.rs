@@ -15,6 +15,8 @@ mod place;
 #[cfg(test)]
 mod protection;
 #[cfg(test)]
+mod secrets_told;
+#[cfg(test)]
 mod states;
 #[cfg(test)]
 mod trees;

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
-use refrain_core::git::{self, Template, Workflow};
+use refrain_core::git::{self, PathGlob, Template, Workflow};
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -88,7 +88,7 @@ pub struct Start {
     pub promise_match: Option<MatchMode>,
     /// How many iterations at most.
     #[serde(deserialize_with = "written::iterations")]
-    #[schemars(with = "Option<u32>", range(min = 1, max = 200), extend("default" = Limits::DEFAULT_ITERATIONS))]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
     pub max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
@@ -166,6 +166,10 @@ pub struct Git {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
+    /// Files that may be committed though they look like secrets: patterns as in .gitignore.
+    #[serde(deserialize_with = "written::globs")]
+    #[schemars(with = "Option<Command>", extend("default" = []))]
+    pub allow_secrets: Option<Vec<PathGlob>>,
 }
 
 /// `[budget]`: caps that loops share. Of the user's file and a project's the lower value holds.

@@ -45,10 +45,7 @@ fn shown(block: &Block, width: Option<usize>) -> String {
 }
 
 fn paragraph(words: &str, width: Option<usize>) -> String {
-    match width {
-        Some(width) => format!("{}\n", phrase::broken("  ", 2, words, width)),
-        None => format!("  {words}\n"),
-    }
+    format!("{}\n", phrase::broken("  ", 2, words, width))
 }
 
 fn rows(table: &Table, width: Option<usize>) -> String {

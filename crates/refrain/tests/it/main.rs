@@ -14,9 +14,13 @@ mod cheats;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod committing_care;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;
+#[cfg(test)]
+mod critique;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
@@ -45,6 +49,8 @@ mod protect;
 mod refusals;
 #[cfg(test)]
 mod report;
+#[cfg(test)]
+mod reviewers;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
