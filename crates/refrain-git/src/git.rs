@@ -1,6 +1,7 @@
 //! How git is run: where, in which environment, and with which of the person's settings overruled.
 
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
 use camino::Utf8Path;
 use refrain_core::text::printable;
@@ -80,13 +81,26 @@ pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
+    /// The git folder of a place that has none of its own.
+    git_dir: Option<&'a Utf8Path>,
+    limit: Option<Duration>,
     cancel: Option<&'a Cancel>,
 }
 
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, cancel: None }
+        Self { dir, env, index: None, git_dir: None, limit: None, cancel: None }
+    }
+
+    /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
+    pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
+        Self { dir: folder, git_dir: Some(git_dir), ..self }
+    }
+
+    /// The same, where each command may take this long.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 
     /// The same with another index than the person's.
@@ -106,7 +120,13 @@ impl<'a> Git<'a> {
 
     fn tool<S: AsRef<OsStr>>(self, args: impl IntoIterator<Item = S>, input: &'a [u8]) -> Tool<'a> {
         let tool = Tool::new("git", self.dir.as_std_path()).env(self.env).args(SETTINGS).args(args);
-        let tool = tool.input(input).cancel(self.cancel);
+        let mut tool = tool.input(input).cancel(self.cancel);
+        if let Some(limit) = self.limit {
+            tool = tool.limit(limit);
+        }
+        if let Some(git_dir) = self.git_dir {
+            tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
+        }
         match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
             None => tool,

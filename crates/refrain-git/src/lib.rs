@@ -11,6 +11,8 @@
 mod adopt;
 mod candidate;
 mod checkout;
+mod clean;
+mod clean_git;
 mod commit;
 mod error;
 mod git;
@@ -18,15 +20,18 @@ mod index;
 mod operation;
 mod plain;
 mod repository;
+mod save;
 pub mod secrets;
 mod stage;
 mod status;
 mod tree;
 mod worktree;
 
+pub use clean::{CleanRequest, Laid};
 pub use commit::CommitRequest;
 pub use error::GitError;
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
+pub use save::{Pushed, SaveRequest, Saved};
 pub use tree::TreeRequest;
 pub use worktree::Removal;

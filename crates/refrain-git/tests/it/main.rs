@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod checkouts;
 #[cfg(test)]
+mod clean;
+#[cfg(test)]
 mod commits;
 #[cfg(test)]
 mod hooks;
@@ -10,6 +12,8 @@ mod hooks;
 mod odd_files;
 #[cfg(test)]
 mod place;
+#[cfg(test)]
+mod saved;
 #[cfg(test)]
 mod states;
 #[cfg(test)]
