@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentReport;
-use crate::gate::GateName;
+use crate::fingerprint::Fingerprint;
+use crate::gate::{GateName, Verdict};
 use crate::git::{Base, CommitReport, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::promise::NearMiss;
-use crate::spec::{Limits, Millis, Secret, Spec};
+use crate::protect::Touched;
+use crate::spec::{AgentSpec, Limits, Millis, Secret, Spec};
 
 /// The journal's format: what a reader of this version understands. New kinds of events raise it.
 pub const FORMAT: u32 = 1;
@@ -105,6 +107,9 @@ pub enum Event {
         /// The loop changed something that the tree does not show: what was dirty before it, or must not be committed.
         #[serde(default, skip_serializing_if = "is_false")]
         partial: bool,
+        /// What of the protected was touched since the start.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        touched: Vec<Touched>,
     },
     /// Git does not say what there is to prove.
     #[serde(rename = "candidate.refused")]
@@ -138,6 +143,47 @@ pub enum Event {
     /// What an iteration changed was committed, or could not be.
     #[serde(rename = "commit.settled")]
     CommitSettled(Box<CommitReport>),
+    /// The critic is about to be started: an intent.
+    #[serde(rename = "critique.started")]
+    CritiqueStarted {
+        /// Behind which iteration.
+        iteration: u32,
+    },
+    /// The critic could not be started at all.
+    #[serde(rename = "critique.failed")]
+    CritiqueFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The critic is being ended by the stop ladder.
+    #[serde(rename = "critique.stop-requested")]
+    CritiqueStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The critic's own process is gone.
+    #[serde(rename = "critique.finished")]
+    CritiqueFinished(Box<CritiqueFinished>),
+    /// The loop was stuck, and goes on with another agent or model.
+    #[serde(rename = "agent.changed")]
+    AgentChanged(Box<AgentSpec>),
+    /// The loop is about to end without a proof, and what it did is on a branch of its own.
+    #[serde(rename = "work.saved")]
+    WorkSaved {
+        /// The branch.
+        branch: String,
+        /// Its commit.
+        commit: Oid,
+        /// Where it was pushed to, or why that failed; none where there is no remote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pushed: Option<Pushed>,
+    },
+    /// The loop is about to end without a proof, and there is no branch with what it did.
+    #[serde(rename = "work.unsaved")]
+    WorkUnsaved {
+        /// Why.
+        why: String,
+    },
     /// The loop is about to end for good, and its own worktree was removed, or is kept because something would be lost.
     #[serde(rename = "worktree.released")]
     WorktreeReleased {
@@ -186,8 +232,13 @@ impl Event {
     /// The event without what must not be seen outside: values of variables that were set for the agent.
     #[must_use]
     pub fn redacted(mut self) -> Self {
+        let redact = |agent: &mut AgentSpec| {
+            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
+        };
         if let Self::LoopStarted(started) = &mut self {
-            started.spec.agent.env.values_mut().for_each(|value| *value = Secret::redacted());
+            started.spec.agents_mut().for_each(redact);
+        } else if let Self::AgentChanged(agent) = &mut self {
+            redact(agent);
         }
         self
     }
@@ -233,10 +284,51 @@ pub struct AttemptFinished {
     /// What its stream came to; none of a command whose output is no stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<AgentReport>>,
+    /// What its failure comes down to, where it failed by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// What a critic left behind when it ended. Whatever that is, the loop goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CritiqueFinished {
+    /// How its process ended.
+    pub exit: Exit,
+    /// What it said to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Why it said nothing of use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
+}
+
+/// What became of pushing a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pushed {
+    /// The remote's name.
+    pub remote: String,
+    /// What git said where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What is kept of an output, so that it can be checked later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Seal {
+    /// How many bytes are kept.
+    pub bytes: u64,
+    /// Their BLAKE3 hash, in hexadecimal digits.
+    pub blake3: String,
 }
 
 /// What a gate left behind when it ended. What it amounts to (passed? a result at all?) is decided by the fold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateFinished {
     /// Which.
     pub gate: GateName,
@@ -258,6 +350,25 @@ pub struct GateFinished {
     /// Why not all that it printed could be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_error: Option<String>,
+    /// What its failure comes down to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// What is kept of what it printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Seal>,
+    /// What the agent said, where the gate is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Box<Reviewed>>,
+}
+
+/// What an agent that reviews left behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reviewed {
+    /// What it said.
+    pub verdict: Verdict,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -359,6 +470,8 @@ pub enum End {
     Cancelled,
     /// As many iterations were charged as were granted.
     IterationCap,
+    /// It makes no progress, and what was tried against that did not help.
+    Stuck,
     /// The loop's own duration is over.
     TimedOut,
     /// The money or the tokens granted are used up, or the next iteration would use them up.
@@ -414,6 +527,8 @@ pub enum Blocked {
     Outage,
     /// There is a cap on money, and the agent does not say what it costs.
     CostUnknown,
+    /// It makes no progress, and a person wanted to be asked.
+    Stuck,
     /// Its branch or its worktree cannot be made, or git does not say what is in the repository.
     Repository,
 }

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod agent;
+pub mod context;
 pub mod detect;
 pub mod event;
 pub mod fingerprint;

@@ -4,10 +4,13 @@
 use std::fmt::Write;
 
 use crate::event::{ClaimSource, Exit};
+use crate::fingerprint::essence;
 use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
+use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
+use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
@@ -22,9 +25,6 @@ const LONGEST_COMMAND: usize = 200;
 /// How many files that look like secrets are named to the agent.
 const MOST_SECRETS: usize = 10;
 
-/// How much of it stands in `context.md`, in bytes.
-pub const CONTEXT_EXCERPT: usize = 64 << 10;
-
 /// What was printed by whatever failed last: the ends of logs, made fit to be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Printed<'a> {
@@ -32,16 +32,8 @@ pub struct Printed<'a> {
     pub attempt: Option<&'a str>,
     /// By gates of [`failed_gates`], each with its place in the specification.
     pub gates: &'a [(usize, String)],
-}
-
-/// What `context.md` says: the failures that the next prompt speaks of, with more of what was printed; none where nothing
-/// failed.
-#[must_use]
-pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
-    let attempt = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, CONTEXT_EXCERPT));
-    let parts: Vec<String> =
-        attempt.into_iter().chain(what_gates_said(state, printed.gates, CONTEXT_EXCERPT)).collect();
-    (!parts.is_empty()).then(|| parts.join("\n\n") + "\n")
+    /// By what failed in the iterations of [`earlier`], for `context.md`.
+    pub earlier: &'a [(AttemptId, String)],
 }
 
 /// The prompt of the next attempt.
@@ -64,10 +56,10 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let failed = last.and_then(|last| what_failed(last, printed.attempt, FAILURE_EXCERPT));
-    let news =
-        [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed), steering(state)];
+    let news = [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
     let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
-    for part in failed.into_iter().chain(gates).chain(news.into_iter().flatten()) {
+    let advice = [feedback(state), directive(state, printed), steering(state)];
+    for part in failed.into_iter().chain(gates).chain(news.into_iter().chain(advice).flatten()) {
         separate(&mut prompt);
         prompt.push_str(&part);
     }
@@ -84,7 +76,7 @@ pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
 }
 
 /// The attempt that the next one follows.
-fn last_iteration(state: &LoopState) -> Option<&Attempt> {
+pub(crate) fn last_iteration(state: &LoopState) -> Option<&Attempt> {
     state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration)
 }
 
@@ -143,7 +135,7 @@ fn iteration_context(state: &LoopState) -> String {
     text
 }
 
-fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<String> {
+pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
         (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
@@ -184,7 +176,7 @@ fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<Stri
 }
 
 /// Verbatim what the gates that failed printed, those that decide first: you said done, but they say …
-fn what_gates_said(state: &LoopState, printed: &[(usize, String)], most: usize) -> Vec<String> {
+pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], most: usize) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
     let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
@@ -243,7 +235,7 @@ fn what_one_gate_said(
 
 /// A gate's command, on one line.
 fn command(gate: &GateSpec) -> String {
-    clip(&squeeze(&gate.command), LONGEST_COMMAND).into_owned()
+    clip(&squeeze(&gate.check.to_string()), LONGEST_COMMAND).into_owned()
 }
 
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {
@@ -275,10 +267,70 @@ fn what_was_not_committed(report: &CommitReport) -> Option<String> {
 }
 
 /// The text in a fence that it cannot close.
-fn fenced(text: &str) -> String {
+pub(crate) fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}")
+}
+
+fn feedback(state: &LoopState) -> Option<String> {
+    let said = state.feedback.said.as_ref()?;
+    Some(format!("REVIEWER FEEDBACK:\n{}", cut_middle(said.trim(), FAILURE_EXCERPT)))
+}
+
+/// Words for an agent that goes in circles; each run starts afresh, so it is told as long as that lasts.
+fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
+    let Verdict::Shift(pattern) = state.verdict() else { return None };
+    let of_gate = |(gate, output): &(usize, String)| {
+        let name = state.spec.gates.get(*gate).filter(|gate| gate.hard)?.name.to_string();
+        Some((Some(name), essence(output)))
+    };
+    let by_agent = printed.attempt.map(|output| (None, essence(output)));
+    let failing: Vec<_> = by_agent.into_iter().chain(printed.gates.iter().filter_map(of_gate)).collect();
+    let failing: Vec<_> =
+        failing.iter().map(|(gate, essence)| Failing { gate: gate.as_deref(), essence }).collect();
+    let turns = state.progress.stuck.turns(pattern);
+    let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
+    let tried: Vec<_> = outcomes
+        .iter()
+        .map(|(attempt, outcome)| Tried {
+            iteration: attempt.id.iteration,
+            outcome,
+            files: &[],
+            preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),
+        })
+        .collect();
+    Some(stuck::directive(pattern, turns, &failing, &tried))
+}
+
+/// The attempts that count, oldest first.
+pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
+    state.attempts.iter().filter(|attempt| attempt.charged)
+}
+
+/// What an iteration came to, in a few words.
+pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
+    let own = match attempt.outcome {
+        Outcome::Claimed => "claimed",
+        Outcome::Ended => "ended without a claim",
+        Outcome::Failed => "the agent failed",
+        Outcome::TimeLimit | Outcome::LoopDuration => "took too long",
+        Outcome::Silence => "was silent for too long",
+        Outcome::Budget => "used up its budget",
+        Outcome::Cancelled
+        | Outcome::Interrupted
+        | Outcome::Lost
+        | Outcome::NotStarted
+        | Outcome::OutputLost
+        | Outcome::Limit
+        | Outcome::Outage
+        | Outcome::Unable => "was refunded",
+    };
+    let failing = attempt.proof.iter().flat_map(|proof| proof.failing(&state.spec)).filter_map(|result| {
+        let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
+        Some(format!("gate {} failed: {failure}", gate.name))
+    });
+    std::iter::once(own.to_owned()).chain(failing).collect::<Vec<_>>().join("; ")
 }
 
 fn steering(state: &LoopState) -> Option<String> {

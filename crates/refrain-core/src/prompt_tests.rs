@@ -8,7 +8,7 @@ use crate::event::{
     Ask, AttemptFinished, Event, Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record,
     StopReason,
 };
-use crate::gate::{GateName, GateSpec};
+use crate::gate::{Check, GateName, GateSpec};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
 use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
@@ -52,6 +52,11 @@ fn spec(prompt: &str) -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -73,6 +78,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         left: false,
         output_error: None,
         report: None,
+        fingerprint: None,
     }
 }
 
@@ -343,7 +349,7 @@ fn every_iteration_begins_with_the_same_words(
 fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
     let gate = |name: &str, command: &str, hard| GateSpec {
         name: name.parse().unwrap(),
-        command: command.into(),
+        check: Check::Command(command.into()),
         hard,
         timeout: GateSpec::TIMEOUT,
         retries: 0,
@@ -372,7 +378,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
 }
 
 fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
-    apply(state, Event::CandidateTaken { tree: None, partial: false });
+    apply(state, Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() });
     for (gate, code) in ["tests", "lint"].into_iter().zip(codes) {
         let gate: GateName = gate.parse().unwrap();
         apply(state, Event::GateStarted { gate: gate.clone(), run: 1 });

@@ -10,18 +10,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
-use crate::gate::GateSpec;
+use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
 use crate::price::Price;
 use crate::promise::Promise;
+use crate::protect::Part;
+use crate::stuck;
 
 /// One loop's specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spec {
     /// The loop's name in its project.
     pub id: LoopId,
-    /// What is run, and how it is talked to.
+    /// What is run, and how it is talked to; in a state, the agent in force, which `--on-stuck` may have changed.
     pub agent: AgentSpec,
     /// The person's prompt, unchanged.
     pub prompt: String,
@@ -46,6 +48,21 @@ pub struct Spec {
     /// The checks that prove its work, in the order in which they are run.
     #[serde(default)]
     pub gates: Vec<GateSpec>,
+    /// What its work may not touch.
+    #[serde(default, skip_serializing_if = "ProtectSpec::is_empty")]
+    pub protect: ProtectSpec,
+    /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub clean_checkout: bool,
+    /// When it is stuck, and what is done then.
+    #[serde(default)]
+    pub stuck: StuckSpec,
+    /// Who looks at its progress now and then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critique: Option<CritiqueSpec>,
+    /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_failed: bool,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -64,10 +81,30 @@ impl Spec {
         self.gates.iter().any(|gate| gate.hard)
     }
 
+    /// Every agent that it may start.
+    pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut AgentSpec> {
+        let change = match &mut self.stuck.answer {
+            OnStuck::Change(agent) => Some(agent.as_mut()),
+            OnStuck::Stop | OnStuck::Ask => None,
+        };
+        let reviewers = self.gates.iter_mut().filter_map(|gate| match &mut gate.check {
+            Check::Review(review) => Some(&mut review.agent),
+            Check::Command(_) => None,
+        });
+        let critic = self.critique.as_mut().map(|critique| &mut critique.critic);
+        std::iter::once(&mut self.agent).chain(change).chain(critic).chain(reviewers)
+    }
+
+    /// Whether there is something to be looked at behind each attempt.
+    #[must_use]
+    pub fn proves(&self) -> bool {
+        !self.gates.is_empty() || !self.protect.is_empty()
+    }
+
     /// Whether the loop needs its worktree for itself (design.md section 5).
     #[must_use]
     pub fn needs_worktree_alone(&self) -> bool {
-        (self.git.workflow != Workflow::None || !self.gates.is_empty()) && !self.git.shared
+        (self.git.workflow != Workflow::None || self.proves()) && !self.git.shared
     }
 
     /// The loop's own folder in the worktree: what the agent reads and writes.
@@ -87,6 +124,79 @@ impl Spec {
     pub fn context_file(&self) -> Utf8PathBuf {
         self.worktree_dir().join("context.md")
     }
+}
+
+/// What a loop's work may not touch (design.md, "Claim and proof"); what the globs mean is [`crate::protect`]'s.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProtectSpec {
+    /// Globs of paths that stay as they are (`--protect`).
+    #[serde(default)]
+    pub frozen: Vec<String>,
+    /// Globs of paths that may gain files, but not change or lose them (`--protect-existing`).
+    #[serde(default)]
+    pub existing: Vec<String>,
+    /// Parts of manifests (`--auto-gates`).
+    #[serde(default)]
+    pub parts: Vec<Part>,
+}
+
+impl ProtectSpec {
+    /// Whether nothing is protected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty()
+    }
+}
+
+/// When a loop is stuck, and what is done then (design.md, "Errors are classified").
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StuckSpec {
+    /// How often the same failure comes in a row before the strategy is to shift.
+    pub threshold: u32,
+    /// What is done where that did not help.
+    #[serde(default)]
+    pub answer: OnStuck,
+}
+
+impl Default for StuckSpec {
+    fn default() -> Self {
+        Self { threshold: stuck::THRESHOLD, answer: OnStuck::Stop }
+    }
+}
+
+/// What is done with a loop that is stuck (`--on-stuck`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnStuck {
+    /// It ends as stuck.
+    #[default]
+    Stop,
+    /// It waits for a person.
+    Ask,
+    /// It goes on with another agent, or another model; where that one is stuck too, it ends as stuck.
+    Change(Box<AgentSpec>),
+}
+
+/// Who looks at a loop's progress, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CritiqueSpec {
+    /// Behind how many charged iterations each time; at least 1.
+    pub every: u32,
+    /// The critic.
+    pub critic: AgentSpec,
+    /// How long it may take.
+    #[serde(rename = "timeout_ms")]
+    pub timeout: Millis,
+}
+
+impl CritiqueSpec {
+    /// How long a critic may take unless something else is said: 5 minutes.
+    pub const TIMEOUT: Millis = Millis(5 * 60 * 1000);
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Which agent, started how.

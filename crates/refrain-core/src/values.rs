@@ -1,9 +1,12 @@
 //! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal says
 //! what is accepted; who calls names the value and where it stands.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::agent::Usd;
 use crate::promise::PromiseText;
@@ -36,6 +39,44 @@ pub fn limit<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<
         return Ok(Limit::None);
     }
     read(text).map(Limit::At).map_err(|accepted| format!("{accepted}, or none"))
+}
+
+/// What is done with a loop that is stuck, as people write it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
+pub enum OnStuck {
+    /// `stop`.
+    Stop,
+    /// `ask`.
+    Ask,
+    /// `model=NAME`.
+    Model(String),
+    /// `agent=NAME`: an adapter, or an agent of the configuration.
+    Agent(String),
+}
+
+impl FromStr for OnStuck {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = text.trim().split_once('=').filter(|(_, name)| !name.trim().is_empty());
+        match (text.trim(), named) {
+            ("stop", _) => Ok(Self::Stop),
+            ("ask", _) => Ok(Self::Ask),
+            (_, Some(("model", name))) => Ok(Self::Model(name.trim().to_owned())),
+            (_, Some(("agent", name))) => Ok(Self::Agent(name.trim().to_owned())),
+            (_, _) => Err("accepted are stop, ask, model=NAME and agent=NAME".to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for OnStuck {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
 }
 
 /// No limit of a loop is longer: beyond it there is none.

@@ -93,6 +93,11 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         working_dir: root.clone(),
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

@@ -84,6 +84,11 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         working_dir: dir.clone(),
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

@@ -151,6 +151,10 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             | Step::TakeCandidate
             | Step::RunGate { .. }
             | Step::StopGate(_)
+            | Step::Critique { .. }
+            | Step::StopCritique(_)
+            | Step::ChangeAgent
+            | Step::SaveWork
             | Step::Commit { .. }
             | Step::BeginIteration { .. }
             | Step::StartAttempt(_)

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
@@ -75,6 +76,7 @@ pub(crate) struct Drive {
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
     account: Option<Account>,
+    state_home: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
@@ -111,6 +113,7 @@ impl Drive {
         let env = environment::base(&spec, host.env.iter().cloned());
         Ok(Self {
             account: Account::new(&spec, &env, &host.state_home),
+            state_home: host.state_home.clone(),
             env,
             sender,
             flight: None,
@@ -160,11 +163,26 @@ impl Drive {
                     self.supervisor.stop(StopLadder::default());
                 }
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
-                    self.journal.push(Event::CandidateTaken { tree: None, partial: false }, now)?;
+                    self.journal.push(
+                        Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() },
+                        now,
+                    )?;
                 }
-                Step::TakeBase | Step::TakeCandidate | Step::Commit { .. } | Step::ReleaseWorktree => {
-                    self.work(step).await?;
+                Step::TakeBase
+                | Step::TakeCandidate
+                | Step::Commit { .. }
+                | Step::SaveWork
+                | Step::ReleaseWorktree => self.work(step).await?,
+                Step::Critique { iteration } => {
+                    self.journal.push(Event::CritiqueStarted { iteration }, now)?;
+                    self.journal.push(Event::CritiqueFailed { error: "no critic".to_owned() }, now)?;
                 }
+                Step::StopCritique(because) => {
+                    self.journal.push(Event::CritiqueStopRequested { because }, now)?;
+                    self.commit(Durability::Written).await?;
+                    self.supervisor.stop(StopLadder::default());
+                }
+                Step::ChangeAgent => self.change_agent(now)?,
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
@@ -218,11 +236,19 @@ impl Drive {
         let (state, loop_dir) = (self.journal.state(), self.journal.dir());
         let (logs, gate_logs) =
             (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
-        let (attempt, gates) = match logs.is_empty() && gate_logs.is_empty() {
-            true => (None, Vec::new()),
-            false => blocking(move || (executor::last_words(&logs), gate::last_words(&gate_logs))).await,
+        let before = executor::earlier_logs(state, loop_dir);
+        let (attempt, gates, earlier) = match logs.is_empty() && gate_logs.is_empty() {
+            true => (None, Vec::new(), Vec::new()),
+            false => {
+                let read = move || {
+                    let earlier =
+                        before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
+                    (executor::last_words(&logs), gate::last_words(&gate_logs), earlier.collect())
+                };
+                blocking(read).await
+            }
         };
-        let printed = Printed { attempt: attempt.as_deref(), gates: &gates };
+        let printed = Printed { attempt: attempt.as_deref(), gates: &gates, earlier: &earlier };
         let heard = (self.take_off(), self.sender.clone());
         let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
@@ -238,6 +264,14 @@ impl Drive {
             Ok(job) => self.supervisor.run(job),
             Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
         }
+        Ok(())
+    }
+
+    /// From here on another agent works, whose provider may be another too.
+    fn change_agent(&mut self, now: Timestamp) -> Result<(), EngineError> {
+        let Some(agent) = self.journal.state().other_agent().cloned() else { return Ok(()) };
+        self.journal.push(Event::AgentChanged(Box::new(agent)), now)?;
+        self.account = Account::new(&self.journal.state().spec, &self.env, &self.state_home);
         Ok(())
     }
 

@@ -13,9 +13,9 @@ use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, gemini, generic};
 use refrain_core::event::{AttemptFinished, Exit};
 use refrain_core::r#loop::Outcome;
-use refrain_core::prompt::{CONTEXT_EXCERPT, Printed};
+use refrain_core::prompt::Printed;
 use refrain_core::spec::{AgentKind, OutputFormat};
-use refrain_core::{AttemptId, LoopState, Spec, prompt};
+use refrain_core::{AttemptId, LoopState, Spec, context, prompt};
 use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
 use refrain_store::worktree::WorktreeFiles;
@@ -86,7 +86,7 @@ impl Plan {
             listener: Hearing::Attempt(Box::new(AttemptHearing::new(&call, &dir, news))),
             meter,
         };
-        let context = prompt::context(state, printed);
+        let context = context::context(state, printed);
         Self { lock: GeminiLock::of(spec, env), dir, prompt, context, job }
     }
 }
@@ -188,6 +188,19 @@ pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<Utf8PathBuf>
     std::iter::once(dir.stderr()).chain(stdout).collect()
 }
 
+/// Where the output is that `context.md` quotes of the iterations before the last one.
+pub(crate) fn earlier_logs(state: &LoopState, dir: &LoopDir) -> Vec<(AttemptId, Vec<Utf8PathBuf>)> {
+    let logs = |(id, gate): (AttemptId, Option<(usize, AttemptId, u32)>)| {
+        let of_gate = gate
+            .and_then(|(gate, of, run)| Some(dir.attempt(of).gate(&state.spec.gates.get(gate)?.name, run)));
+        let own = dir.attempt(id);
+        let stdout = (!state.spec.agent.streams()).then(|| own.stdout(false));
+        let own = || std::iter::once(own.stderr()).chain(stdout).collect();
+        (id, of_gate.map_or_else(own, |log| vec![log]))
+    };
+    context::earlier(state).map(logs).collect()
+}
+
 /// The end of the first of these logs that says something.
 pub(crate) fn last_words(logs: &[Utf8PathBuf]) -> Option<String> {
     logs.iter().find_map(|path| {
@@ -198,6 +211,6 @@ pub(crate) fn last_words(logs: &[Utf8PathBuf]) -> Option<String> {
 
 /// The end of a log, fit to be read.
 pub(crate) fn end_of(path: &Utf8Path) -> Option<String> {
-    let bytes = output::read_end(path, CONTEXT_EXCERPT as u64).ok()?;
+    let bytes = output::read_end(path, context::EXCERPT as u64).ok()?;
     Some(refrain_core::text::printable(&String::from_utf8_lossy(&bytes)).into_owned())
 }

@@ -7,15 +7,16 @@ use std::time::Instant;
 use camino::Utf8PathBuf;
 use refrain_agents::environment;
 use refrain_core::event::{Exit, GateFinished};
+use refrain_core::fingerprint;
 use refrain_core::gate::{GateSpec, cannot_run, found_no_test};
-use refrain_core::prompt::{CONTEXT_EXCERPT, failed_gates};
+use refrain_core::prompt::failed_gates;
 use refrain_core::text::{clip, printable};
 use refrain_core::{AttemptId, LoopState};
 use refrain_proc::{Job, Meter, output};
 use refrain_store::LoopDir;
 
 use crate::executor;
-use crate::hearing::Hearing;
+use crate::hearing::{Hearing, MOST_READ};
 
 /// By its path: what stands first in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
@@ -34,15 +35,20 @@ pub(crate) struct GateHearing {
 impl GateHearing {
     /// The gate is over: what it left behind.
     pub(crate) fn conclude(self, exit: Exit, bytes: u64) -> GateFinished {
-        let end = output::read_end(&self.log, CONTEXT_EXCERPT as u64).unwrap_or_default();
+        let end = output::read_end(&self.log, MOST_READ as u64).unwrap_or_default();
         let end = printable(&String::from_utf8_lossy(&end)).into_owned();
         let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let no_test = proved_nothing(&end, exit);
         GateFinished {
-            gate: self.gate.name,
+            gate: self.gate.name.clone(),
             exit,
             duration: self.began.elapsed().into(),
             bytes,
-            no_test: proved_nothing(&end, exit),
+            fingerprint: (exit != Exit::Code(0) || no_test.is_some())
+                .then(|| fingerprint::of(self.gate.name.as_str(), &format!("{end}\n{exit:?}"))),
+            no_test,
+            log: None,
+            review: None,
             preview: clip(last, PREVIEW).into_owned(),
             left: false,
             output_error: None,
@@ -66,7 +72,7 @@ pub(crate) fn job(
 ) -> Job<Hearing> {
     let log = dir.attempt(of).gate(&gate.name, run);
     Job {
-        argv: [SHELL, "-c", TOGETHER, &gate.command].map(str::to_owned).into(),
+        argv: [SHELL, "-c", TOGETHER, &gate.check.to_string()].map(str::to_owned).into(),
         dir: state.spec.working_dir.clone(),
         env: environment::of_attempt(state, of),
         stdin: None,

@@ -8,14 +8,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
 use refrain_agents::ear::{Ear, Heard};
+use refrain_core::context;
 use refrain_core::event::{AttemptFinished, Exit};
-use refrain_core::prompt::CONTEXT_EXCERPT;
+use refrain_core::fingerprint::{self, Fingerprint};
+use refrain_core::text::{cut_middle, printable};
 use refrain_proc::{Listener, output};
 use refrain_store::layout::AttemptDir;
 use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::gate::GateHearing;
+
+/// How much of a failure is read for its fingerprint, in bytes.
+pub(crate) const MOST_READ: usize = 256 << 10;
 
 /// Who listens to a process of the loop's.
 pub(crate) enum Hearing {
@@ -52,8 +57,10 @@ impl AttemptHearing {
 
     /// The attempt is over: what it left behind.
     pub(crate) fn conclude(self, exit: Exit) -> AttemptFinished {
-        let stderr = output::read_end(&self.stderr, CONTEXT_EXCERPT as u64).unwrap_or_default();
-        let heard = self.ear.conclude(exit, &String::from_utf8_lossy(&stderr));
+        let stderr = output::read_end(&self.stderr, context::EXCERPT as u64).unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr);
+        let heard = self.ear.conclude(exit, &stderr);
+        let fingerprint = failure(exit, &heard, &stderr);
         if let Some(message) = &heard.message {
             // A convenience for people: the stream holds it too.
             let file = OpenOptions::new()
@@ -64,8 +71,24 @@ impl AttemptHearing {
                 .open(&self.last_message);
             let _ = file.and_then(|mut file| file.write_all(message.as_bytes()));
         }
-        finished(exit, heard)
+        AttemptFinished { fingerprint, ..finished(exit, heard) }
     }
+}
+
+/// What a failure of the agent's own comes down to: its fault, else what it printed.
+fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
+    let fault = heard.report.as_ref().and_then(|report| report.fault.as_ref());
+    if exit == Exit::Code(0) && fault.is_none() && heard.report.as_ref().is_none_or(|report| report.is_final)
+    {
+        return None;
+    }
+    let message = heard.message.as_deref().unwrap_or_default();
+    let said = match fault {
+        Some(fault) => &fault.message,
+        None if stderr.trim().is_empty() => message,
+        None => stderr,
+    };
+    Some(fingerprint::of("agent", &format!("{}\n{exit:?}", cut_middle(&printable(said), MOST_READ))))
 }
 
 /// What was heard, as the journal keeps it.
@@ -81,6 +104,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         left: false,
         output_error: None,
         report: heard.report.map(Box::new),
+        fingerprint: None,
     }
 }
 

@@ -47,11 +47,15 @@ impl Work {
             Step::TakeCandidate => Job::take_candidate,
             Step::Commit { .. } => Job::commit,
             Step::ReleaseWorktree => Job::release,
+            Step::SaveWork => Job::save,
             Step::BeginIteration { .. }
             | Step::StartAttempt(_)
             | Step::StopAttempt(_)
             | Step::RunGate { .. }
             | Step::StopGate(_)
+            | Step::Critique { .. }
+            | Step::StopCritique(_)
+            | Step::ChangeAgent
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Finish(_)
@@ -140,7 +144,7 @@ impl Job {
             })
         });
         match taken {
-            Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial },
+            Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial, touched: Vec::new() },
             Err(error) => Event::CandidateRefused { error: say(&error) },
         }
     }
@@ -180,6 +184,10 @@ impl Job {
             CommitReport::skipped(*iteration, Skipped::Failed { said: say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
+    }
+
+    fn save(&self) -> Event {
+        Event::WorkUnsaved { why: "there is no git repository".to_owned() }
     }
 
     fn release(&self) -> Event {
@@ -230,7 +238,7 @@ pub(crate) fn settle(
     state_home: &Utf8Path,
     env: &[(OsString, OsString)],
 ) -> Result<(), EngineError> {
-    if !spec.git.needs_base() && spec.gates.is_empty() {
+    if !spec.git.needs_base() && !spec.proves() {
         return Ok(());
     }
     let repository = match Repository::open(&project.worktree, env) {
@@ -238,7 +246,7 @@ pub(crate) fn settle(
         Err(GitError::NotARepository(_) | GitError::Missing(_)) if !spec.git.needs_base() => return Ok(()),
         repository => repository?,
     };
-    spec.git.candidates = !spec.gates.is_empty();
+    spec.git.candidates = spec.proves();
     let (id, timestamp) = (spec.id.clone(), stamp(now()));
     let name = |template: &str| -> Result<String, EngineError> {
         let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };

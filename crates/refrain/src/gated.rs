@@ -10,7 +10,7 @@ use refrain_core::view::Gate;
 pub(crate) fn intent(spec: &Spec) -> String {
     let named = |hard: bool| {
         let gates = spec.gates.iter().filter(|gate| gate.hard == hard);
-        gates.map(|gate| format!("{} ({})", gate.name, gate.command)).collect::<Vec<_>>().join(", ")
+        gates.map(|gate| format!("{} ({})", gate.name, gate.check)).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
     let mut text = match (hard.is_empty(), soft.is_empty()) {
@@ -29,7 +29,7 @@ pub(crate) fn intent(spec: &Spec) -> String {
 
 /// A gate is about to run.
 pub(crate) fn started(state: &LoopState, name: &GateName, run: u32) -> String {
-    let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(|gate| gate.command.as_str());
+    let command = state.spec.gates.iter().find(|gate| gate.name == *name).map(|gate| gate.check.to_string());
     let before = match state.proving().map(|proving| proving.of) {
         Some(None) => ", before the first iteration",
         _ => "",

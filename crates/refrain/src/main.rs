@@ -10,6 +10,7 @@ mod live;
 mod notify;
 mod out;
 mod phrase;
+mod progress;
 mod run;
 mod said;
 mod screen;

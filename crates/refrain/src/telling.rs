@@ -14,7 +14,7 @@ use refrain_core::view::{self, Alive};
 use refrain_engine::ladder;
 
 use crate::phrase::{self, Row};
-use crate::{committed, gated};
+use crate::{committed, gated, progress};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice.
@@ -38,6 +38,17 @@ pub(crate) fn lines(
         Event::GateStopRequested { because } => note(gated::stopping(*because)),
         Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
         Event::GateFinished(finished) => notes(gated::finished(state, finished)),
+        Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
+        Event::CritiqueFailed { error } => {
+            note(&format!("the critic could not be started, and the loop goes on: {error}"))
+        }
+        Event::CritiqueStopRequested { .. } => note("ending the critic"),
+        Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
+        Event::AgentChanged(agent) => note(&progress::changed(agent)),
+        Event::WorkSaved { branch, commit, pushed } => {
+            notes(progress::saved(branch, commit, pushed.as_ref()))
+        }
+        Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
         Event::WorktreeReleased { kept } => {
             note(&committed::released(kept.as_deref(), state.spec.worktree.as_str()))
         }

@@ -99,6 +99,11 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         working_dir: "/repo/sub".into(),
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

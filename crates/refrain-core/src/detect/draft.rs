@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::listing::{Listing, contains, join};
-use crate::gate::{GateName, GateSpec};
+use crate::gate::{Check, GateName, GateSpec};
 use crate::git::RepoPath;
 use crate::protect::Part;
 
 /// What a repository could be proven by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offer {
     /// Gates, the hard ones first, those of the repository's top before those of its folders.
     pub gates: Vec<GateSpec>,
@@ -116,7 +116,7 @@ impl<'a> Draft<'a> {
             names.push(name.clone());
             gates.push(GateSpec {
                 name,
-                command: in_folder(&found.folder, found.command),
+                check: Check::Command(in_folder(&found.folder, found.command)),
                 hard: found.hard,
                 timeout: GateSpec::TIMEOUT,
                 retries: 0,

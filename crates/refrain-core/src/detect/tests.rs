@@ -16,7 +16,7 @@ fn offered(files: &[(&str, &str)]) -> Offer {
 /// Its gates, a line each.
 fn gates(files: &[(&str, &str)]) -> Vec<String> {
     let line = |gate: &crate::gate::GateSpec| {
-        format!("{}{}: {}", if gate.hard { "" } else { "soft " }, gate.name, gate.command)
+        format!("{}{}: {}", if gate.hard { "" } else { "soft " }, gate.name, gate.check)
     };
     offered(files).gates.iter().map(line).collect()
 }
@@ -505,7 +505,7 @@ proptest! {
         prop_assert_eq!(names.len(), offer.gates.len());
         prop_assert!(Protected::new(&offer.protect, &offer.protect_existing).is_ok());
         for gate in &offer.gates {
-            prop_assert!(shlex::split(&gate.command).is_some(), "{}", gate.command);
+            prop_assert!(shlex::split(&gate.check.to_string()).is_some(), "{}", gate.check);
         }
         paths.reverse();
         let mut view = view;

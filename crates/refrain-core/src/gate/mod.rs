@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::outcome::{cannot_run, found_no_test};
-use crate::spec::Millis;
+use crate::spec::{AgentSpec, Millis};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -98,13 +98,14 @@ impl fmt::Display for GateName {
     }
 }
 
-/// A check that Refrain runs: a shell command, as in every CI.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A check that Refrain runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateSpec {
     /// What it is called.
     pub name: GateName,
-    /// What `sh -c` runs.
-    pub command: String,
+    /// What is run.
+    #[serde(flatten)]
+    pub check: Check,
     /// Whether it decides, or only informs.
     pub hard: bool,
     /// How long it may take.
@@ -116,6 +117,53 @@ pub struct GateSpec {
     /// When it is run.
     #[serde(default)]
     pub when: GateWhen,
+}
+
+/// What a gate runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// A shell command (`sh -c`), as in every CI: it passes by its exit code.
+    Command(String),
+    /// An agent that is given a specification and what the loop changed, and passes a verdict.
+    Review(Box<ReviewSpec>),
+}
+
+/// An agent that reviews.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReviewSpec {
+    /// The agent: started afresh each time, and may only read.
+    pub agent: AgentSpec,
+    /// What the work is held against.
+    pub spec: String,
+}
+
+impl fmt::Display for Check {
+    /// What is run, as a person wrote it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => f.write_str(command),
+            Self::Review(review) => write!(f, "review by {}", review.agent.program),
+        }
+    }
+}
+
+/// What an agent that reviews said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The work is what was asked for.
+    Pass,
+    /// It is not.
+    Fail {
+        /// What is missing or wrong, in the reviewer's words.
+        findings: String,
+    },
+    /// It said neither: that never passes.
+    Missing {
+        /// Why there is none.
+        why: String,
+    },
 }
 
 impl GateSpec {

@@ -9,13 +9,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::next_step::CHURN_WITHIN;
+use super::progress::Saved;
 use super::proof::{Candidate, Running};
 use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
-use crate::agent::{Scope, Tokens, Usage, Usd};
+use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
 use crate::git::{Base, CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
+use crate::spec::AgentSpec;
 
 /// A record that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +87,8 @@ impl LoopState {
             runner: None,
             spent: Usage::default(),
             sweeping: false,
+            progress: Default::default(),
+            feedback: Default::default(),
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -146,6 +150,7 @@ impl LoopState {
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
                     (Phase::Proving(_), None) if adopted.is_none() => self.lose_gate(),
+                    (Phase::Critiquing(_), None) if adopted.is_none() => self.lose_critique(None),
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());
@@ -167,8 +172,9 @@ impl LoopState {
                 }
                 self.git.refused = Some(error.clone());
             }
-            Event::CandidateTaken { tree, partial } => {
-                self.take_candidate(Candidate { tree: tree.clone(), partial: *partial }, at)?;
+            Event::CandidateTaken { tree, partial, touched } => {
+                let (tree, touched) = (tree.clone(), touched.clone());
+                self.take_candidate(Candidate { tree, partial: *partial, touched }, at)?;
             }
             Event::CandidateRefused { error } => self.refuse_candidate(error)?,
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
@@ -188,13 +194,14 @@ impl LoopState {
                 *uncommitted = false;
                 self.settle_commit(report);
                 self.compare_commit(report);
+                self.turn();
             }
             Event::WorktreeReleased { .. } => {
                 let is_over = match self.phase {
                     Phase::Idle { claim: Some(_), uncommitted: false } => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
                     Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
-                    Phase::InFlight(_) => false,
+                    Phase::InFlight(_) | Phase::Critiquing(_) => false,
                 };
                 if !is_over || self.is_final() || self.sweeping || !self.holds_worktree() {
                     return Err("worktree.released");
@@ -260,6 +267,25 @@ impl LoopState {
                 let flight = self.flight_to("attempt.finished", fits)?.clone();
                 self.settle(flight, at, Some(finished.clone()));
             }
+            Event::CritiqueStarted { iteration } => self.start_critique(*iteration, at)?,
+            Event::CritiqueFailed { error } => {
+                self.critique_to("critique.failed")?;
+                self.lose_critique(Some(error));
+            }
+            Event::CritiqueStopRequested { because } => {
+                let what = "critique.stop-requested";
+                let critiquing = self.critique_to(what)?;
+                if critiquing.stopping.replace(*because).is_some() {
+                    return Err(what);
+                }
+            }
+            Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
+            Event::AgentChanged(agent) => self.change_agent(agent)?,
+            Event::WorkSaved { branch, commit, pushed } => {
+                let (name, commit, pushed) = (branch.clone(), commit.clone(), pushed.clone());
+                self.keep("work.saved", Saved::Branch { name, commit, pushed })?;
+            }
+            Event::WorkUnsaved { why } => self.keep("work.unsaved", Saved::Not { why: why.clone() })?,
             Event::AttemptSwept { .. } => self.sweeping = false,
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask } => {
@@ -290,13 +316,15 @@ impl LoopState {
                     Phase::Idle { uncommitted: true, .. }
                     | Phase::Begun { .. }
                     | Phase::InFlight(_)
-                    | Phase::Proving(_) => None,
+                    | Phase::Proving(_)
+                    | Phase::Critiquing(_) => None,
                 };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
                     End::Cancelled => self.cancel.is_some() && !self.is_final(),
                     End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
                     End::IterationCap
+                    | End::Stuck
                     | End::TimedOut
                     | End::BudgetExceeded
                     | End::Blocked { .. }
@@ -315,7 +343,7 @@ impl LoopState {
                     return Err("loop.resumed");
                 }
                 self.limits = limits.clone();
-                self.ended = None;
+                let was = self.ended.take().map(|ended| ended.end);
                 self.pause = None;
                 self.wait = None;
                 self.runner = None;
@@ -323,6 +351,10 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
+                if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                    self.forget_turns();
+                }
+                self.progress.saved = None;
                 self.git.refused = None;
                 self.git.stale |= self.has_committed_all();
                 if let Phase::Proving(proving) = &mut self.phase {
@@ -348,11 +380,15 @@ impl LoopState {
     ) -> Result<&mut InFlight, &'static str> {
         match &mut self.phase {
             Phase::InFlight(flight) if fits(flight) => Ok(flight),
-            Phase::InFlight(_) | Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) => Err(what),
+            Phase::InFlight(_)
+            | Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::Proving(_)
+            | Phase::Critiquing(_) => Err(what),
         }
     }
 
-    fn is_driven(&self) -> bool {
+    pub(super) fn is_driven(&self) -> bool {
         self.runner.is_some() && self.ended.is_none()
     }
 
@@ -391,7 +427,8 @@ impl LoopState {
         let outcome = Outcome::of(finished.as_deref(), cause, claim);
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
         let charged = outcome.is_charged();
-        let usage = self.account(finished.as_deref());
+        let agent = self.spec.agent.clone();
+        let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
         self.spent = self.spent + usage;
         if usage.tokens.counted() > 0 {
             // The provider worked for a while: what comes now is another trouble.
@@ -405,6 +442,7 @@ impl LoopState {
             self.charged += 1;
             self.refunds_in_a_row = 0;
             self.steering.drain(..flight.told);
+            self.feedback.said = None;
             let idle = usage.tokens.counted() == 0;
             let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
@@ -427,6 +465,7 @@ impl LoopState {
             usage,
             proof: None,
         });
+        self.turn();
     }
 
     /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.
@@ -472,10 +511,9 @@ impl LoopState {
     }
 
     /// What an attempt used, from totals that may be those of its whole session.
-    fn account(&mut self, finished: Option<&AttemptFinished>) -> Usage {
-        let streams = self.spec.agent.streams();
-        let Some(report) = finished.and_then(|finished| finished.report.as_deref()) else {
-            return Usage { at_least: streams, ..Usage::default() };
+    pub(super) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+        let Some(report) = report else {
+            return Usage { at_least: agent.streams(), ..Usage::default() };
         };
         // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
         let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
@@ -503,7 +541,13 @@ impl LoopState {
         }
         let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
         let used = Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown };
-        self.spec.agent.priced(used)
+        agent.priced(used)
+    }
+
+    /// What a reviewer or a critic used is the loop's, too: a cap on money holds only where all of it is told.
+    pub(super) fn spend(&mut self, used: Usage, agent: &AgentSpec) {
+        self.spent = self.spent + used;
+        self.cost_unknown |= self.limits.max_cost.is_some() && used.cost.is_none() && agent.streams();
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.

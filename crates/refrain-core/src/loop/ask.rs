@@ -97,6 +97,7 @@ impl End {
             Self::IterationCap => "iteration-cap",
             Self::TimedOut => "timed-out",
             Self::BudgetExceeded => "budget-exceeded",
+            Self::Stuck => "stuck",
             Self::Blocked { .. } => "blocked",
             Self::Paused => "paused",
         }
@@ -110,7 +111,12 @@ impl LoopState {
         match self.ended.map(|ended| ended.end) {
             Some(End::Completed { .. } | End::Cancelled) => true,
             Some(
-                End::IterationCap | End::TimedOut | End::BudgetExceeded | End::Blocked { .. } | End::Paused,
+                End::IterationCap
+                | End::Stuck
+                | End::TimedOut
+                | End::BudgetExceeded
+                | End::Blocked { .. }
+                | End::Paused,
             )
             | None => false,
         }
@@ -164,7 +170,10 @@ impl LoopState {
         // What is still to be proven or committed of the last iteration needs no other.
         let is_pending = match self.phase {
             Phase::Proving(_) | Phase::Idle { uncommitted: true, .. } => true,
-            Phase::Idle { uncommitted: false, .. } | Phase::Begun { .. } | Phase::InFlight(_) => false,
+            Phase::Idle { uncommitted: false, .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Critiquing(_) => false,
         };
         if !is_pending && limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
             return Err(Refusal::NothingGranted {

@@ -2,7 +2,9 @@
 
 mod apply;
 mod ask;
+mod critique;
 mod next_step;
+mod progress;
 mod proof;
 mod state;
 mod trouble;
@@ -14,6 +16,8 @@ mod tests;
 
 pub use apply::Damage;
 pub use ask::{Grant, MAX_STEERING, Refusal};
+pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
+pub use progress::{Progress, Saved};
 pub use proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 pub use state::{Attempt, Ended, GitState, InFlight, Live, LoopState, Outcome, Phase};

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::critique::Critiquing;
 use super::proof::{Proving, Running};
 use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
+use crate::gate::Check;
 use crate::ids::AttemptId;
-use crate::spec::Millis;
+use crate::spec::{Millis, OnStuck};
+use crate::stuck::Verdict;
 
 /// Refunds in a row, none of them a provider's wait, that end a loop as blocked (design.md, "A loop's life").
 pub const MAX_REFUNDS: u32 = 3;
@@ -40,6 +43,17 @@ pub enum Step {
         /// The iteration.
         iteration: u32,
     },
+    /// Record, then do: start the critic.
+    Critique {
+        /// Behind which iteration.
+        iteration: u32,
+    },
+    /// Record, then do: end the critic by the stop ladder.
+    StopCritique(StopReason),
+    /// Record that the loop goes on with its other agent.
+    ChangeAgent,
+    /// Keep what the loop did on a failure branch, beside the worktree, and record what came of it.
+    SaveWork,
     /// Remove the loop's own worktree if nothing is lost by that, and record what came of it.
     ReleaseWorktree,
     /// Record that this iteration begins.
@@ -75,6 +89,7 @@ pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         Phase::Proving(proving) if let Some(running) = &proving.running => {
             gate_in_flight(state, running, live, now)
         }
+        Phase::Critiquing(critiquing) => critique_in_flight(state, critiquing, live, now),
         Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) if state.ended.is_some() => {
             match state.cancel {
                 Some(_) => finish(state, End::Cancelled),
@@ -100,6 +115,10 @@ fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timest
     if live.output_lost {
         return Step::StopGate(StopReason::OutputLost);
     }
+    // A gate can be an agent.
+    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+        return Step::StopGate(StopReason::Budget);
+    }
     let limit = state.spec.gates.get(running.gate).map(|gate| gate.timeout);
     let deadlines = [
         (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
@@ -107,6 +126,35 @@ fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timest
     ];
     match first_of(&deadlines) {
         Some((at, because)) if at <= now => Step::StopGate(because),
+        first => Step::Await { until: first.map(|(at, _)| at) },
+    }
+}
+
+/// While a critic runs. It is no part of an attempt, and nothing depends on it: whoever stops for whatever reason does not
+/// wait for it.
+fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, now: Timestamp) -> Step {
+    if critiquing.stopping.is_some() {
+        return Step::Await { until: None };
+    }
+    if state.cancel.is_some() {
+        return Step::StopCritique(StopReason::Cancel);
+    }
+    if state.pause.is_some() {
+        return Step::StopCritique(StopReason::Interrupt);
+    }
+    if live.output_lost {
+        return Step::StopCritique(StopReason::OutputLost);
+    }
+    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+        return Step::StopCritique(StopReason::Budget);
+    }
+    let limit = state.spec.critique.as_ref().map(|critique| critique.timeout);
+    let deadlines = [
+        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
+        (limit.map(|limit| plus(critiquing.started_at, limit)), StopReason::TimeLimit),
+    ];
+    match first_of(&deadlines) {
+        Some((at, because)) if at <= now => Step::StopCritique(because),
         first => Step::Await { until: first.map(|(at, _)| at) },
     }
 }
@@ -124,12 +172,14 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: Blocked::Refunds }),
         None if stops(state.pause) => Some(End::Paused),
         None if is_over(state, now) => Some(End::TimedOut),
+        // What is spent already can still be proven by what costs nothing.
+        None if state.is_spent() && is_review(state, proving) => Some(End::BudgetExceeded),
         None => None,
     };
     if let Some(end) = end {
         return match state.cancel {
             Some(_) => finish(state, End::Cancelled),
-            None => Step::Finish(end),
+            None => unproven(state, end),
         };
     }
     if state.sweeping {
@@ -139,6 +189,12 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => Step::RunGate { gate, run },
         Some(_) | None => Step::TakeCandidate,
     }
+}
+
+/// Whether what is asked next is an agent.
+fn is_review(state: &LoopState, proving: &Proving) -> bool {
+    let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
+    next.is_some_and(|gate| matches!(gate.check, Check::Review(_)))
 }
 
 /// The first deadline, and what it is; of two at the same time the one that stands first.
@@ -219,7 +275,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::Paused);
     }
     if is_over(state, now) {
-        return Step::Finish(End::TimedOut);
+        return unproven(state, End::TimedOut);
     }
     if state.cost_unknown {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
@@ -235,7 +291,9 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
             after(state, due, now, Step::StartAttempt(*next))
         }
-        Phase::Idle { .. } | Phase::InFlight(_) | Phase::Proving(_) => begin(state, now),
+        Phase::Idle { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => {
+            begin(state, now)
+        }
     }
 }
 
@@ -248,13 +306,36 @@ fn finish(state: &LoopState, end: End) -> Step {
     }
 }
 
+/// An end without a proof: what the loop did is kept first, where the end asks for that and once nobody is left who may
+/// still write.
+fn unproven(state: &LoopState, end: End) -> Step {
+    match state.is_kept_at(end) {
+        true if state.sweeping => Step::Await { until: None },
+        true => Step::SaveWork,
+        false => Step::Finish(end),
+    }
+}
+
 /// Between two iterations.
 fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.limits.max_iterations.is_some_and(|cap| state.charged >= cap) {
-        return Step::Finish(End::IterationCap);
+        return unproven(state, End::IterationCap);
     }
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: Blocked::Churn });
+    }
+    if let Verdict::Stuck(_) = state.verdict() {
+        return match (&state.spec.stuck.answer, state.other_agent()) {
+            (OnStuck::Ask, _) => Step::Finish(End::Blocked { why: Blocked::Stuck }),
+            (_, Some(_)) => Step::ChangeAgent,
+            (OnStuck::Stop | OnStuck::Change(_), None) => unproven(state, End::Stuck),
+        };
+    }
+    if state.is_critique_due() {
+        return match state.sweeping {
+            true => Step::Await { until: None },
+            false => Step::Critique { iteration: state.iteration },
+        };
     }
     if state.spec.git.needs_base() && (state.git.base.is_none() || state.git.stale) {
         return Step::TakeBase;

@@ -5,10 +5,13 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::event::{Blocked, ClaimSource, Exit, StopReason};
+use crate::agent::Usage;
+use crate::event::{Blocked, ClaimSource, Exit, Seal, StopReason};
+use crate::fingerprint::Fingerprint;
 use crate::gate::{GateSpec, GateWhen};
 use crate::git::Oid;
 use crate::ids::AttemptId;
+use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
 
 /// How often the gates are asked behind one attempt because they, or a commit hook, changed what they had proven. A
@@ -22,6 +25,8 @@ pub struct Candidate {
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
+    /// What of the protected was touched since the start.
+    pub touched: Vec<Touched>,
 }
 
 impl Candidate {
@@ -44,11 +49,13 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether every hard gate of `spec` was asked about this very candidate, and passed.
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, and nothing protected was touched.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
-        !self.restless && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
+        !self.restless
+            && self.candidate.touched.is_empty()
+            && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
     }
 
     /// The hard gates that failed.
@@ -84,6 +91,12 @@ pub struct GateResult {
     pub flaky: bool,
     /// The last line that it printed.
     pub preview: String,
+    /// What its failure comes down to.
+    pub fingerprint: Option<Fingerprint>,
+    /// What is kept of what it printed.
+    pub log: Option<Seal>,
+    /// What it used, where it is an agent.
+    pub usage: Usage,
 }
 
 impl GateResult {
@@ -111,6 +124,10 @@ pub enum GateFailure {
     NoTest(String),
     /// It could not be started: what the system said.
     NotStarted(String),
+    /// It is an agent, and what it found is not what was asked for.
+    Review(String),
+    /// It is an agent, and said neither yes nor no.
+    NoVerdict(String),
 }
 
 impl fmt::Display for GateFailure {
@@ -121,6 +138,8 @@ impl fmt::Display for GateFailure {
             Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("nobody saw it end"),
             Self::TimeLimit => f.write_str("it took longer than it may"),
             Self::NoTest(said) => write!(f, "it tested nothing: {said}"),
+            Self::Review(findings) => write!(f, "the reviewer refuses it: {findings}"),
+            Self::NoVerdict(why) => write!(f, "the reviewer passed no verdict: {why}"),
             Self::NotStarted(error) => write!(f, "it could not be started: {error}"),
         }
     }

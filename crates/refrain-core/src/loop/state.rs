@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::critique::{Critiquing, Feedback};
+use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Tokens, Usage, Usd};
@@ -60,6 +62,10 @@ pub struct LoopState {
     pub proof: Option<Proof>,
     /// What the last attempt, or gate, left behind is being ended: nothing is started before that is over.
     pub sweeping: bool,
+    /// Where its iterations lead.
+    pub progress: Progress,
+    /// What critics said.
+    pub feedback: Feedback,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.
@@ -120,6 +126,8 @@ pub enum Phase {
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
+    /// A critic looks at what the last iteration came to.
+    Critiquing(Critiquing),
 }
 
 /// An attempt under way.
@@ -344,6 +352,11 @@ impl LoopState {
         is_over(&self.limits, self.spent + self.spec.agent.priced(*live), likely)
     }
 
+    /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
+    pub(super) fn is_spent(&self) -> bool {
+        is_over(&self.limits, self.spent, Usage::default())
+    }
+
     /// What one more iteration is likely to use, where the agent says only at its end what it used.
     pub(crate) fn likely_use(&self) -> Usage {
         let last = self.last_charged().filter(|_| self.spec.agent.kind.tells_usage_at_end());
@@ -368,7 +381,7 @@ impl LoopState {
     pub fn in_flight(&self) -> Option<&InFlight> {
         match &self.phase {
             Phase::InFlight(attempt) => Some(attempt),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) => None,
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Critiquing(_) => None,
         }
     }
 
@@ -384,7 +397,7 @@ impl LoopState {
     pub fn proving(&self) -> Option<&Proving> {
         match &self.phase {
             Phase::Proving(proving) => Some(proving),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => None,
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Critiquing(_) => None,
         }
     }
 
@@ -394,10 +407,10 @@ impl LoopState {
         self.proving()?.running.as_ref()
     }
 
-    /// Whether a process of the loop's is under way: an agent, or a gate.
+    /// Whether a process of the loop's is under way: an agent, a gate, or a critic.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.in_flight().is_some() || self.running_gate().is_some()
+        self.in_flight().is_some() || self.running_gate().is_some() || self.critiquing().is_some()
     }
 
     /// Whether what the last iteration changed is to be committed, and git may be at it, with its hooks.

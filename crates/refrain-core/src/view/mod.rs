@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::agent;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
-use crate::r#loop::{Attempt, GateResult, LoopState, Outcome, Proof};
+use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::{AgentKind, Limits};
 
 /// The version of the object's shape.
@@ -208,10 +208,10 @@ pub struct Gate {
 /// A failure that may come back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
-    /// The gate that failed.
-    pub gate: String,
-    /// What is the same in failures that are the same; null where that is not known.
-    pub fingerprint: Option<String>,
+    /// The gate that failed; null where it was the agent itself, or something protected that it touched.
+    pub gate: Option<String>,
+    /// What is the same in failures that are the same.
+    pub fingerprint: String,
     /// How often in a row.
     pub count: u32,
 }
@@ -371,6 +371,7 @@ impl From<End> for StatusWord {
             End::Completed { .. } => Self::Completed,
             End::Cancelled => Self::Cancelled,
             End::IterationCap => Self::IterationCap,
+            End::Stuck => Self::Stuck,
             End::TimedOut => Self::TimedOut,
             End::BudgetExceeded => Self::BudgetExceeded,
             End::Blocked { .. } => Self::Blocked,
@@ -379,17 +380,16 @@ impl From<End> for StatusWord {
     }
 }
 
-/// The first hard gate that failed last, and in how many iterations in a row it did.
+/// What failed last, and in how many iterations in a row the very same did.
 fn last_failure(state: &LoopState) -> Option<Failure> {
-    let failing = state.proof.as_ref()?.failing(&state.spec).next()?;
-    let charged = state.attempts.iter().rev().filter(|attempt| attempt.charged);
-    let failed = |proof: &Proof| proof.of_gate(failing.gate).is_some_and(|result| !result.passed());
-    let count = charged.take_while(|attempt| attempt.proof.as_ref().is_some_and(failed)).count();
+    let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
+    let last = state.progress.stuck.last().or_else(|| failing?.fingerprint.as_ref())?;
+    let of_gate = failing.filter(|failing| failing.fingerprint.as_ref() == Some(last));
     Some(Failure {
-        gate: failing.spec(&state.spec)?.name.to_string(),
-        fingerprint: None,
+        gate: of_gate.and_then(|failing| Some(failing.spec(&state.spec)?.name.to_string())),
+        fingerprint: last.to_string(),
         // What failed before the first iteration and never since is a failure too.
-        count: u32::try_from(count.max(1)).unwrap_or(u32::MAX),
+        count: state.progress.stuck.count().max(1),
     })
 }
 
@@ -405,7 +405,7 @@ impl Gate {
                 Some(Exit::Signal(_) | Exit::Lost | Exit::Unseen) | None => None,
             },
             duration_ms: result.duration.0,
-            command: gate.command.clone(),
+            command: gate.check.to_string(),
             why: result.failure.as_ref().map(|failure| failure.to_string()),
             flaky: result.flaky,
             failed_before: state.failed_before(result.gate),

@@ -3,7 +3,8 @@
 use super::StatusWord;
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running};
+use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
+use crate::stuck::{Pattern, Verdict};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -13,6 +14,34 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
             format!("{why}; iteration {} is not committed: {skipped}", state.iteration)
         }
         _ => why,
+    }
+}
+
+/// In what way it makes no progress.
+fn stuck(state: &LoopState) -> String {
+    let (Verdict::Stuck(pattern) | Verdict::Shift(pattern)) = state.verdict() else {
+        return "it makes no progress".to_owned();
+    };
+    let turns = state.progress.stuck.turns(pattern);
+    match pattern {
+        Pattern::Same => match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
+            Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
+                format!("gate {} failed in the same way {turns} times in a row", gate.name)
+            }
+            Some(_) | None => format!("the same failure came {turns} times in a row"),
+        },
+        Pattern::Alternating => format!("{turns} iterations in a row ended with one of two failures in turn"),
+        Pattern::BackAndForth => format!("{turns} iterations in a row took the work back and forth"),
+        Pattern::Empty => format!("{turns} iterations in a row changed nothing and claimed nothing"),
+    }
+}
+
+/// Where its work is kept, or why it is not.
+fn kept(state: &LoopState) -> String {
+    match &state.progress.saved {
+        Some(Saved::Branch { name, .. }) => format!("; its work is on branch {name}"),
+        Some(Saved::Not { why }) => format!("; its work is on no branch: {why}"),
+        None => String::new(),
     }
 }
 
@@ -31,6 +60,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 false => format!("{who}; unverified, as no gate checks it"),
             }
         }
+        (Some(End::Stuck), _) => format!("{}{}", stuck(state), kept(state)),
         (Some(End::Cancelled), _) => "by a person".to_owned(),
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
@@ -40,7 +70,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 (_, false) => format!("{n} iteration{s} without a claim"),
             }
         }
-        (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
+        (Some(End::TimedOut), _) => format!("the loop's own duration is over{}", kept(state)),
         (Some(End::BudgetExceeded), _) => budget(state),
         (Some(End::Paused), _) => "by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
@@ -57,6 +87,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Blocked::Session => told("the session to go on with does not exist", state),
             Blocked::Limit => told("the provider's limit is reset too late to wait for it", state),
             Blocked::Outage => told("the provider did not work for too long", state),
+            Blocked::Stuck => stuck(state),
             Blocked::Repository => match &state.git.refused {
                 Some(error) => format!("git did not do what the loop needs: {error}"),
                 None => "git did not do what the loop needs".to_owned(),
@@ -182,6 +213,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Paused
         | StatusWord::IterationCap
         | StatusWord::BudgetExceeded
+        | StatusWord::Stuck
         | StatusWord::TimedOut => Some(resume),
         StatusWord::Blocked => Some(match state.ended.map(|ended| ended.end) {
             Some(End::Blocked { why: Blocked::AgentMissing }) => {
@@ -204,11 +236,15 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
                 format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
             }
+            Some(End::Blocked { why: Blocked::Stuck }) => {
+                format!("tell it what to do with refrain steer {id} TEXT, then {resume}")
+            }
             Some(
                 End::Blocked { why: Blocked::Refunds | Blocked::Churn }
                 | End::Completed { .. }
                 | End::Cancelled
                 | End::IterationCap
+                | End::Stuck
                 | End::TimedOut
                 | End::BudgetExceeded
                 | End::Paused,
@@ -219,7 +255,6 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Waiting
         | StatusWord::Completed
         | StatusWord::Cancelled
-        | StatusWord::Stuck
         | StatusWord::Failed => None,
     }
 }

@@ -10,7 +10,8 @@ use refrain_core::git::{self, Template, Workflow};
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
-use refrain_core::values::Limit;
+use refrain_core::stuck;
+use refrain_core::values::{Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -109,6 +110,13 @@ pub struct Start {
     #[serde(deserialize_with = "written::pause")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub pause: Option<Limit<Millis>>,
+    /// How often the same failure comes in a row before the agent is told to try something else; two more, and the loop is
+    /// stuck.
+    #[schemars(range(min = 1, max = 100), extend("default" = stuck::THRESHOLD))]
+    pub stuck_threshold: Option<u32>,
+    /// What is done with a loop that is stuck: "stop", "ask", "model=NAME", "agent=NAME".
+    #[schemars(extend("default" = "stop"))]
+    pub on_stuck: Option<OnStuck>,
     /// Other loops may work in the same worktree: do not mention it.
     #[schemars(extend("default" = false))]
     pub share_worktree: Option<bool>,

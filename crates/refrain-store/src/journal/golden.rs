@@ -38,6 +38,7 @@ fn finished(exit: Exit) -> Event {
         left: false,
         output_error: None,
         report: None,
+        fingerprint: None,
     }))
 }
 
@@ -120,14 +121,15 @@ fn everything() -> Vec<Event> {
     };
     start.spec.gates = vec![GateSpec {
         name: "tests".parse().unwrap(),
-        command: "cargo test".into(),
+        check: Check::Command("cargo test".into()),
         hard: true,
         timeout: Millis(600_000),
         retries: 1,
         when: GateWhen::Iteration,
     }];
     let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
-    let taken = |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3 };
+    let taken =
+        |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3, touched: Vec::new() };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
     let Event::AttemptFinished(adopted) = reported(Exit::Unseen, Until::After(Millis(1_000))) else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use refrain_core::gate::{GateName, GateSpec, GateWhen};
+use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
 use refrain_core::spec::Millis;
 use refrain_engine::config::keys::{Gate, When};
 
@@ -103,7 +103,7 @@ impl GateArgs {
             });
             specs.push(GateSpec {
                 name,
-                command: command.clone(),
+                check: Check::Command(command.clone()),
                 hard,
                 timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
                 retries: self.gate_retries.unwrap_or_default(),
@@ -129,7 +129,7 @@ impl GateArgs {
         };
         GateSpec {
             name,
-            command: gate.command.clone(),
+            check: Check::Command(gate.command.clone()),
             hard: gate.hard,
             timeout: self.gate_timeout.or(gate.timeout).unwrap_or(GateSpec::TIMEOUT),
             retries: self.gate_retries.unwrap_or(gate.retries),

@@ -1,7 +1,9 @@
 //! `refrain start`: from what a person typed and configured to a specification ([`resolve`]), and then to a running loop.
 
 mod kinds;
+mod others;
 mod resolve;
+mod stuck;
 
 use std::process::ExitCode;
 
@@ -18,6 +20,7 @@ use refrain_engine::{Runner, Service};
 
 pub(super) use self::kinds::Match;
 use self::kinds::{AgentName, Format, May, Mode};
+use self::stuck::StuckArgs;
 
 use crate::cli::Context;
 use crate::cmd::gate_args::GateArgs;
@@ -113,6 +116,8 @@ pub(crate) struct Args {
     git: GitArgs,
     #[command(flatten)]
     gates: GateArgs,
+    #[command(flatten)]
+    stuck: StuckArgs,
     /// Give it your prompt alone, in every iteration
     #[arg(long)]
     no_iteration_context: bool,

@@ -61,6 +61,11 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         working_dir: project,
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

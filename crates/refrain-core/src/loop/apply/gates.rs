@@ -7,8 +7,10 @@ use jiff::Timestamp;
 
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 use super::super::state::{LoopState, Phase};
+use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
-use crate::gate::GateName;
+use crate::fingerprint;
+use crate::gate::{Check, GateName, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -42,10 +44,23 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (None, _) if let Some(reviewed) = &finished.review => {
+                Self::Said(Self::of_review(&reviewed.verdict))
+            }
             (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
             (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
                 Self::Said(Some(GateFailure::Exit(exit)))
             }
+        }
+    }
+}
+
+impl Word {
+    fn of_review(verdict: &Verdict) -> Option<GateFailure> {
+        match verdict {
+            Verdict::Pass => None,
+            Verdict::Fail { findings } => Some(GateFailure::Review(findings.clone())),
+            Verdict::Missing { why } => Some(GateFailure::NoVerdict(why.clone())),
         }
     }
 }
@@ -55,7 +70,7 @@ impl LoopState {
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
         self.rounds = 1;
         let proving = Proving::new(Some(of), claim, &self.spec.gates);
-        if !proving.asked.is_empty() {
+        if !proving.asked.is_empty() || !self.spec.protect.is_empty() {
             return Phase::Proving(Box::new(proving));
         }
         // What no gate has seen is not committed where a gate decides.
@@ -70,9 +85,12 @@ impl LoopState {
     pub(super) fn take_candidate(&mut self, candidate: Candidate, at: Timestamp) -> Result<(), &'static str> {
         let proving = self.proving_to("candidate.taken")?;
         if mem::take(&mut proving.to_check) {
-            match proving.candidate.as_ref().is_some_and(|proven| proven.tree == candidate.tree) {
-                true => self.conclude(false, at),
-                false => self.prove_again(candidate, at),
+            match &mut proving.candidate {
+                Some(proven) if proven.tree == candidate.tree => {
+                    proven.touched.clone_from(&candidate.touched);
+                    self.conclude(false, at);
+                }
+                Some(_) | None => self.prove_again(candidate, at),
             }
             return Ok(());
         }
@@ -86,6 +104,8 @@ impl LoopState {
         let kept: Option<Vec<_>> = self.proof.as_ref().filter(fits).and_then(results);
         if let (Some(kept), Phase::Proving(proving)) = (kept, &mut self.phase) {
             proving.results = kept;
+            self.conclude(false, at);
+        } else if asked.is_empty() {
             self.conclude(false, at);
         }
         Ok(())
@@ -114,7 +134,11 @@ impl LoopState {
             Phase::Proving(proving) if fits && (proving.candidate.is_none() || proving.to_check) => {
                 Ok(proving)
             }
-            Phase::Proving(_) | Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => Err(what),
+            Phase::Proving(_)
+            | Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Critiquing(_) => Err(what),
         }
     }
 
@@ -159,14 +183,15 @@ impl LoopState {
     ) -> Result<&mut Running, &'static str> {
         match &mut self.phase {
             Phase::Proving(proving) => proving.running.as_mut().filter(|running| fits(running)).ok_or(what),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) => Err(what),
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Critiquing(_) => Err(what),
         }
     }
 
     pub(super) fn fail_gate(&mut self, error: &str, at: Timestamp) -> Result<(), &'static str> {
         let running = self.gate_to("gate.spawn-failed", |_| true)?.clone();
         self.refunds_in_a_row = 0;
-        self.settle_gate(&running, Some(GateFailure::NotStarted(error.to_owned())), None, at);
+        let failure = GateFailure::NotStarted(error.to_owned());
+        self.settle_gate(&running, Some(failure), (None, Usage::default()), at);
         Ok(())
     }
 
@@ -175,6 +200,7 @@ impl LoopState {
         let fits = named.is_some_and(|gate| gate.name == finished.gate);
         let running = self.gate_to("gate.finished", |_| fits)?.clone();
         self.sweeping = finished.left;
+        let usage = self.reviewed(&running, finished);
         match Word::of(finished, running.stopping) {
             Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
             Word::None => self.forget_gate(None),
@@ -184,10 +210,23 @@ impl LoopState {
             }
             Word::Said(failure) => {
                 self.refunds_in_a_row = 0;
-                self.settle_gate(&running, failure, Some(finished), at);
+                self.settle_gate(&running, failure, (Some(finished), usage), at);
             }
         }
         Ok(())
+    }
+
+    /// What an agent that reviews used is spent, whatever it said.
+    fn reviewed(&mut self, running: &Running, finished: &GateFinished) -> Usage {
+        let reviewer = self.spec.gates.get(running.gate).and_then(|gate| match &gate.check {
+            Check::Review(review) => Some(review.agent.clone()),
+            Check::Command(_) => None,
+        });
+        let Some(reviewer) = reviewer else { return Usage::default() };
+        let report = finished.review.as_ref().and_then(|reviewed| reviewed.report.as_deref());
+        let used = self.account(&reviewer, report);
+        self.spend(used, &reviewer);
+        used
     }
 
     /// The gate in flight came to nothing.
@@ -210,7 +249,7 @@ impl LoopState {
         &mut self,
         running: &Running,
         failure: Option<GateFailure>,
-        finished: Option<&GateFinished>,
+        (finished, usage): (Option<&GateFinished>, Usage),
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
@@ -225,6 +264,11 @@ impl LoopState {
             |last: &&Proof| proving.candidate.as_ref().is_some_and(|it| it.is_same(&last.candidate));
         let before = self.proof.as_ref().filter(is_same).and_then(|last| last.of_gate(running.gate));
         let failed_before = mem::take(&mut proving.failed) > 0 || before.is_some_and(|last| !last.passed());
+        let gate = self.spec.gates.get(running.gate);
+        let fingerprint = failure.as_ref().and_then(|failure| {
+            let said = finished.and_then(|finished| finished.fingerprint.clone());
+            said.or_else(|| Some(fingerprint::of(gate?.name.as_str(), &failure.to_string())))
+        });
         proving.results.push(GateResult {
             gate: running.gate,
             of: proving.folder(),
@@ -234,6 +278,9 @@ impl LoopState {
             exit: finished.map(|finished| finished.exit),
             duration: finished.map_or(Millis(0), |finished| finished.duration),
             preview: finished.map(|finished| finished.preview.clone()).unwrap_or_default(),
+            fingerprint,
+            log: finished.and_then(|finished| finished.log.clone()),
+            usage,
         });
         if proving.results.len() < proving.asked.len() {
             return;
@@ -280,6 +327,9 @@ impl LoopState {
             }
         }
         self.proof = Some(proof);
+        if of.is_some() {
+            self.turn();
+        }
     }
 
     /// The tree of this iteration's commit.

@@ -80,7 +80,7 @@ impl World {
     pub(super) fn candidate(&mut self) -> Event {
         let tree = self.state.spec.git.candidates.then(|| oid(self.tree));
         let partial = self.random.once_in(10);
-        Event::CandidateTaken { tree, partial }
+        Event::CandidateTaken { tree, partial, touched: Vec::new() }
     }
 
     pub(super) fn commit(&mut self, iteration: u32, tally: &mut Tally) -> Event {

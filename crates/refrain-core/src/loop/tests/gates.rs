@@ -198,7 +198,7 @@ fn without_a_repository_every_candidate_is_another() {
 
 #[test]
 fn a_candidate_that_its_tree_does_not_show_whole_is_another() {
-    let partial = || Event::CandidateTaken { tree: Some(oid(0)), partial: true };
+    let partial = || Event::CandidateTaken { tree: Some(oid(0)), partial: true, touched: Vec::new() };
     let journal = failing_before().attempts(finished(Exit::Code(0))).then(partial());
     assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
     let journal = journal.gates_end(&[1]).attempts(finished(Exit::Code(0))).then(partial());

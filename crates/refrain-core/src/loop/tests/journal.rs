@@ -7,7 +7,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, GateFinished, Identity,
     LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::gate::{GateName, GateSpec, GateWhen};
+use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
@@ -58,6 +58,11 @@ pub(in crate::r#loop) fn spec() -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
+        protect: Default::default(),
+        clean_checkout: false,
+        stuck: Default::default(),
+        critique: None,
+        keep_failed: false,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -85,6 +90,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         left: false,
         output_error: None,
         report: None,
+        fingerprint: None,
     }
 }
 
@@ -179,7 +185,7 @@ pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
 pub(in crate::r#loop) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     let gate = |(place, hard)| GateSpec {
         name: gate_name(place),
-        command: format!("check {place}"),
+        check: Check::Command(format!("check {place}")),
         hard,
         timeout: Millis(60_000),
         retries: 0,
@@ -190,7 +196,7 @@ pub(in crate::r#loop) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec>
 
 /// A candidate with the tree of this number; none where there is no repository.
 pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
-    Event::CandidateTaken { tree: tree.map(oid), partial: false }
+    Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new() }
 }
 
 /// The end of the gate at this place.

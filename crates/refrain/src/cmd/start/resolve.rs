@@ -5,7 +5,9 @@ use std::io::Read;
 
 use camino::Utf8Path;
 use refrain_core::promise::{MatchMode, Promise};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
+use refrain_core::spec::{
+    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, ProtectSpec, Secret,
+};
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{PROMISE, Start};
@@ -44,7 +46,12 @@ pub(super) fn spec(
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
         promise: promise(args, start, &agent)?,
         limits: limits(args, start, &agent),
+        stuck: args.stuck.spec(&agent, settings)?,
         agent,
+        protect: ProtectSpec::default(),
+        clean_checkout: false,
+        critique: None,
+        keep_failed: false,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,

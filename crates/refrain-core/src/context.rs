@@ -1,0 +1,92 @@
+//! What `context.md` says: what failed, verbatim, with more of it than the prompt has room for, what failed in the iterations
+//! before, and what was tried (seed 004, `.ralph_context.md`). Written by Refrain alone, never by a model.
+
+use std::fmt::Write;
+
+use crate::event::Exit;
+use crate::ids::AttemptId;
+use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::prompt::{Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said};
+use crate::text::{clip, cut_middle, squeeze};
+
+/// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
+pub const EXCERPT: usize = 64 << 10;
+/// How much of that of each iteration before.
+const EARLIER: usize = EXCERPT / 4;
+/// How many iterations are quoted, the last one included (seed 004: the last three attempts).
+const QUOTED: usize = 3;
+/// How many iterations are named.
+const NAMED: usize = 20;
+/// How much of what an agent said of an iteration is repeated, in bytes.
+const SAID: usize = 200;
+
+/// The text of `context.md`; none where nothing failed.
+#[must_use]
+pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
+    let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
+    let parts: Vec<String> = own.into_iter().chain(what_gates_said(state, printed.gates, EXCERPT)).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut text = status(state);
+    let _ = write!(text, "\n## What failed last (verbatim)\n\n{}\n", parts.join("\n\n"));
+    for (id, output) in printed.earlier {
+        let output = fenced(&cut_middle(output.trim(), EARLIER));
+        let _ = write!(text, "\n## What failed in iteration {} (verbatim)\n\n{output}\n", id.iteration);
+    }
+    text.push_str(&tried(state));
+    Some(text)
+}
+
+/// The iterations before the last one whose failures are quoted too, the newest first: each with the hard gate that failed
+/// first in it and which of its runs that was; none of it where the agent itself failed.
+pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(usize, AttemptId, u32)>)> {
+    let failed = |attempt: &Attempt| {
+        let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
+        let gate = gate.map(|result| (result.gate, result.of, result.run));
+        let by_itself = attempt.outcome == Outcome::Failed
+            && attempt.finished.as_ref().is_some_and(|finished| finished.exit != Exit::Lost);
+        (gate.is_some() || by_itself).then_some((attempt.id, gate))
+    };
+    let before = state.attempts.iter().rev().filter(|attempt| attempt.charged);
+    let before = before.skip_while(|attempt| attempt.id.iteration + 1 >= state.iteration);
+    before.take(QUOTED - 1).filter_map(failed)
+}
+
+fn status(state: &LoopState) -> String {
+    let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
+    let mut text = format!(
+        "# Loop context: {}\n\n## Status\n- Iteration: {} of {total}\n",
+        state.spec.id, state.iteration
+    );
+    let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
+    if let Some(gate) = failing.and_then(|result| result.spec(&state.spec)) {
+        let _ = writeln!(text, "- Last gate failed: {}", gate.name);
+    }
+    let (count, threshold) = (state.progress.stuck.count(), state.spec.stuck.threshold);
+    if count > 0 {
+        let _ = writeln!(text, "- Stuck count: {count} (threshold: {threshold})");
+    }
+    text
+}
+
+fn tried(state: &LoopState) -> String {
+    let all: Vec<_> = charged(state).collect();
+    let mut text = String::new();
+    for (number, attempt) in all[all.len().saturating_sub(NAMED)..].iter().enumerate() {
+        if number == 0 {
+            text.push_str("\n## What was tried\n");
+        }
+        let _ = write!(text, "- iteration {}: {}", attempt.id.iteration, one_line(&outcome(state, attempt)));
+        let said = attempt.finished.as_ref().map(|finished| one_line(&finished.preview));
+        if let Some(said) = said.filter(|said| !said.is_empty()) {
+            let _ = write!(text, "; said: {said}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    clip(&squeeze(text), SAID).into_owned()
+}

@@ -1,0 +1,89 @@
+//! A critic looks at the loop's progress now and then. Whatever becomes of it, the loop goes on: it is not tried again where
+//! it failed or was lost.
+
+use jiff::Timestamp;
+
+use super::state::{LoopState, Phase};
+use crate::event::{CritiqueFinished, Exit, StopReason};
+
+/// A critic in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Critiquing {
+    /// Behind which iteration.
+    pub iteration: u32,
+    /// Since when: its time limit counts from here.
+    pub started_at: Timestamp,
+    /// Why it is being ended, once it is.
+    pub stopping: Option<StopReason>,
+}
+
+/// What critics said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Feedback {
+    /// Behind which iteration the last one was started.
+    asked: u32,
+    /// What it said, until an iteration that was told it is charged.
+    pub said: Option<String>,
+    /// Why it said nothing.
+    pub error: Option<String>,
+}
+
+impl LoopState {
+    /// Whether a critic is to look at what the last iteration came to.
+    pub(super) fn is_critique_due(&self) -> bool {
+        let every = self.spec.critique.as_ref().map_or(0, |critique| critique.every);
+        every > 0
+            && self.charged > 0
+            && self.charged.is_multiple_of(every)
+            && self.feedback.asked < self.iteration
+            && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
+    }
+
+    /// The critic in flight.
+    #[must_use]
+    pub fn critiquing(&self) -> Option<&Critiquing> {
+        match &self.phase {
+            Phase::Critiquing(critiquing) => Some(critiquing),
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) => None,
+        }
+    }
+
+    pub(super) fn start_critique(&mut self, iteration: u32, at: Timestamp) -> Result<(), &'static str> {
+        if !self.is_critique_due() || iteration != self.iteration || self.sweeping || !self.is_driven() {
+            return Err("critique.started");
+        }
+        self.feedback = Feedback { asked: iteration, said: None, error: None };
+        self.phase = Phase::Critiquing(Critiquing { iteration, started_at: at, stopping: None });
+        Ok(())
+    }
+
+    /// The critic in flight, if the event `what` fits it.
+    pub(super) fn critique_to(&mut self, what: &'static str) -> Result<&mut Critiquing, &'static str> {
+        match &mut self.phase {
+            Phase::Critiquing(critiquing) => Ok(critiquing),
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) => Err(what),
+        }
+    }
+
+    pub(super) fn finish_critique(&mut self, finished: &CritiqueFinished) -> Result<(), &'static str> {
+        let stopped = self.critique_to("critique.finished")?.stopping.is_some();
+        self.phase = Phase::Idle { claim: None, uncommitted: false };
+        self.sweeping = finished.left;
+        if let Some(critic) = self.spec.critique.as_ref().map(|critique| critique.critic.clone()) {
+            let used = self.account(&critic, finished.report.as_deref());
+            self.spend(used, &critic);
+        }
+        let ended = matches!(finished.exit, Exit::Code(0) | Exit::Unseen) && !stopped;
+        self.feedback.said = finished.feedback.clone().filter(|said| ended && !said.trim().is_empty());
+        self.feedback.error.clone_from(&finished.error);
+        Ok(())
+    }
+
+    /// It could not be started, or nobody saw it end.
+    pub(super) fn lose_critique(&mut self, error: Option<&str>) {
+        if self.critiquing().is_some() {
+            self.phase = Phase::Idle { claim: None, uncommitted: false };
+            self.feedback.error = error.map(str::to_owned);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether the loop makes progress, and what follows where it does not: its iterations as [`Turn`]s, the answer that
+//! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
+
+use super::state::{Attempt, LoopState, Outcome, Phase};
+use crate::event::{End, Pushed};
+use crate::fingerprint::{self, Fingerprint};
+use crate::git::{CommitResult, Oid};
+use crate::spec::{AgentSpec, OnStuck};
+use crate::stuck::{Stuck, Turn, Verdict};
+
+/// Where a loop's iterations lead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What they add up to.
+    pub stuck: Stuck,
+    /// The iteration that was folded last.
+    turned: u32,
+    /// It goes on with another agent already: there is no second change.
+    pub changed: bool,
+    /// What is kept of its work, since it went on last.
+    pub saved: Option<Saved>,
+}
+
+/// What is kept of work that was not proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// It is on a branch.
+    Branch {
+        /// Its name.
+        name: String,
+        /// Its commit.
+        commit: Oid,
+        /// Where it was pushed to, or why not.
+        pushed: Option<Pushed>,
+    },
+    /// It is not.
+    Not {
+        /// Why.
+        why: String,
+    },
+}
+
+impl LoopState {
+    /// What the iterations so far amount to.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.progress.stuck.verdict(self.spec.stuck.threshold)
+    }
+
+    /// Who a loop that is stuck goes on with; none where that was done already, or nobody wants it.
+    #[must_use]
+    pub fn other_agent(&self) -> Option<&AgentSpec> {
+        match &self.spec.stuck.answer {
+            OnStuck::Change(agent) if !self.progress.changed => Some(agent),
+            OnStuck::Change(_) | OnStuck::Stop | OnStuck::Ask => None,
+        }
+    }
+
+    /// Whether the end asks that the work be kept on a branch first.
+    pub(super) fn is_kept_at(&self, end: End) -> bool {
+        let keeps = match end {
+            End::Stuck => true,
+            End::IterationCap | End::TimedOut => self.spec.keep_failed,
+            End::Completed { .. }
+            | End::Cancelled
+            | End::BudgetExceeded
+            | End::Blocked { .. }
+            | End::Paused => false,
+        };
+        keeps && self.progress.saved.is_none() && self.charged > 0
+    }
+
+    /// The iteration is charged, proven as far as it is, and committed: one more turn.
+    pub(super) fn turn(&mut self) {
+        let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
+        if !is_over || self.progress.turned >= self.iteration {
+            return;
+        }
+        let Some(last) = self.attempts.iter().rev().find(|attempt| attempt.charged) else { return };
+        self.progress.turned = self.iteration;
+        let committed = self.git.last.as_ref().filter(|report| report.iteration == self.iteration);
+        let turn = Turn {
+            failure: self.failure(last),
+            tree: last.proof.as_ref().and_then(|proof| proof.candidate.tree.clone()),
+            committed: committed.is_some_and(|report| {
+                !report.by_agent.is_empty() || matches!(report.result, CommitResult::Made { .. })
+            }),
+            claimed: last.claim.is_some(),
+        };
+        if self.progress.stuck == Stuck::default() {
+            let before = self.baseline.as_ref().and_then(|proof| proof.candidate.tree.clone());
+            self.progress.stuck = Stuck::starting_at(before);
+        }
+        self.progress.stuck.after(&turn);
+    }
+
+    /// What failed in an iteration: the agent itself, or the first hard gate that did. An attempt that was stopped at a limit
+    /// of the loop's may have been about to do something else than the one before.
+    fn failure(&self, last: &Attempt) -> Option<Fingerprint> {
+        let by_itself = last.outcome == Outcome::Failed;
+        let own =
+            last.finished.as_ref().filter(|_| by_itself).and_then(|finished| finished.fingerprint.clone());
+        let proof = last.proof.as_ref();
+        let of_gate = || proof?.failing(&self.spec).find_map(|result| result.fingerprint.clone());
+        let of_touched = || {
+            let touched = &proof?.candidate.touched;
+            let said: Vec<_> = touched.iter().map(ToString::to_string).collect();
+            (!said.is_empty()).then(|| fingerprint::of("protected", &said.join("\n")))
+        };
+        own.or_else(of_gate).or_else(of_touched)
+    }
+
+    /// Whoever changes what the loop is run with begins to count anew.
+    pub(super) fn forget_turns(&mut self) {
+        let tree = self.proof.as_ref().and_then(|proof| proof.candidate.tree.clone());
+        self.progress.stuck = Stuck::starting_at(tree);
+    }
+
+    pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {
+        let fits = self.is_driven() && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
+        if !fits || self.other_agent() != Some(agent) || !matches!(self.verdict(), Verdict::Stuck(_)) {
+            return Err("agent.changed");
+        }
+        self.spec.agent = agent.clone();
+        self.progress.changed = true;
+        self.forget_turns();
+        Ok(())
+    }
+
+    pub(super) fn keep(&mut self, what: &'static str, saved: Saved) -> Result<(), &'static str> {
+        let fits = self.is_driven() && !self.is_busy() && !self.sweeping && self.progress.saved.is_none();
+        if !fits {
+            return Err(what);
+        }
+        self.progress.saved = Some(saved);
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! The options of `start` that say when a loop is stuck, and what is done then.
+
+use std::str::FromStr;
+
+use refrain_core::spec::{AgentSpec, OnStuck, StuckSpec};
+use refrain_core::stuck;
+use refrain_core::values::OnStuck as Answer;
+use refrain_engine::config::Settings;
+
+use super::others;
+use crate::error::CliError;
+
+/// When it is stuck, and what is done then.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StuckArgs {
+    /// How often the same failure comes in a row before the agent is told to try something else, 1 to 100; 3 where it is left
+    /// out. Two more, and the loop is stuck
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
+    stuck_threshold: Option<u32>,
+    /// What is done with a loop that is stuck: stop, ask, model=NAME, agent=NAME; `stop` where it is left out
+    #[arg(long, value_name = "WHAT", value_parser = Answer::from_str)]
+    on_stuck: Option<Answer>,
+}
+
+impl StuckArgs {
+    pub(super) fn spec(&self, worker: &AgentSpec, settings: &Settings) -> Result<StuckSpec, CliError> {
+        let start = &settings.config.start;
+        let who = match self.on_stuck.is_some() {
+            true => "--on-stuck".to_owned(),
+            false => format!("{}: start.on-stuck", settings.origin("on-stuck")),
+        };
+        let answer = match self.on_stuck.as_ref().or(start.on_stuck.as_ref()) {
+            None | Some(Answer::Stop) => OnStuck::Stop,
+            Some(Answer::Ask) => OnStuck::Ask,
+            Some(Answer::Model(model)) => OnStuck::Change(Box::new(others::with_model(
+                &format!("{who} model={model}"),
+                model,
+                worker,
+                settings,
+            )?)),
+            Some(Answer::Agent(name)) => {
+                let agent = others::agent(&format!("{who} agent={name}"), name, worker, settings)?;
+                OnStuck::Change(Box::new(agent))
+            }
+        };
+        let threshold = self.stuck_threshold.or(start.stuck_threshold).unwrap_or(stuck::THRESHOLD);
+        Ok(StuckSpec { threshold, answer })
+    }
+}

@@ -1,0 +1,38 @@
+//! Where a loop leads, in words for people: what its critic said, that another agent goes on, where work that was not proven
+//! is kept.
+
+use refrain_core::event::{CritiqueFinished, Pushed};
+use refrain_core::git::Oid;
+use refrain_core::spec::AgentSpec;
+use refrain_core::text::squeeze;
+
+/// The critic is done.
+pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
+    match (&finished.feedback, &finished.error) {
+        (Some(said), _) => format!("the critic: {}", squeeze(said)),
+        (None, Some(error)) => {
+            format!("the critic came to nothing, and the loop goes on: {}", squeeze(error))
+        }
+        (None, None) => "the critic said nothing, and the loop goes on".to_owned(),
+    }
+}
+
+/// Another agent goes on.
+pub(crate) fn changed(agent: &AgentSpec) -> String {
+    let model = agent.model.as_ref().map_or_else(String::new, |model| format!(" with model {model}"));
+    format!("the loop is stuck; from here on it runs {}{model}", agent.program)
+}
+
+/// Its work is on a branch.
+pub(crate) fn saved(branch: &str, commit: &Oid, pushed: Option<&Pushed>) -> Vec<String> {
+    let mut lines = vec![format!("its work is kept on branch {branch} ({})", commit.short())];
+    if let Some(Pushed { remote, error }) = pushed {
+        lines.push(match error {
+            None => format!("{branch} was pushed to {remote}"),
+            Some(error) => {
+                format!("{branch} could not be pushed to {remote}, and is here only: {}", squeeze(error))
+            }
+        });
+    }
+    lines
+}
