@@ -32,6 +32,6 @@ pub use commit::CommitRequest;
 pub use error::GitError;
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
-pub use save::{Pushed, SaveRequest, Saved};
+pub use save::{SaveRequest, Saved};
 pub use tree::TreeRequest;
 pub use worktree::Removal;

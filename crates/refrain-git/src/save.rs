@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
+use refrain_core::event::Pushed;
 use refrain_core::git::{Base, Oid};
 
 use crate::Cancel;
@@ -16,6 +17,9 @@ use crate::git::{Git, said};
 use crate::repository::Repository;
 use crate::stage;
 use crate::tree::TreeRequest;
+
+/// The trailer that says which tree the work is, without what is told of it.
+const TREE: &str = "Refrain-Tree";
 
 /// How many names are tried before it is given up.
 const NAMES: u32 = 100;
@@ -37,8 +41,6 @@ pub struct SaveRequest<'a> {
     pub iteration: u32,
     /// The branch; where there is one of that name, `-2` is added, and so on.
     pub branch: &'a str,
-    /// Branches that are known to hold earlier work: what is to be saved is on none of them.
-    pub known: &'a [String],
     /// The message, without trailers.
     pub message: &'a str,
     /// What is told of the work beside it: paths and contents, which are as they may be published.
@@ -60,105 +62,29 @@ pub struct Saved {
     pub commit: Oid,
 }
 
-/// What became of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pushed {
-    /// The branch is there.
-    To(String),
-    /// It is not, and why.
-    Not {
-        /// The remote that was tried.
-        remote: String,
-        /// What git said.
-        said: String,
-    },
-}
-
 impl Repository {
     /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
     ///
-    /// It may be repeated: a branch that this loop made for this iteration and that is not `known` is taken for the one that
-    /// was made before a crash.
+    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
     ///
     /// # Errors
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
-        let git = self.git().until(request.cancel);
-        let mut names = (1..=NAMES).map(|number| match number {
+        let SaveRequest { base, index, largest_file, cancel, .. } = request;
+        let (tree, _) = self.tree(TreeRequest { base, index, largest_file, cancel })?;
+        let job = Job { repository: self, request, git: self.git().until(cancel).with_index(index), tree };
+        let names = (1..=NAMES).map(|number| match number {
             1 => request.branch.to_owned(),
             again => format!("{}-{again}", request.branch),
         });
         let mut commit = None;
-        names
-            .find_map(|branch| self.save_as(git, request, branch, &mut commit).transpose())
-            .unwrap_or_else(|| Err(GitError::BranchTaken(request.branch.to_owned())))
-    }
-
-    /// Saves it on this very branch; none where that is another's.
-    fn save_as(
-        &self,
-        git: Git<'_>,
-        request: SaveRequest<'_>,
-        branch: String,
-        made: &mut Option<Oid>,
-    ) -> Result<Option<Saved>, GitError> {
-        if let Some(commit) = self.branch_head(&branch)? {
-            let is_it = !request.known.contains(&branch) && is_of(git, &commit, request)?;
-            return Ok(is_it.then_some(Saved { branch, commit }));
-        }
-        let commit = match made {
-            Some(commit) => commit.clone(),
-            None => made.insert(self.commit_beside(git, request)?).clone(),
-        };
-        let subject = request.message.lines().next().unwrap_or_default();
-        let refname = format!("refs/heads/{branch}");
-        let nothing = "0".repeat(commit.as_str().len());
-        let done = git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
-        match done.status.success() {
-            true => Ok(Some(Saved { branch, commit })),
-            // Somebody was faster.
-            false if self.branch_head(&branch)?.is_some() => Ok(None),
-            false => {
-                Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
+        for branch in names {
+            if let Some(saved) = job.save_as(branch, &mut commit)? {
+                return Ok(saved);
             }
         }
-    }
-
-    /// A commit that no branch has yet.
-    fn commit_beside(&self, git: Git<'_>, request: SaveRequest<'_>) -> Result<Oid, GitError> {
-        let SaveRequest { base, index, largest_file, cancel, .. } = request;
-        let _ = self.tree(TreeRequest { base, index, largest_file, cancel })?;
-        let git = git.with_index(index);
-        let mut lines = Vec::new();
-        for (path, content) in request.files {
-            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
-            lines.extend(stage::info("100644", &object, path.as_bytes()));
-        }
-        stage::put(git, &lines)?;
-        let tree = oid(git.text(["write-tree"], &[])?)?;
-        let head = git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
-        let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
-        let mut args = vec!["commit-tree", tree.as_str()];
-        if !head.is_empty() {
-            args.extend(["-p", &head]);
-        }
-        args.extend(["-F", "-"]);
-        let message = format!(
-            "{}\n\n{LOOP}: {}\n{ITERATION}: {}\n",
-            request.message.trim(),
-            request.id,
-            request.iteration
-        );
-        let done = Git::run(git, &args, message.as_bytes())?;
-        if done.status.success() {
-            return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
-        }
-        let said = said(&done);
-        if IDENTITY.iter().any(|words| said.contains(words)) {
-            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
-        }
-        Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
+        Err(GitError::BranchTaken(request.branch.to_owned()))
     }
 
     /// Pushes a branch to where the branch that is checked out belongs, else to `origin`, else to the only remote; none
@@ -184,13 +110,13 @@ impl Repository {
         ];
         let pushing = Git::new(self.root(), &env).until(cancel).within(LONGEST_PUSH);
         let said = match pushing.run(push, &[]) {
-            Ok(done) if done.status.success() => return Ok(Some(Pushed::To(remote))),
+            Ok(done) if done.status.success() => return Ok(Some(Pushed { remote, error: None })),
             Ok(done) => said(&done),
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
             Err(GitError::Tool(_)) => format!("it took longer than {} s", LONGEST_PUSH.as_secs()),
             Err(other) => other.to_string(),
         };
-        Ok(Some(Pushed::Not { remote, said }))
+        Ok(Some(Pushed { remote, error: Some(said) }))
     }
 
     /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
@@ -211,12 +137,79 @@ impl Repository {
     }
 }
 
-/// Whether a commit was made for this loop and iteration.
-fn is_of(git: Git<'_>, commit: &Oid, request: SaveRequest<'_>) -> Result<bool, GitError> {
-    let format = "--format=%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
-                  %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)";
-    let printed = git.text(["show", "--no-patch", format, commit.as_str(), "--"], &[])?;
-    Ok(printed.trim() == format!("{}\n{}", request.id, request.iteration))
+/// Work being saved; the private index has its tree.
+struct Job<'a> {
+    repository: &'a Repository,
+    request: SaveRequest<'a>,
+    git: Git<'a>,
+    tree: Oid,
+}
+
+impl Job<'_> {
+    /// Saves it on this very branch; none where that is another's.
+    fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
+        if let Some(commit) = self.repository.branch_head(&branch)? {
+            return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));
+        }
+        let commit = match made {
+            Some(commit) => commit.clone(),
+            None => made.insert(self.commit()?).clone(),
+        };
+        let subject = self.request.message.lines().next().unwrap_or_default();
+        let refname = format!("refs/heads/{branch}");
+        let nothing = "0".repeat(commit.as_str().len());
+        let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
+        match done.status.success() {
+            true => Ok(Some(Saved { branch, commit })),
+            // Somebody was faster.
+            false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
+            false => Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) }),
+        }
+    }
+
+    /// A commit that no branch has yet.
+    fn commit(&self) -> Result<Oid, GitError> {
+        let git = self.git;
+        let mut lines = Vec::new();
+        for (path, content) in self.request.files {
+            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
+            lines.extend(stage::info("100644", &object, path.as_bytes()));
+        }
+        stage::put(git, &lines)?;
+        let tree = oid(git.text(["write-tree"], &[])?)?;
+        let head = git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
+        let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
+        let mut args = vec!["commit-tree", tree.as_str()];
+        if !head.is_empty() {
+            args.extend(["-p", &head]);
+        }
+        args.extend(["-F", "-"]);
+        let message = self.message();
+        let done = Git::run(git, &args, message.as_bytes())?;
+        if done.status.success() {
+            return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        }
+        let said = said(&done);
+        if IDENTITY.iter().any(|words| said.contains(words)) {
+            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
+        }
+        Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
+    }
+
+    fn message(&self) -> String {
+        let SaveRequest { message, id, iteration, .. } = self.request;
+        let tree = &self.tree;
+        format!("{}\n\n{LOOP}: {id}\n{ITERATION}: {iteration}\n{TREE}: {tree}\n", message.trim())
+    }
+
+    /// Whether a commit was made for just this, by one who died before that was recorded.
+    fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
+        let value = |key: &str| format!("%(trailers:key={key},valueonly,separator=%x2C)");
+        let format = format!("--format={}%n{}%n{}", value(LOOP), value(ITERATION), value(TREE));
+        let printed = self.git.text(["show", "--no-patch", &format, commit.as_str(), "--"], &[])?;
+        let SaveRequest { id, iteration, .. } = self.request;
+        Ok(printed.trim() == format!("{id}\n{iteration}\n{}", self.tree))
+    }
 }
 
 /// The remote that a new branch goes to.

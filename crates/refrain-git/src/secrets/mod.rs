@@ -58,6 +58,23 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     Some(Found { what: hit.what, line: u32::try_from(line).ok() })
 }
 
+/// The text with each line that looks as if it held a secret replaced by what it looks like; of a key, all its lines.
+#[must_use]
+pub fn redact(text: &str) -> String {
+    let mut lines: Vec<Cow<'_, str>> = text.split('\n').map(Cow::Borrowed).collect();
+    // Each round takes a line away, and what is put in its place is none.
+    for _ in 0..=lines.len() {
+        let whole = lines.join("\n");
+        let Some(found) = screen(b"output.txt", whole.as_bytes(), None) else { return whole };
+        let at = found.line.map_or(0, |line| line as usize - 1).min(lines.len() - 1);
+        let is_block = lines[at].contains("-----BEGIN");
+        let end = lines[at..].iter().position(|line| line.contains("-----END"));
+        let last = if is_block { end.map_or(lines.len() - 1, |end| at + end) } else { at };
+        lines.splice(at..=last, [Cow::Owned(format!("[redacted: {}]", found.what))]);
+    }
+    "[redacted]".to_owned()
+}
+
 /// Whether an environment sets only what everybody has at home: words, numbers, placeholders, logins to this machine.
 fn is_empty_of_secrets(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).all(|line| {

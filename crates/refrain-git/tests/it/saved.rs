@@ -1,7 +1,8 @@
 //! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else moves.
 
+use refrain_core::event::Pushed;
 use refrain_core::git::Base;
-use refrain_git::{GitError, Pushed, SaveRequest, Saved};
+use refrain_git::{GitError, SaveRequest, Saved};
 use rstest::rstest;
 
 use crate::place::{Place, id};
@@ -10,13 +11,12 @@ const BRANCH: &str = "wip/ralph-fail-the-loop-20261121-120000";
 const TOLD: &[(&str, &[u8])] =
     &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
 
-fn try_save(place: &Place, base: &Base, known: &[String]) -> Result<Saved, GitError> {
+fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
     place.repository().save_work(SaveRequest {
         base,
         id: &id(),
         iteration: 3,
         branch: BRANCH,
-        known,
         message: "wip: the-loop is stuck\n\nThe same failure three times.",
         files: TOLD,
         index: &place.top().join("loop/index"),
@@ -27,7 +27,7 @@ fn try_save(place: &Place, base: &Base, known: &[String]) -> Result<Saved, GitEr
 
 #[track_caller]
 fn save(place: &Place, base: &Base) -> Saved {
-    try_save(place, base, &[]).unwrap_or_else(|error| panic!("{error}"))
+    try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What the person can see of their own: all but the new branch.
@@ -67,9 +67,13 @@ fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
     assert_eq!(everything(&place), before);
     assert_eq!(paths(&place, &saved), MADE, "neither the person's changes nor a key");
     assert_eq!(place.git(&["rev-parse", &format!("{BRANCH}^")]), place.head().as_str());
+    let message = place.git(&["log", "-1", "--format=%B", BRANCH]);
+    let tree = message.rsplit(' ').next().unwrap();
+    let without = place.git(&["ls-tree", "--name-only", tree.trim()]);
+    assert_eq!(without, "README.md\nsrc");
     assert_eq!(
-        place.git(&["log", "-1", "--format=%B", BRANCH]),
-        "wip: the-loop is stuck\n\nThe same failure three times.\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 3"
+        message.replace(tree.trim(), "[tree]"),
+        "wip: the-loop is stuck\n\nThe same failure three times.\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 3\nRefrain-Tree: [tree]"
     );
 }
 
@@ -79,9 +83,10 @@ fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
     let base = work(&place);
     let first = save(&place, &base);
     assert_eq!(save(&place, &base), first, "once is enough");
-    let second = try_save(&place, &base, std::slice::from_ref(&first.branch)).unwrap();
+    place.write("src/new.rs", "more\n");
+    let second = save(&place, &base);
     assert_eq!(second.branch, format!("{BRANCH}-2"));
-    assert_eq!(try_save(&place, &base, std::slice::from_ref(&first.branch)).unwrap(), second);
+    assert_eq!(save(&place, &base), second);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
     let place = Place::new();
     place.git(&["branch", "wip"]);
     let base = work(&place);
-    assert!(matches!(try_save(&place, &base, &[]), Err(GitError::Failed { .. })));
+    assert!(matches!(try_save(&place, &base), Err(GitError::Failed { .. })));
 }
 
 #[test]
@@ -188,20 +193,24 @@ fn pushed(place: &Place) -> Option<Pushed> {
     place.repository().push_branch(BRANCH, None).unwrap()
 }
 
+fn to(remote: &str) -> Option<Pushed> {
+    Some(Pushed { remote: remote.to_owned(), error: None })
+}
+
 #[test]
 fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     let place = Place::new();
     let saved = save(&place, &work(&place));
     assert_eq!(pushed(&place), None, "there is none");
     remote(&place, "only");
-    assert_eq!(pushed(&place), Some(Pushed::To("only".to_owned())));
+    assert_eq!(pushed(&place), to("only"));
     assert_eq!(place.git(&["ls-remote", "only"]), format!("{}\trefs/heads/{BRANCH}", saved.commit));
     remote(&place, "second");
     assert_eq!(pushed(&place), None, "nobody says which");
     remote(&place, "origin");
-    assert_eq!(pushed(&place), Some(Pushed::To("origin".to_owned())));
+    assert_eq!(pushed(&place), to("origin"));
     place.git(&["config", "branch.main.remote", "second"]);
-    assert_eq!(pushed(&place), Some(Pushed::To("second".to_owned())));
+    assert_eq!(pushed(&place), to("second"));
     assert_eq!(place.git(&["config", "--get-regexp", "^branch"]), "branch.main.remote second");
 }
 
@@ -213,11 +222,11 @@ fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
     let other = place.git(&["commit-tree", "-m", "Other", "HEAD^{tree}"]);
     place.git(&["push", "-q", "origin", &format!("{other}:refs/heads/{BRANCH}")]);
     let before = everything(&place);
-    let Some(Pushed::Not { remote, said }) = pushed(&place) else { panic!("it was pushed over another") };
+    let Some(Pushed { remote, error: Some(said) }) = pushed(&place) else { panic!("it was pushed over another") };
     assert!(remote == "origin" && said.contains("rejected"), "{said}");
     assert_eq!(place.git(&["ls-remote", "origin"]), format!("{other}\trefs/heads/{BRANCH}"));
     place.git(&["remote", "set-url", "origin", "/nowhere/at/all"]);
-    assert!(matches!(pushed(&place), Some(Pushed::Not { .. })));
+    assert!(matches!(pushed(&place), Some(Pushed { error: Some(_), .. })));
     assert_eq!((place.git(&["rev-parse", BRANCH]), everything(&place)), (saved.commit.to_string(), before));
 }
 
@@ -231,6 +240,6 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     place.git(&["remote", "add", "origin", "git@example.org:x/y"]);
     place.git(&["config", "core.sshCommand", ssh.to_str().unwrap()]);
     place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
-    let Some(Pushed::Not { said, .. }) = pushed(&place) else { panic!("it was pushed") };
+    let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
     assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
 }
