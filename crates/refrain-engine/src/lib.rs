@@ -19,6 +19,8 @@ mod executor;
 mod follow;
 mod gate;
 mod hearing;
+mod keeping;
+mod proving_ground;
 mod pulse;
 mod repository;
 mod runner;

@@ -39,6 +39,7 @@ pub(super) fn spec(
     }
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
+    let gates = args.gates.specs(&settings.config.gates)?;
     Ok(Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
@@ -49,14 +50,14 @@ pub(super) fn spec(
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
         protect: ProtectSpec::default(),
-        clean_checkout: false,
+        clean_checkout: !gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique: None,
         keep_failed: false,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
-        gates: args.gates.specs(&settings.config.gates)?,
+        gates,
         depth: context.depth,
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     })
