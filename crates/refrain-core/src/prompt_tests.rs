@@ -15,7 +15,7 @@ use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
-    super::assemble(state, Printed { attempt, gates: &[] })
+    super::assemble(state, Printed { attempt, gates: &[], earlier: &[] })
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -391,6 +391,9 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
             preview: String::new(),
             left: false,
             output_error: None,
+            fingerprint: None,
+            log: None,
+            review: None,
         };
         apply(state, Event::GateFinished(Box::new(finished)));
     }
@@ -429,11 +432,12 @@ fn what_a_gate_says_is_told_verbatim(
     #[case] told: &str,
 ) {
     let state = gated(claims, before, behind);
-    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())] };
+    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())], earlier: &[] };
     let prompt = super::assemble(&state, said);
     let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
     assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));
-    assert_eq!(super::context(&state, said).unwrap(), format!("{told}\n"));
+    let context = crate::context::context(&state, said).unwrap();
+    assert!(context.contains(&format!("## What failed last (verbatim)\n\n{told}\n")), "{context}");
 }
 
 #[test]

@@ -125,5 +125,6 @@ fn finished(promised: bool) -> AttemptFinished {
         output_error: None,
         report: Some(Box::new(report)),
         preview: "The test still fails; the next iteration goes on from here.".into(),
+        fingerprint: None,
     }
 }

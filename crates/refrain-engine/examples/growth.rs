@@ -140,6 +140,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             output_error: None,
             report: None,
             preview: "The test still fails; the next iteration goes on from here.".into(),
+            fingerprint: None,
         };
         journal.push(Event::AttemptFinished(Box::new(finished)), at)?;
     }

@@ -6,6 +6,7 @@
 //! twice: once undisturbed, to learn how many events it has, and once with a crash right behind one of them.
 
 mod agent;
+mod critic;
 mod dispatcher;
 mod gate;
 mod ledger;

@@ -91,6 +91,7 @@ fn finished(tells: bool) -> AttemptFinished {
         output_error: None,
         report: tells.then(|| Box::new(report)),
         preview: "not yet".into(),
+        fingerprint: None,
     }
 }
 

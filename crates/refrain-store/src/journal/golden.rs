@@ -9,16 +9,16 @@ use std::fs;
 use camino::Utf8PathBuf;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::event::{
-    Ask, AttemptFinished, Blocked, End, Exit, GateFinished, Identity, Process, StopReason, Urgency, Wait,
-    WaitKind,
+    Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process, Pushed,
+    Reviewed, Seal, StopReason, Urgency, Wait, WaitKind,
 };
-use refrain_core::gate::{GateSpec, GateWhen};
+use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, GitSpec, LeftOut, Oid, RepoPath, Skipped, Why,
     Workflow,
 };
 use refrain_core::promise::NearMiss;
-use refrain_core::spec::Millis;
+use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, StuckSpec};
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
@@ -72,6 +72,21 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,
+        fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
+        log: Some(Seal { bytes: 12, blake3: "ab".repeat(32) }),
+        review: None,
+    }))
+}
+
+/// The end of a gate that is an agent.
+fn reviewed() -> Event {
+    let Event::GateFinished(gate) = tested(Exit::Code(0), None) else { unreachable!("it is an end") };
+    let verdict = Verdict::Fail { findings: "It counts nothing.".into() };
+    Event::GateFinished(Box::new(GateFinished {
+        gate: "spec".parse().unwrap(),
+        left: false,
+        review: Some(Box::new(Reviewed { verdict, report: None })),
+        ..*gate
     }))
 }
 
@@ -127,6 +142,22 @@ fn everything() -> Vec<Event> {
         retries: 1,
         when: GateWhen::Iteration,
     }];
+    let mut other = start.spec.agent.clone();
+    other.model = Some("another".into());
+    start.spec.stuck = StuckSpec { threshold: 1, answer: OnStuck::Change(Box::new(other.clone())) };
+    start.spec.critique =
+        Some(CritiqueSpec { every: 1, critic: start.spec.agent.clone(), timeout: CritiqueSpec::TIMEOUT });
+    let reviewer = ReviewSpec { agent: start.spec.agent.clone(), spec: "It counts.".into() };
+    start.spec.gates.push(GateSpec {
+        name: "spec".parse().unwrap(),
+        check: Check::Review(Box::new(reviewer)),
+        hard: false,
+        timeout: Millis(300_000),
+        retries: 0,
+        when: GateWhen::Claim,
+    });
+    start.spec.protect.frozen.push("ci/**".into());
+    let review = || Event::GateStarted { gate: "spec".parse().unwrap(), run: 1 };
     let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
     let taken =
         |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3, touched: Vec::new() };
@@ -136,7 +167,21 @@ fn everything() -> Vec<Event> {
         unreachable!("it is an end")
     };
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
-    vec![
+    // Three times in the same way: that is stuck here.
+    let fails = |n| {
+        let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];
+        let ends = [Event::AttemptSpawned { process }, finished(Exit::Code(0)), taken(10 + n)];
+        let gates = [gate(1), tested(Exit::Code(1), None), gate(2), tested(Exit::Code(1), None)];
+        begins.into_iter().chain(ends).chain(gates).chain([review(), reviewed()])
+    };
+    let critique = Event::CritiqueFinished(Box::new(CritiqueFinished {
+        exit: Exit::Code(0),
+        feedback: Some("It goes in circles.".into()),
+        error: None,
+        left: true,
+        report: None,
+    }));
+    let mut events = vec![
         Event::LoopStarted(start),
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
         Event::BaseRefused { error: "a branch loop/a exists already".into() },
@@ -154,6 +199,8 @@ fn everything() -> Vec<Event> {
         gate(2),
         Event::GateStopRequested { because: StopReason::TimeLimit },
         tested(Exit::Signal(15), None),
+        review(),
+        reviewed(),
         Event::IterationBegun { iteration: 1 },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
@@ -176,30 +223,51 @@ fn everything() -> Vec<Event> {
         settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
         asked(Ask::Proceed),
-        Event::IterationBegun { iteration: 2 },
-        Event::AttemptStarted(id(2, 1)),
+    ];
+    events.extend((2..5).flat_map(fails));
+    events.extend([
+        Event::AgentChanged(Box::new(other)),
+        Event::CritiqueStarted { iteration: 4 },
+        Event::CritiqueStopRequested { because: StopReason::TimeLimit },
+        critique,
+        Event::AttemptSwept { killed: 1, survivors: vec![] },
+    ]);
+    events.extend(fails(5));
+    events.extend([
+        Event::CritiqueStarted { iteration: 5 },
+        Event::CritiqueFailed { error: "no such file".into() },
+        Event::IterationBegun { iteration: 6 },
+        Event::AttemptStarted(id(6, 1)),
         Event::AttemptSpawnFailed { error: "no such file".into() },
+        Event::WorkUnsaved { why: "there is no git repository".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
         Event::LoopResumed { limits },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
-        Event::AttemptStarted(id(2, 2)),
+        Event::AttemptStarted(id(6, 2)),
         Event::AttemptSpawned { process },
         reported(Exit::Code(1), Until::At(at(2_000))),
         Event::WaitStarted(Wait { kind: WaitKind::Limit, until: at(2_002) }),
         asked(Ask::Proceed),
-        Event::AttemptStarted(id(2, 3)),
+        Event::AttemptStarted(id(6, 3)),
         Event::AttemptSpawned { process },
-        Event::RunnerStarted { runner: runner(), interrupted: Some(id(2, 3)), adopted: Some(adopted) },
+        Event::RunnerStarted { runner: runner(), interrupted: Some(id(6, 3)), adopted: Some(adopted) },
         asked(Ask::Proceed),
-        Event::AttemptStarted(id(2, 4)),
+        Event::AttemptStarted(id(6, 4)),
         Event::AttemptSpawned { process },
         finished(Exit::Code(0)),
         taken(4),
         gate(1),
         tested(Exit::Code(0), None),
         Event::AttemptSwept { killed: 1, survivors: vec![] },
+        review(),
+        reviewed(),
         taken(4),
-        settled(2, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
+        settled(6, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
+        Event::WorkSaved {
+            branch: "wip/ralph-fail-a".into(),
+            commit: oid(8),
+            pushed: Some(Pushed { remote: "origin".into(), error: Some("no".into()) }),
+        },
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
             ask: Ask::Pause(Urgency::Now),
@@ -207,7 +275,8 @@ fn everything() -> Vec<Event> {
         asked(Ask::Cancel(Urgency::AfterIteration)),
         Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },
         Event::LoopEnded(End::Cancelled),
-    ]
+    ]);
+    events
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::random::Random;
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
+use crate::fingerprint;
 use crate::r#loop::tests::journal::{finished, tokens};
 use crate::spec::Millis;
 
@@ -236,6 +237,8 @@ impl Agent {
             state_done: writes_done,
             left: leaves.is_some(),
             report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),
+            // They all fail in the same way.
+            fingerprint: matches!(exit, Exit::Code(1)).then(|| fingerprint::of("agent", "error: no")),
             output_error: (fills && exit != Exit::Lost).then(|| "no space left".to_owned()),
             ..finished(exit)
         };

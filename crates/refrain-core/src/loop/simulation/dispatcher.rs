@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 
 use super::agent::{Agent, Sign};
+use super::critic::Critic;
 use super::gate::Gate;
 use super::person::{Act, Leave};
 use super::tally::Tally;
@@ -13,6 +14,7 @@ use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
 use crate::r#loop::{Live, Outcome, Phase, Step, next_step};
 use crate::spec::Millis;
+use crate::stuck::Verdict;
 
 /// A run that takes more of these turns spins.
 const MANY_TURNS: u32 = 3_000;
@@ -137,6 +139,10 @@ impl World {
             let event = match step {
                 Step::TakeCandidate => Some(self.candidate()),
                 Step::Commit { iteration } => Some(self.commit(iteration, tally)),
+                Step::ChangeAgent => {
+                    let other = self.state.other_agent().expect("there is another").clone();
+                    Some(Event::AgentChanged(Box::new(other)))
+                }
                 step => event_of(step),
             };
             if let Some(event) = event {
@@ -172,6 +178,10 @@ impl World {
                     self.sync();
                 }
                 Step::ReleaseWorktree => tally.add("git", "worktree released"),
+                Step::Critique { .. } => self.start_critic(tally)?,
+                Step::StopCritique(because) => self.stop_critic(because, tally),
+                Step::ChangeAgent => tally.add("stuck", "another agent goes on"),
+                Step::SaveWork => tally.add("stuck", "work is kept"),
             }
         }
     }
@@ -181,6 +191,12 @@ impl World {
         assert!(self.agent.is_none(), "two agents at a time");
         assert!(!self.started.contains(&id), "an agent was started twice for {id}");
         self.started.push(id);
+        if let Verdict::Shift(_) = self.state.verdict() {
+            tally.add("stuck", "told to do something else");
+        }
+        if self.state.feedback.said.is_some() {
+            tally.add("critic", "heard");
+        }
         if !self.state.steering.is_empty() {
             tally.add("loop", "steered");
         }
@@ -198,12 +214,13 @@ impl World {
         let timer = until.map(|until| self.real.saturating_add(span_ms(now, until)));
         let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
         let gate = self.gate.as_ref().and_then(Gate::next).map(|at| at.max(self.real));
+        let critic = self.critic.as_ref().and_then(Critic::next).map(|at| at.max(self.real));
         let person = self.person.next().map(|at| at.max(self.real));
         let swept = self.swept_at.map(|at| at.max(self.real));
         let tired = self.written > MANY_EVENTS
             && self.state.cancel != Some(Urgency::Now)
             && self.state.ended.is_none();
-        let first = [agent, gate, swept, person, timer].into_iter().flatten().min();
+        let first = [agent, gate, critic, swept, person, timer].into_iter().flatten().min();
         let Some(first) = first.filter(|_| !tired) else {
             // Nothing will ever happen, or too much did.
             self.real += 1_000;
@@ -216,6 +233,9 @@ impl World {
         }
         if gate == Some(first) {
             return self.hear_gate(tally);
+        }
+        if critic == Some(first) {
+            return self.hear_critic();
         }
         if swept == Some(first) {
             self.swept_at = None;

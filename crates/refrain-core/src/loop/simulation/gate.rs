@@ -6,6 +6,7 @@ use super::world::{Crash, World};
 use crate::event::{Event, Exit, GateFinished, StopReason};
 use crate::gate::{GateSpec, GateWhen};
 use crate::git::{CommitReport, CommitResult, Skipped};
+use crate::r#loop::Live;
 use crate::r#loop::proof::GateFailure;
 use crate::r#loop::tests::journal::{gate_finished, gates, oid};
 use crate::spec::{Millis, Spec};
@@ -101,7 +102,12 @@ impl World {
     pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {
         assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside somebody else");
         let good = u64::from(self.state.iteration) >= self.able_from;
-        let gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));
+        let hopeless = self.able_from == u64::MAX;
+        let mut gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));
+        if hopeless && gate.finished.exit != Exit::Lost {
+            (gate.finished.exit, gate.finished.no_test) = (Exit::Code(1), None);
+        }
+        self.live = Live::default();
         tally.add("gate", "started");
         if !gate.starts {
             tally.add("gate", "could not start");
@@ -141,7 +147,12 @@ impl World {
                     None => "passed",
                     Some(GateFailure::TimeLimit) => "failed: time limit",
                     Some(GateFailure::NoTest(_)) => "failed: no test",
-                    Some(GateFailure::Exit(_) | GateFailure::NotStarted(_)) => "failed",
+                    Some(
+                        GateFailure::Exit(_)
+                        | GateFailure::NotStarted(_)
+                        | GateFailure::Review(_)
+                        | GateFailure::NoVerdict(_),
+                    ) => "failed",
                 };
                 tally.add("gate", what);
             }

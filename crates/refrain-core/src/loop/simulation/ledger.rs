@@ -14,7 +14,7 @@ use crate::gate::GateName;
 use crate::git::{Checkout, CommitResult, Oid, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
-use crate::spec::{Limits, Spec};
+use crate::spec::{Limits, OnStuck, Spec};
 
 /// What is known of a loop from its records, and from where its runners died.
 #[derive(Debug)]
@@ -59,6 +59,14 @@ pub(super) struct Ledger {
     /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
+    /// The critic in flight: since when, and why it is stopped.
+    critic: Option<(Timestamp, Option<StopReason>)>,
+    /// The last iteration that a critic was asked about.
+    criticised: u32,
+    /// What the loop did is kept, since it was let go on last.
+    kept: bool,
+    /// Charged when another agent took over.
+    changed: Option<u32>,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
@@ -113,6 +121,10 @@ impl Ledger {
             words: BTreeMap::new(),
             committed: None,
             released: false,
+            critic: None,
+            criticised: 0,
+            kept: false,
+            changed: None,
             not_before: None,
             driven: false,
             had_runner: false,
@@ -174,7 +186,54 @@ impl Ledger {
                 if self.gate.take().is_some() {
                     self.refunds += 1;
                 }
+                // A critic that is lost is not missed.
+                self.critic = None;
                 (self.driven, self.had_runner, self.sweeping) = (true, true, false);
+            }
+            Event::CritiqueStarted { iteration } => {
+                let every = self.spec.critique.as_ref().expect("a critic").every;
+                assert_eq!(*iteration, self.iteration, "it is asked about something else");
+                assert!(
+                    self.charged.is_multiple_of(every) && *iteration > self.criticised,
+                    "it is not its turn"
+                );
+                assert!(
+                    self.flight.is_none() && self.gate.is_none() && !self.sweeping,
+                    "beside somebody else"
+                );
+                self.assert_may_go_on();
+                (self.criticised, self.critic) = (*iteration, Some((*at, None)));
+            }
+            Event::CritiqueFailed { .. } => assert!(self.critic.take().is_some(), "no critic was started"),
+            Event::CritiqueStopRequested { because } => {
+                let (since, stopped) = self.critic.as_mut().expect("a critic is in flight");
+                assert_eq!(stopped.replace(*because), None, "it is stopped twice");
+                let limit = self.spec.critique.as_ref().expect("a critic").timeout;
+                match because {
+                    StopReason::Cancel => assert!(self.cancelled.is_some()),
+                    StopReason::Interrupt => assert!(self.paused.is_some()),
+                    StopReason::TimeLimit => assert!(at.duration_since(*since).as_millis() >= limit.0.into()),
+                    StopReason::LoopDuration => {
+                        assert!(self.active >= self.limits.max_duration.expect("a limit").into());
+                    }
+                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => {
+                        panic!("no critic's")
+                    }
+                }
+            }
+            Event::CritiqueFinished(finished) => {
+                assert!(self.critic.take().is_some(), "no critic was started");
+                self.sweeping = finished.left;
+            }
+            Event::AgentChanged(agent) => {
+                assert!(self.charged >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
+                assert_eq!(self.changed.replace(self.charged), None, "it changes twice");
+                assert_ne!(**agent, self.spec.agent, "nothing changed");
+            }
+            Event::WorkSaved { .. } | Event::WorkUnsaved { .. } => {
+                assert!(self.flight.is_none() && self.gate.is_none() && self.critic.is_none());
+                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
+                assert!(!std::mem::replace(&mut self.kept, true), "it is kept twice");
             }
             Event::BaseTaken(_) => {
                 assert!(self.driven, "nobody drives it");
@@ -249,6 +308,7 @@ impl Ledger {
                 }
             }
             Event::IterationBegun { iteration } => {
+                assert!(self.critic.is_none(), "beside its critic");
                 self.committed = None;
                 assert!(self.gate.is_none() && self.words.len() == self.spec.gates.len(), "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
@@ -319,6 +379,7 @@ impl Ledger {
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
                     "resumed to end at once"
                 );
+                self.kept = false;
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
                 (self.driven, self.had_runner, self.waiting) = (false, false, false);
@@ -453,6 +514,7 @@ impl Ledger {
 
     fn end(&mut self, end: End) {
         assert!(self.flight.is_none() && self.gate.is_none(), "it ends before its attempt");
+        assert!(self.critic.is_none(), "it ends before its critic");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
         // Gates can hold a commit back, or be held up themselves.
         let held_back = !self.spec.gates.is_empty() && !matches!(end, End::Completed { .. });
@@ -476,8 +538,22 @@ impl Ledger {
                 assert!(!differs, "what is committed is not proven");
             }
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
-            End::IterationCap => assert_eq!(Some(self.charged), self.limits.max_iterations),
-            End::TimedOut => assert!(self.active >= self.limits.max_duration.expect("a limit").into()),
+            End::IterationCap => {
+                assert_eq!(Some(self.charged), self.limits.max_iterations);
+                assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
+            }
+            End::Stuck => {
+                let turns = self.charged - self.changed.unwrap_or(0);
+                assert!(self.kept && turns >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
+                assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
+            }
+            End::Blocked { why: Blocked::Stuck } => {
+                assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
+            }
+            End::TimedOut => {
+                assert!(self.active >= self.limits.max_duration.expect("a limit").into());
+                assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
+            }
             End::Blocked { why: Blocked::Refunds } => assert_eq!(self.refunds, 3),
             End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
             End::Blocked { why: Blocked::AgentMissing } => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use jiff::Timestamp;
 
 use super::agent::{Agent, Temper};
+use super::critic::{Critic, sample_critic};
 use super::gate::{Gate, sample_gates};
 use super::ledger::Ledger;
 use super::person::Person;
@@ -40,6 +41,7 @@ pub(super) struct World {
     pub(super) live: Live,
     pub(super) agent: Option<Agent>,
     pub(super) gate: Option<Gate>,
+    pub(super) critic: Option<Critic>,
     /// Its gates write, more often than not.
     pub(super) restless: bool,
     /// What is in the worktree, as a number.
@@ -80,6 +82,7 @@ fn sample_spec(random: &mut Random) -> Spec {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
     sample_gates(random, &mut spec);
+    sample_critic(random, &mut spec);
     spec
 }
 
@@ -89,7 +92,8 @@ impl World {
         let first = Record { seq: 1, at: time(0), event: started(sample_spec(&mut random)) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
-        let able_from = random.between(1, 5);
+        // Some never come to anything.
+        let able_from = if random.once_in(6) { u64::MAX } else { random.between(1, 5) };
         let restless = random.once_in(8);
         if aloud {
             println!("{temper:?} agents, able from iteration {able_from}; {person:?}\n{first:?}");
@@ -108,6 +112,7 @@ impl World {
             live: Live::default(),
             agent: None,
             gate: None,
+            critic: None,
             tree: 0,
             swept_at: None,
             person,
@@ -206,7 +211,7 @@ impl World {
         let before =
             (self.crashes < MANY_CRASHES && self.random.once_in(2)).then(|| self.random.between(1, 12));
         self.crash_at = self.crash_at.filter(|at| *at > self.written).or(before.map(|n| self.written + n));
-        (self.agent, self.gate, self.swept_at) = (None, None, None);
+        (self.agent, self.gate, self.critic, self.swept_at) = (None, None, None, None);
         let unsynced = self.records.len() - self.synced;
         let mut lost = 0;
         if self.random.once_in(3) {

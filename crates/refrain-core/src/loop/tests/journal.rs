@@ -4,15 +4,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, GateFinished, Identity,
-    LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
+    Ask, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, FORMAT, GateFinished,
+    Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::promise::{MatchMode, Promise, PromiseText};
-use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
+use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
 
 /// The instant `ms` milliseconds after every test's first event.
 pub(in crate::r#loop) fn time(ms: i64) -> Timestamp {
@@ -210,7 +210,21 @@ pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished
         preview: String::new(),
         left: false,
         output_error: None,
+        fingerprint: None,
+        log: None,
+        review: None,
     }
+}
+
+/// What a critic leaves behind that had something to say.
+pub(in crate::r#loop) fn criticised(exit: Exit) -> CritiqueFinished {
+    let feedback = Some("Look at the other file.".to_owned());
+    CritiqueFinished { exit, feedback, error: None, left: false, report: None }
+}
+
+/// Who goes on where a loop is stuck.
+pub(in crate::r#loop) fn other_agent() -> AgentSpec {
+    AgentSpec { model: Some("another".into()), ..spec().agent }
 }
 
 /// The event that records a step, for steps that are recorded.
@@ -225,6 +239,10 @@ pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
         Step::TakeCandidate => Some(candidate_taken(None)),
         Step::RunGate { gate, run } => Some(Event::GateStarted { gate: gate_name(gate), run }),
         Step::StopGate(because) => Some(Event::GateStopRequested { because }),
+        Step::Critique { iteration } => Some(Event::CritiqueStarted { iteration }),
+        Step::StopCritique(because) => Some(Event::CritiqueStopRequested { because }),
+        Step::ChangeAgent => Some(Event::AgentChanged(Box::new(other_agent()))),
+        Step::SaveWork => Some(Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None }),
         Step::Wait(wait) => Some(Event::WaitStarted(wait)),
         Step::Finish(end) => Some(Event::LoopEnded(end)),
         Step::Await { .. } | Step::Rest => None,
@@ -240,6 +258,13 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
         Event::BaseRefused { .. } => "base.refused",
         Event::CommitSettled(_) => "commit.settled",
         Event::WorktreeReleased { .. } => "worktree.released",
+        Event::CritiqueStarted { .. } => "critique.started",
+        Event::CritiqueFailed { .. } => "critique.failed",
+        Event::CritiqueStopRequested { .. } => "critique.stop-requested",
+        Event::CritiqueFinished(_) => "critique.finished",
+        Event::AgentChanged(_) => "agent.changed",
+        Event::WorkSaved { .. } => "work.saved",
+        Event::WorkUnsaved { .. } => "work.unsaved",
         Event::CandidateTaken { .. } => "candidate.taken",
         Event::CandidateRefused { .. } => "candidate.refused",
         Event::GateStarted { .. } => "gate.started",
@@ -312,6 +337,14 @@ impl Journal {
         if journal.state.spec.git.needs_base() { journal.obey() } else { journal }
     }
 
+    /// A loop whose gate failed five times in the same way, though something was changed each time.
+    pub(in crate::r#loop) fn stuck(answer: OnStuck) -> Self {
+        let journal = Self::gated_by(gates([true]), |spec| spec.stuck.answer = answer);
+        (1..=5).fold(journal.takes(0).gates_end(&[1]), |journal, tree| {
+            journal.attempts(finished(Exit::Code(0))).takes(tree).gates_end(&[1])
+        })
+    }
+
     /// A loop that hardly waits for its provider.
     fn hurried() -> Self {
         Self::limited(|limits| limits.retry_for = Some(Millis(1)))
@@ -362,6 +395,8 @@ impl Journal {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Stuck => Self::stuck(OnStuck::Stop).obey(),
+            End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
             End::Blocked { why: Blocked::Repository } => {
                 Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
             }

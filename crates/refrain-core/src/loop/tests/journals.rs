@@ -6,15 +6,16 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::journal::{
-    Journal, base_taken, candidate_taken, commit_settled, event_of, finished, gate_finished, gate_name,
-    gates, grant, id, request, runner, spawn_failed, spawned, spec, started, stop, time,
+    Journal, base_taken, candidate_taken, commit_settled, criticised, event_of, finished, gate_finished,
+    gate_name, gates, grant, id, oid, other_agent, request, runner, spawn_failed, spawned, spec, started,
+    stop, time,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
-use crate::spec::{Limits, Millis, Secret, Spec};
+use crate::spec::{CritiqueSpec, Limits, Millis, OnStuck, Secret, Spec};
 
 pub(super) fn ms() -> impl Strategy<Value = Option<Millis>> {
     prop_oneof![
@@ -52,6 +53,11 @@ pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
             }
             if gated {
                 spec.gates = if both { gates([true, false]) } else { gates([true]) };
+            }
+            if both {
+                spec.critique =
+                    Some(CritiqueSpec { every: 1, critic: spec.agent.clone(), timeout: Millis(9_000) });
+                spec.stuck.answer = OnStuck::Change(Box::new(other_agent()));
             }
             if apart {
                 spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
@@ -104,6 +110,8 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Completed { claim: ClaimSource::Gates },
         End::Cancelled,
         End::IterationCap,
+        End::Stuck,
+        End::Blocked { why: Blocked::Stuck },
         End::TimedOut,
         End::Blocked { why: Blocked::Refunds },
         End::Blocked { why: Blocked::Churn },
@@ -113,6 +121,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::Limit },
         End::Blocked { why: Blocked::Repository },
         End::BudgetExceeded,
+        End::Paused,
         End::Paused,
     ])
 }
@@ -157,7 +166,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
-        2 => end().prop_map(Event::LoopEnded),
+        3 => end().prop_map(Event::LoopEnded),
         1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
         1 => Just(base_taken()),
         1 => Just(Event::BaseRefused { error: "fatal".into() }),
@@ -171,6 +180,13 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
             Event::GateFinished(Box::new(gate_finished(place, exit)))
         }),
         1 => Just(Event::WorktreeReleased { kept: None }),
+        2 => (0..3u32).prop_map(|iteration| Event::CritiqueStarted { iteration }),
+        1 => Just(Event::CritiqueFailed { error: "no such file".into() }),
+        1 => stop_reason().prop_map(|because| Event::CritiqueStopRequested { because }),
+        1 => exit().prop_map(|exit| Event::CritiqueFinished(Box::new(criticised(exit)))),
+        1 => Just(Event::AgentChanged(Box::new(other_agent()))),
+        1 => Just(Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None }),
+        1 => Just(Event::WorkUnsaved { why: "no repository".into() }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
     ]
@@ -204,6 +220,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
                 }
                 (None, _) => candidate_taken(None),
             },
+            Phase::Critiquing(_) => Event::CritiqueFinished(Box::new(criticised(Exit::Code(0)))),
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         },
@@ -219,7 +236,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
 /// What the fold accepts of these events.
 pub(super) fn loose() -> impl Strategy<Value = Journal> {
     let aims = proptest::bool::weighted(0.6);
-    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..110)).prop_map(|(spec, events)| {
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..170)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
         for (event, aims, ms) in events {
             let event = if aims { aimed(event, &journal.state) } else { event };
@@ -265,6 +282,9 @@ pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
         (Happening::Nothing, Some(true)) => journal.then(spawned()),
         (Happening::GateEnds(exit), _) if journal.state.running_gate().is_some() => {
             journal.answers(|finished| finished.exit = exit)
+        }
+        (Happening::GateEnds(exit), _) if journal.state.critiquing().is_some() => {
+            journal.then(Event::CritiqueFinished(Box::new(criticised(exit))))
         }
         (Happening::Asked(ask), _) if journal.state.admits(&ask).is_ok() => journal.asks(ask),
         (Happening::Crash, _) if journal.state.ended.is_none() => journal.taken_over(),
