@@ -76,10 +76,8 @@ pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(us
 
 fn status(state: &LoopState, iteration: u32) -> String {
     let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
-    let mut text = format!(
-        "# Loop context: {}\n\n## Status\n- Iteration: {iteration} of {total}\n",
-        state.spec.id
-    );
+    let mut text =
+        format!("# Loop context: {}\n\n## Status\n- Iteration: {iteration} of {total}\n", state.spec.id);
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
     if let Some(gate) = failing.and_then(|result| result.spec(&state.spec)) {
         let _ = writeln!(text, "- Last gate failed: {}", gate.name);

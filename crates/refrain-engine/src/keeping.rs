@@ -94,9 +94,13 @@ struct Told {
 impl Told {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
         let hidden = hidden(state, env);
-        let clean = |text: &str| secrets::redact(&hidden.iter().fold(text.to_owned(), |text, secret| {
-            text.replace(secret.as_str(), "[redacted]")
-        }));
+        let clean = |text: &str| {
+            secrets::redact(
+                &hidden
+                    .iter()
+                    .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "[redacted]")),
+            )
+        };
         let status = view::status(ended, Alive { runner: Some(true), orphan: None });
         let message = format!(
             "wip: loop {} gave up after iteration {}\n\n{}",

@@ -37,13 +37,8 @@ pub(crate) fn prepare(
     };
     let place = ground.insert(place);
     let folder = place.folder();
-    let request = CleanRequest {
-        tree,
-        over: &[],
-        folder: &folder,
-        index: &place.index(),
-        cancel: Some(cancel),
-    };
+    let request =
+        CleanRequest { tree, over: &[], folder: &folder, index: &place.index(), cancel: Some(cancel) };
     let made = repository().and_then(|repository| repository.check_out_clean(request));
     made.map_err(|error| format!("the clean checkout cannot be made: {}", repository::say(&error)))?;
     let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));

@@ -163,7 +163,9 @@ impl Job<'_> {
             true => Ok(Some(Saved { branch, commit })),
             // Somebody was faster.
             false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
-            false => Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) }),
+            false => {
+                Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
+            }
         }
     }
 

@@ -116,8 +116,13 @@ fn numbers(home: &Utf8Path) -> Vec<u32> {
 /// The lock of one number; none where a loop has it. Lock files are never removed while anybody could have them open.
 fn lock(home: &Utf8Path, number: u32) -> Result<Option<File>, DiskError> {
     let path = home.join(format!("{number}.lock"));
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).on("open", &path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .on("open", &path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -222,7 +222,9 @@ fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
     let other = place.git(&["commit-tree", "-m", "Other", "HEAD^{tree}"]);
     place.git(&["push", "-q", "origin", &format!("{other}:refs/heads/{BRANCH}")]);
     let before = everything(&place);
-    let Some(Pushed { remote, error: Some(said) }) = pushed(&place) else { panic!("it was pushed over another") };
+    let Some(Pushed { remote, error: Some(said) }) = pushed(&place) else {
+        panic!("it was pushed over another")
+    };
     assert!(remote == "origin" && said.contains("rejected"), "{said}");
     assert_eq!(place.git(&["ls-remote", "origin"]), format!("{other}\trefs/heads/{BRANCH}"));
     place.git(&["remote", "set-url", "origin", "/nowhere/at/all"]);

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod catalog;
 #[cfg(test)]
+mod clean_checkout;
+#[cfg(test)]
 mod committing;
 #[cfg(test)]
 mod completions;
@@ -17,6 +19,8 @@ mod configuration;
 mod docs;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
+mod failure_branch;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
