@@ -1,14 +1,14 @@
 //! Any command. Its message is all of its standard output, less an echo of the prompt.
 
 use std::ffi::OsString;
-use std::fs::Metadata;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
 use refrain_core::spec::PromptMode;
+pub use refrain_proc::program::in_path;
+use refrain_proc::program::is_executable;
 
 use crate::adapter::{Call, Dialect, Launch};
 use crate::args::{self, Last};
@@ -68,20 +68,6 @@ pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoPr
         };
     }
     in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.clone()))
-}
-
-/// Where a program of this name is found in this environment's `PATH`.
-#[must_use]
-pub fn in_path(program: &str, env: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-    path.into_iter()
-        .flat_map(std::env::split_paths)
-        .map(|dir| dir.join(program))
-        .find(|path| std::fs::metadata(path).is_ok_and(|meta| is_executable(&meta)))
-}
-
-fn is_executable(meta: &Metadata) -> bool {
-    meta.is_file() && meta.permissions().mode() & 0o111 != 0
 }
 
 /// What a prompt must be to travel as an argument or in a variable.

@@ -6,7 +6,9 @@ use std::fmt::Write;
 use crate::event::Exit;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
-use crate::prompt::{Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said};
+use crate::prompt::{
+    Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+};
 use crate::text::{clip, cut_middle, squeeze};
 
 /// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
@@ -43,13 +45,15 @@ pub fn at_the_end(ahead: &LoopState, printed: Printed<'_>) -> String {
 
 fn what_failed_last(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
     let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
-    own.into_iter().chain(what_gates_said(state, printed.gates, EXCERPT)).collect()
+    let touched = what_was_touched(state, printed.touched, EXCERPT);
+    let gates = what_gates_said(state, printed.gates, EXCERPT);
+    own.into_iter().chain(touched).chain(gates).collect()
 }
 
 fn text(state: &LoopState, iteration: u32, parts: &[String], printed: Printed<'_>) -> String {
     let mut text = status(state, iteration);
     if !parts.is_empty() {
-        let _ = write!(text, "\n## What failed last (verbatim)\n\n{}\n", parts.join("\n\n"));
+        let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     }
     for (id, output) in printed.earlier {
         let output = fenced(&cut_middle(output.trim(), EARLIER));
@@ -77,7 +81,7 @@ pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(us
 fn status(state: &LoopState, iteration: u32) -> String {
     let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
     let mut text =
-        format!("# Loop context: {}\n\n## Status\n- Iteration: {iteration} of {total}\n", state.spec.id);
+        format!("# Loop Context: {}\n\n## Status\n- Iteration: {iteration} of {total}\n", state.spec.id);
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
     if let Some(gate) = failing.and_then(|result| result.spec(&state.spec)) {
         let _ = writeln!(text, "- Last gate failed: {}", gate.name);

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentReport;
+use crate::budget::Standing;
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
 use crate::git::{Base, CommitReport, Oid};
@@ -475,7 +476,11 @@ pub enum End {
     /// The loop's own duration is over.
     TimedOut,
     /// The money or the tokens granted are used up, or the next iteration would use them up.
-    BudgetExceeded,
+    BudgetExceeded {
+        /// The cap, where it is one that loops share; else it is the loop's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Standing>,
+    },
     /// It waits for a person.
     Blocked {
         /// Why it cannot go on by itself.

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod agent;
+pub mod budget;
 pub mod context;
 pub mod detect;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod gate;
 pub mod git;
 pub mod ids;
 pub mod r#loop;
+pub mod mirror;
 pub mod price;
 pub mod promise;
 pub mod prompt;

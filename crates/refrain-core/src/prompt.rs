@@ -1,6 +1,8 @@
 //! What the agent is told: the person's prompt, unchanged; how to claim, the same in every iteration, so that a
 //! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
+mod touching;
+
 use std::fmt::Write;
 
 use crate::event::{ClaimSource, Exit};
@@ -12,6 +14,8 @@ use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, squeeze};
+
+pub(crate) use touching::what_was_touched;
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
@@ -32,6 +36,8 @@ pub struct Printed<'a> {
     pub attempt: Option<&'a str>,
     /// By gates of [`failed_gates`], each with its place in the specification.
     pub gates: &'a [(usize, String)],
+    /// The lines of what is protected and was touched, as `git diff` tells them.
+    pub touched: Option<&'a str>,
     /// By what failed in the iterations of [`earlier`], for `context.md`.
     pub earlier: &'a [(AttemptId, String)],
 }
@@ -57,9 +63,11 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let failed = last.and_then(|last| what_failed(last, printed.attempt, FAILURE_EXCERPT));
     let news = [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
+    let touched = touching::what_was_touched(state, printed.touched, FAILURE_EXCERPT);
     let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
     let advice = [feedback(state), directive(state, printed), steering(state)];
-    for part in failed.into_iter().chain(gates).chain(news.into_iter().chain(advice).flatten()) {
+    for part in failed.into_iter().chain(touched).chain(gates).chain(news.into_iter().chain(advice).flatten())
+    {
         separate(&mut prompt);
         prompt.push_str(&part);
     }
@@ -117,6 +125,13 @@ fn how_to_claim(spec: &Spec) -> String {
         let only = if gate.hard || !spec.has_hard_gates() { "" } else { " (it only informs)" };
         let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, command(gate));
     }
+    if spec.clean_checkout {
+        text.push_str(
+            "- Gates run in a clean checkout elsewhere: what git ignores, and what was not committed before you began, \
+             is not there; other absolute paths in what they print are those\n",
+        );
+    }
+    text.push_str(&touching::what_is_kept(spec));
     text.push_str("---");
     text
 }
@@ -330,7 +345,9 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
         let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
         Some(format!("gate {} failed: {failure}", gate.name))
     });
-    std::iter::once(own.to_owned()).chain(failing).collect::<Vec<_>>().join("; ")
+    let touched = attempt.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
+    let touched = touched.then(|| "touched what is protected".to_owned());
+    std::iter::once(own.to_owned()).chain(touched).chain(failing).collect::<Vec<_>>().join("; ")
 }
 
 fn steering(state: &LoopState) -> Option<String> {

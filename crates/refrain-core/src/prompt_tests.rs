@@ -15,7 +15,7 @@ use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
-    super::assemble(state, Printed { attempt, gates: &[], earlier: &[] })
+    super::assemble(state, Printed { attempt, gates: &[], earlier: &[], touched: None })
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -56,7 +56,9 @@ fn spec(prompt: &str) -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -432,12 +434,12 @@ fn what_a_gate_says_is_told_verbatim(
     #[case] told: &str,
 ) {
     let state = gated(claims, before, behind);
-    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())], earlier: &[] };
+    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())], earlier: &[], touched: None };
     let prompt = super::assemble(&state, said);
     let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
     assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));
     let context = crate::context::context(&state, said).unwrap();
-    assert!(context.contains(&format!("## What failed last (verbatim)\n\n{told}\n")), "{context}");
+    assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 
 #[test]

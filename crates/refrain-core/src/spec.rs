@@ -10,9 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
+use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
+use crate::mirror::Mirror;
 use crate::price::Price;
 use crate::promise::Promise;
 use crate::protect::Part;
@@ -60,9 +62,16 @@ pub struct Spec {
     /// Who looks at its progress now and then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critique: Option<CritiqueSpec>,
+    /// What its project's file allowed all loops of the project when it was started; the user's own caps are read as it
+    /// goes, and the lower one holds.
+    #[serde(default, skip_serializing_if = "Caps::is_none")]
+    pub caps: Caps,
     /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
     #[serde(default, skip_serializing_if = "is_false")]
     pub keep_failed: bool,
+    /// What it looks like in the files of other systems (`run`: seed 004's).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<Mirror>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -93,6 +102,17 @@ impl Spec {
         });
         let critic = self.critique.as_mut().map(|critique| &mut critique.critic);
         std::iter::once(&mut self.agent).chain(change).chain(critic).chain(reviewers)
+    }
+
+    /// Every agent that it may start, to be looked at.
+    pub fn agents(&self) -> impl Iterator<Item = &AgentSpec> {
+        let change = match &self.stuck.answer {
+            OnStuck::Change(agent) => Some(agent.as_ref()),
+            OnStuck::Stop | OnStuck::Ask => None,
+        };
+        let reviewers = self.gates.iter().filter_map(|gate| gate.reviewer());
+        let critic = self.critique.as_ref().map(|critique| &critique.critic);
+        std::iter::once(&self.agent).chain(change).chain(critic).chain(reviewers)
     }
 
     /// Whether there is something to be looked at behind each attempt.

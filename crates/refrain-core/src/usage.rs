@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agent;
+use crate::budget::Standing;
 use crate::event::{Blocked, End};
 use crate::spec::AgentKind;
 use crate::view::{StatusWord, Usage};
@@ -33,6 +34,8 @@ pub struct Report {
     pub time_zone: String,
     /// The project; null where it is all of them.
     pub project: Option<String>,
+    /// How the caps stand today that loops share.
+    pub caps: Vec<Standing>,
     /// All groups together.
     pub total: Sum,
     /// Days in their order; all else the dearest first.
@@ -208,9 +211,10 @@ impl Tally {
         if let End::Completed { .. } = end {
             self.done.push(charged);
         }
-        // Who claimed it does not matter here.
+        // Who claimed it, or which cap it was, does not matter here.
         let same = |other: End| match (end, other) {
-            (End::Completed { .. }, End::Completed { .. }) => true,
+            (End::Completed { .. }, End::Completed { .. })
+            | (End::BudgetExceeded { .. }, End::BudgetExceeded { .. }) => true,
             _ => end == other,
         };
         match self.stops.iter_mut().find(|(other, _)| same(*other)) {
@@ -242,6 +246,7 @@ impl Tally {
             since,
             time_zone,
             project,
+            caps: Vec::new(),
             total: self.total.sum(),
             groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
             iterations_to_done: spread(&mut self.done),

@@ -97,7 +97,9 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

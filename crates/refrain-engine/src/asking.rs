@@ -122,12 +122,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
         }
         return finish_if_asked(journal, env);
     }
-    let taken_over = match (state.recover(identity::own()), executor::adopt(state, journal.dir())) {
-        (Event::RunnerStarted { runner, interrupted, .. }, Some(finished)) => {
-            Event::RunnerStarted { runner, interrupted, adopted: Some(Box::new(finished)) }
-        }
-        (event, _) => event,
-    };
+    let taken_over = executor::taken_over(state, journal.dir());
     Ok(journal.push(taken_over, now())?)
 }
 

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::account::Account;
 use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::asking::answer_without_runner;
+use crate::budget::Purse;
 use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
 use crate::gate;
@@ -80,6 +81,8 @@ pub(crate) struct Drive {
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
     account: Option<Account>,
+    /// Only lent to the thread that asks for money.
+    purse: Option<Purse>,
     state_home: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
@@ -117,6 +120,7 @@ impl Drive {
         let env = environment::base(&spec, host.env.iter().cloned());
         Ok(Self {
             account: Account::new(&spec, &env, &host.state_home),
+            purse: Some(Purse::new(&spec, journal.dir(), host)),
             state_home: host.state_home.clone(),
             env,
             sender,
@@ -146,7 +150,7 @@ impl Drive {
                 self.handle(Input::Bell).await?;
             }
             let now = now();
-            let step = self.decide(now).await;
+            let step = self.decide(now).await?;
             if self.work.as_ref().is_some_and(|work| work.step != step) {
                 self.abandon_work().await?;
                 continue;
@@ -216,25 +220,56 @@ impl Drive {
 
     /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
     /// one that tries first.
-    async fn decide(&mut self, now: Timestamp) -> Step {
-        let live = self.live(now);
-        let step = next_step(self.journal.state(), &live, now);
+    async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
+        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.journal.state())) {
+            self.with_purse(move |purse| purse.settle(cost)).await;
+        }
+        let mut live = self.live(now);
+        let mut step = next_step(self.journal.state(), &live, now);
         let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
-        let Some(mut account) = account else { return step };
-        let (account, wait) = blocking(move || {
-            let wait = account.wait(now);
-            (account, wait)
+        if let Some(mut account) = account {
+            let (account, wait) = blocking(move || {
+                let wait = account.wait(now);
+                (account, wait)
+            })
+            .await;
+            self.account = Some(account);
+            live.account = wait;
+            step = next_step(self.journal.state(), &live, now);
+        }
+        let state = self.journal.state();
+        let question = match (state.costs_of(&step), &mut self.purse) {
+            (Some(agent), Some(purse)) => purse.question(state, (&step, agent), now)?,
+            _ => None,
+        };
+        let Some(question) = question else { return Ok(step) };
+        if let Some(allowance) = self.with_purse(move |purse| purse.ask(question)).await {
+            live.allowance = allowance?;
+        }
+        Ok(next_step(self.journal.state(), &live, now))
+    }
+
+    /// Has something done about money where blocking is allowed.
+    async fn with_purse<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Purse) -> T + Send + 'static,
+    ) -> Option<T> {
+        let mut purse = self.purse.take()?;
+        let (purse, result) = blocking(move || {
+            let result = work(&mut purse);
+            (purse, result)
         })
         .await;
-        self.account = Some(account);
-        next_step(self.journal.state(), &Live { account: wait, ..live }, now)
+        self.purse = Some(purse);
+        Some(result)
     }
 
     /// What is known of the attempt in flight.
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
-        Live { last_output, output_lost: flight.output_lost, used: flight.used, account: None }
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        Live { last_output, output_lost: flight.output_lost, used: flight.used, account: None, allowance }
     }
 
     /// The record first, synced; then the agent.
@@ -244,20 +279,25 @@ impl Drive {
         let (logs, gate_logs) =
             (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
         let before = executor::earlier_logs(state, loop_dir);
-        let (attempt, gates, earlier) = match logs.is_empty() && gate_logs.is_empty() {
-            true => (None, Vec::new(), Vec::new()),
+        let touched = gate::touched_log(state, loop_dir);
+        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none();
+        let (attempt, gates, touched, earlier) = match is_well {
+            true => (None, Vec::new(), None, Vec::new()),
             false => {
                 let read = move || {
                     let earlier =
                         before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
-                    (executor::last_words(&logs), gate::last_words(&gate_logs), earlier.collect())
+                    let touched = touched.as_deref().and_then(executor::end_of);
+                    (executor::last_words(&logs), gate::last_words(&gate_logs), touched, earlier.collect())
                 };
                 blocking(read).await
             }
         };
-        let printed = Printed { attempt: attempt.as_deref(), gates: &gates, earlier: &earlier };
+        let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
+        let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
         let heard = (self.take_off(), self.sender.clone());
-        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard);
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard, allowance);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);
@@ -422,6 +462,10 @@ impl Drive {
             }
             AgentNews::Used(used) => {
                 self.flight.iter_mut().for_each(|flight| flight.used = used);
+                let cost = self.journal.state().cost_so_far(&used);
+                if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
+                    self.with_purse(move |purse| purse.grow(cost)).await;
+                }
                 Ok(())
             }
             AgentNews::Answered => {

@@ -9,7 +9,8 @@ use refrain_core::git::TemplateError;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
 use refrain_store::catalog::CatalogError;
-use refrain_store::{DiskError, JournalError};
+use refrain_store::config::ConfigError;
+use refrain_store::{DiskError, JournalError, LedgerError};
 
 /// What failed and why, down to its first cause, in one line.
 #[must_use]
@@ -71,9 +72,22 @@ pub enum EngineError {
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// Something is to be protected where nothing could tell whether it was touched.
+    #[error("what --protect names can only be told from what it was in a git repository")]
+    Unprotected(#[source] GitError),
     /// A name in a template stands for nothing.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// No gates can be looked for in so many files.
+    #[error(
+        "more than {most} files lie in {folder}, too many to look for gates; give them with --gate CMD, or run `git init`"
+    )]
+    TooLarge {
+        /// Where.
+        folder: Utf8PathBuf,
+        /// How many there may be.
+        most: usize,
+    },
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
@@ -86,6 +100,12 @@ pub enum EngineError {
     /// The catalog of all loops.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The ledger of the money that loops share.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The caps on it.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),

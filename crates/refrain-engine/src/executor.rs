@@ -11,7 +11,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Dialect};
 use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, gemini, generic};
-use refrain_core::event::{AttemptFinished, Exit};
+use refrain_core::budget::Allowance;
+use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::r#loop::Outcome;
 use refrain_core::prompt::Printed;
 use refrain_core::spec::{AgentKind, OutputFormat};
@@ -64,11 +65,12 @@ impl Plan {
         printed: Printed<'_>,
         env: &[(OsString, OsString)],
         (meter, news): (Arc<Meter>, mpsc::Sender<AgentNews>),
+        allowance: Option<Allowance>,
     ) -> Self {
         let spec = &state.spec;
         let prompt = prompt::assemble(state, printed);
         let prompt_file = dir.prompt();
-        let call = call(state, &prompt, &prompt_file, env);
+        let call = call(state, &prompt, &prompt_file, (env, allowance));
         let launch = match ear::adapter(spec.agent.kind) {
             Some(adapter) => adapter.launch(&call),
             None => generic::launch(&call),
@@ -96,15 +98,16 @@ fn call<'a>(
     state: &'a LoopState,
     prompt: &'a str,
     prompt_file: &'a Utf8Path,
-    env: &'a [(OsString, OsString)],
+    (env, allowance): (&'a [(OsString, OsString)], Option<Allowance>),
 ) -> Call<'a> {
+    let handed = allowance.filter(|_| state.spec.agent.keeps_a_budget()).map(|allowance| allowance.amount);
     Call {
         spec: &state.spec,
         prompt,
         prompt_file,
         env,
-        budget: state.budget(),
-        capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some(),
+        budget: [state.budget(), handed].into_iter().flatten().min(),
+        capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || allowance.is_some(),
         root: identity::is_root(),
     }
 }
@@ -147,13 +150,13 @@ impl GeminiLock {
 
 /// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
 /// word, else what is known of what it used.
-pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
+fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     // Its process may not be on record yet: what it printed is on disk before anything else of it is.
     let flight = state.in_flight()?;
     let dir = dir.attempt(flight.id);
     let (prompt_file, stdout) = (dir.prompt(), dir.stdout(state.spec.agent.streams()));
     let prompt = fs::read_to_string(&prompt_file).ok()?;
-    let mut ear = Ear::new(&call(state, &prompt, &prompt_file, &[]));
+    let mut ear = Ear::new(&call(state, &prompt, &prompt_file, (&[], None)));
     let mut kept = output::read(&stdout).ok()?;
     let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
     loop {
@@ -176,6 +179,16 @@ pub(crate) fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished>
         state_done: exit == Exit::Unseen && WorktreeFiles::default().says_done(&state.spec),
         ..finished(exit, heard)
     })
+}
+
+/// The first event of a new runner: what became of an attempt that was in flight is in what it left on disk.
+pub(crate) fn taken_over(state: &LoopState, dir: &LoopDir) -> Event {
+    match (state.recover(identity::own()), adopt(state, dir)) {
+        (Event::RunnerStarted { runner, interrupted, .. }, Some(finished)) => {
+            Event::RunnerStarted { runner, interrupted, adopted: Some(Box::new(finished)) }
+        }
+        (event, _) => event,
+    }
 }
 
 /// Where the output is that the next prompt quotes: of the last iteration, where it failed. A stream is no text for

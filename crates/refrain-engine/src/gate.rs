@@ -94,6 +94,13 @@ pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<(usize, Utf8
     failed_gates(state).filter_map(log).collect()
 }
 
+/// Where the lines are of what the last iteration touched of the protected.
+pub(crate) fn touched_log(state: &LoopState, dir: &LoopDir) -> Option<Utf8PathBuf> {
+    let last = state.last_charged()?;
+    let touched = &last.proof.as_ref()?.candidate.touched;
+    (!touched.is_empty()).then(|| dir.attempt(last.id).touched())
+}
+
 /// The ends of these logs.
 pub(crate) fn last_words(logs: &[(usize, Utf8PathBuf)]) -> Vec<(usize, String)> {
     let end = |(gate, path): &(usize, Utf8PathBuf)| Some((*gate, executor::end_of(path)?));

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
+use refrain_core::prompt::Printed;
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, context, next_step};
 use refrain_git::{Cancel, GitError, Repository, SaveRequest, Saved, secrets};
@@ -147,7 +148,8 @@ fn context(state: &LoopState, dir: &LoopDir) -> String {
         earlier.into_iter().filter_map(|(id, logs)| Some((id, executor::last_words(&logs)?))).collect();
     let attempt = executor::last_words(&executor::failure_logs(&ahead, dir));
     let gates = gate::last_words(&gate::failure_logs(&ahead, dir));
-    let printed =
-        refrain_core::prompt::Printed { attempt: attempt.as_deref(), gates: &gates, earlier: &earlier };
+    let touched = gate::touched_log(&ahead, dir).as_deref().and_then(executor::end_of);
+    let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
+    let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
     context::at_the_end(&ahead, printed)
 }

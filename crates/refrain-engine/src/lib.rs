@@ -10,6 +10,7 @@
 mod account;
 mod agent_news;
 mod asking;
+mod budget;
 mod catalog;
 mod clock;
 mod dispatcher;
@@ -20,6 +21,9 @@ mod follow;
 mod gate;
 mod hearing;
 mod keeping;
+mod offer;
+mod pins;
+mod protection;
 mod proving_ground;
 mod pulse;
 mod repository;

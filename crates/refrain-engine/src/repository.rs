@@ -120,12 +120,12 @@ fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)
     env.iter().cloned().chain(mark).collect()
 }
 
-struct Job {
-    state: LoopState,
+pub(crate) struct Job {
+    pub(crate) state: LoopState,
     step: Step,
-    dir: LoopDir,
-    env: Vec<(OsString, OsString)>,
-    cancel: Cancel,
+    pub(crate) dir: LoopDir,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cancel: Cancel,
     opened: Opened,
     ground: Ground,
     state_home: Utf8PathBuf,
@@ -149,7 +149,8 @@ impl Job {
                     repository.add_worktree(&spec.worktree, branch, &repository.resolve(from)?)?;
                 }
             }
-            self.repository(&spec.worktree)?.survey()
+            let repository = self.repository(&spec.worktree)?;
+            self.with_protection(&repository, repository.survey()?)
         };
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
@@ -159,16 +160,18 @@ impl Job {
 
     fn take_candidate(&self) -> Event {
         let LoopState { spec, git, .. } = &self.state;
+        let nothing = Base::default();
         let taken = self.repository(&spec.worktree).and_then(|repository| {
-            repository.tree(TreeRequest {
-                base: git.base.as_ref().unwrap_or(&Base::default()),
+            let request = TreeRequest {
+                base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
                 cancel: Some(&self.cancel),
-            })
+            };
+            Ok((repository.tree(request)?, self.touched(&repository)?))
         });
         match taken {
-            Ok((tree, partial)) => Event::CandidateTaken { tree: Some(tree), partial, touched: Vec::new() },
+            Ok(((tree, partial), touched)) => Event::CandidateTaken { tree: Some(tree), partial, touched },
             Err(error) => Event::CandidateRefused { error: say(&error) },
         }
     }
@@ -276,6 +279,9 @@ pub(crate) fn settle(
     }
     let repository = match Repository::open(&project.worktree, env) {
         // Gates can prove a plain folder too; then nothing names what they proved.
+        Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
+            return Err(EngineError::Unprotected(error));
+        }
         Err(GitError::NotARepository(_) | GitError::Missing(_))
             if !spec.git.needs_base() && !spec.clean_checkout =>
         {

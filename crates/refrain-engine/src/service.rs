@@ -282,7 +282,10 @@ impl Service {
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
-        Ok(look(&dir, &journal::read(&dir)?.state))
+        let state = journal::read(&dir)?.state;
+        // What cannot be read hides nothing else: doctor tells.
+        let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
+        Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
     }
 
     /// Moves a stopped loop into the archive; returns where it lies then.

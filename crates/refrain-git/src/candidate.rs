@@ -283,7 +283,7 @@ mod tests {
     fn a_file_where_a_folder_of_the_persons_was_is_in_the_way_and_the_other_way_round() {
         let dirty = [b"notes".as_slice(), b"docs/a/plan", b"nested/"];
         let dirty = dirty.map(|path| Dirty { path: RepoPath::from_bytes(path), stamp: None });
-        let before = Before::of(&Base { head: None, branch: None, dirty: dirty.to_vec() });
+        let before = Before::of(&Base { dirty: dirty.to_vec(), ..Base::default() });
         for (path, is) in [
             ("notes/one", true),
             ("notes-two", false),

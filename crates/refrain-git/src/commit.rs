@@ -11,9 +11,9 @@ use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Operation, Skippe
 use crate::Cancel;
 use crate::adopt::{ITERATION, LOOP, Made, Since, Whose, since};
 use crate::candidate::{Before, Candidate, choose};
-use crate::error::GitError;
+use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
-use crate::index::{Index, Locked, Seen};
+use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{bring_back, stage};
@@ -73,7 +73,7 @@ impl Repository {
         let index = Index::of(self);
         let seen = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
-        let status = status::look(git, index.is_small())?;
+        let status = status::look(git)?;
         let head = status.head.as_ref();
         let since = since(git, request.last_head, head, request.whose(request.may_be_made))?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
@@ -160,7 +160,9 @@ impl Job<'_> {
 
     fn of_parts(&self) -> Result<Outcome, GitError> {
         let head = self.status.head.as_ref();
-        let tree = match self.say(&["write-tree", "--missing-ok"], &[])? {
+        // What becomes the person's index is sealed once the commit is made.
+        let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
+        let tree = match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
             Ok(tree) => tree,
             Err(skipped) => return Ok(Err(skipped)),
         };
@@ -272,6 +274,9 @@ impl Job<'_> {
         before: &Before,
     ) -> Result<(), GitError> {
         if !candidate.has_foreign && lock.seen() == self.seen {
+            if is_summed_by_us(&made.tree) {
+                seal(self.request.index).on("write", self.request.index)?;
+            }
             return lock.replace_with(self.request.index);
         }
         self.bring_back_paths(lock, self.status.head.as_ref(), made, before)

@@ -35,6 +35,18 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
+    /// More files than can be looked at for what is protected.
+    #[error(
+        "more than {most} files and folders lie in the worktree, too many to look for protected ones; name what is built \
+         or installed in .gitignore before the start"
+    )]
+    TooLarge {
+        /// How many there may be.
+        most: usize,
+    },
+    /// What is to be protected cannot be read.
+    #[error(transparent)]
+    Glob(#[from] refrain_core::protect::GlobError),
     /// Somebody asked to stop.
     #[error("git was stopped")]
     Cancelled,

@@ -6,11 +6,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
+use refrain_core::git::Oid;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+use sha1::{Digest, Sha1};
 
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
@@ -35,6 +37,29 @@ fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<(
     Ok(())
 }
 
+/// How many bytes of checksum end the index of a repository whose objects have SHA-1 names.
+const SUM: usize = 20;
+
+/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can make.
+pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
+    object.as_str().len() == 2 * SUM
+}
+
+/// Gives an index that was written without a checksum (git-config(1), `index.skipHash`) its own: other readers than git
+/// insist on one, and git takes longer for it than for all the rest of the file. It stays as old as it is, as
+/// [`Index::copy_to`] says.
+pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let Some((content, _)) = bytes.split_last_chunk().filter(|(_, sum)| **sum == [0; SUM]) else {
+        return Ok(());
+    };
+    let meta = file.metadata()?;
+    file.write_all_at(&Sha1::digest(content), content.len() as u64)?;
+    set_modified(path, meta.mtime(), meta.mtime_nsec())
+}
+
 /// The index of a worktree.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -51,11 +76,6 @@ impl Index {
     /// How it looks.
     pub(crate) fn seen(&self) -> Seen {
         seen(&self.path)
-    }
-
-    /// Whether it is so small that several threads cost more than they save: some 40,000 files.
-    pub(crate) fn is_small(&self) -> bool {
-        fs::metadata(&self.path).map_or(true, |meta| meta.len() < 4 << 20)
     }
 
     /// Copies it; where there is none, there is no copy either. Returns how it looked before.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
+use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
 use crate::adopt::Made;
@@ -114,13 +115,13 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let Status { head, branch, entries } = status::look(self.git(), false)?;
+        let Status { head, branch, entries } = status::look(self.git())?;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty })
+        Ok(Base { head, branch, dirty, ..Base::default() })
     }
 
     fn dirty(&self, entry: &Entry) -> Dirty {
@@ -170,9 +171,12 @@ impl Repository {
     }
 }
 
-/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away.
+/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.
 pub(crate) fn is_refrains(path: &[u8]) -> bool {
-    path == b".refrain" || path.starts_with(b".refrain/")
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    path == b".refrain"
+        || path.starts_with(b".refrain/")
+        || mirror::RALPH.iter().any(|own| own.as_bytes() == name)
 }
 
 /// Whether several versions of a path wait for a decision.

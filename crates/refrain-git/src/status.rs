@@ -74,11 +74,9 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree; by one thread where it `is_small`.
-pub(crate) fn look(git: Git<'_>, is_small: bool) -> Result<Status, GitError> {
-    let threads: &[&str] =
-        if is_small { &["-c", "core.preloadIndex=false", "-c", "index.threads=1"] } else { &[] };
-    let printed = git.output(threads.iter().chain(ASKED), &[])?;
+/// Looks at the worktree.
+pub(crate) fn look(git: Git<'_>) -> Result<Status, GitError> {
+    let printed = git.output(ASKED, &[])?;
     parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),

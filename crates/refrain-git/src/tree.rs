@@ -33,7 +33,7 @@ impl Repository {
         let index = Index::of(self);
         let _ = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
-        let status = status::look(git, index.is_small())?;
+        let status = status::look(git)?;
         let before = Before::of(request.base);
         let mut candidate = choose(self, git, &status, &before, request.largest_file)?;
         stage(self, git, status.head.as_ref(), &mut candidate)?;

@@ -169,7 +169,7 @@ impl Repository {
         if let Some(operation) = operation::in_progress(there.git_dir()) {
             return Ok(Some(format!("a {operation} is in progress in it")));
         }
-        let status = status::look(there.git(), false)?;
+        let status = status::look(there.git())?;
         let changed = status.entries.iter().filter(|entry| !is_refrains(&entry.path)).count();
         if changed > 0 {
             let files = if changed == 1 { "1 file that is" } else { &format!("{changed} files that are") };

@@ -14,6 +14,7 @@ pub mod keeper;
 pub mod limits;
 pub mod output;
 pub mod piped;
+pub mod program;
 pub mod question;
 pub mod stray;
 pub mod supervisor;

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::program::in_path;
 
 /// How much of what a tool complains about is kept, in bytes: the end of it.
 const COMPLAINT: usize = 64 << 10;
@@ -237,8 +239,12 @@ impl<'a> Tool<'a> {
     }
 
     fn start(&self) -> Result<Child, ToolError> {
+        // The standard library starts one that it has to look for along another PATH by way of a copy of this process, which
+        // is slow: one that is found already needs none.
+        let found = self.found();
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(found.as_deref().unwrap_or(self.program.as_ref()));
+        command.arg0(&self.program);
         if let Some(env) = self.env {
             command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
         }
@@ -248,6 +254,13 @@ impl<'a> Tool<'a> {
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|source| {
             ToolError::Missing { program: self.program.to_string_lossy().into_owned(), source }
         })
+    }
+
+    /// Where a tool is found along a PATH that is not ours; none where the system knows without us.
+    fn found(&self) -> Option<PathBuf> {
+        let found = in_path(&self.program, self.env?);
+        // A relative folder would be one of the folder that it runs in.
+        found.filter(|path| path.is_absolute() && Path::new(&self.program).components().count() == 1)
     }
 
     fn io(&self, source: impl Into<io::Error>) -> ToolError {

@@ -223,6 +223,12 @@ impl AttemptDir {
         })
     }
 
+    /// What was another in what is protected, as `git diff` tells it; there is no file where nothing was.
+    #[must_use]
+    pub fn touched(&self) -> Utf8PathBuf {
+        self.0.join("touched.diff")
+    }
+
     /// What it printed on standard error; there is no file where it printed nothing.
     #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {

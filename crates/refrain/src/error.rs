@@ -139,6 +139,11 @@ impl From<EngineError> for CliError {
                 | GitError::NoCommit(_),
             )
             | EngineError::Template(_) => (Code::Usage, None),
+            EngineError::Unprotected(_) => (
+                Code::Usage,
+                Some("without --protect and --protect-existing a plain folder will do".to_owned()),
+            ),
+            EngineError::TooLarge { .. } => (Code::Usage, None),
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))
@@ -151,8 +156,10 @@ impl From<EngineError> for CliError {
                     "nothing was changed; the other loops go on, and what its agent did is in your files";
                 (Code::Failed, Some(next.to_owned()))
             }
+            EngineError::Config(_) => (Code::Usage, None),
             EngineError::Journal(_)
             | EngineError::Catalog(_)
+            | EngineError::Ledger(_)
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),
         };

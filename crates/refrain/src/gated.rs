@@ -3,7 +3,8 @@
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::{Attempt, GateResult, LoopState, Proof};
-use refrain_core::spec::Spec;
+use refrain_core::protect::Part;
+use refrain_core::spec::{ProtectSpec, Spec};
 use refrain_core::view::Gate;
 
 /// What proves the work, for the header.
@@ -28,6 +29,27 @@ pub(crate) fn intent(spec: &Spec) -> String {
         text.push_str("; in a clean checkout");
     }
     text
+}
+
+/// How many globs the header names.
+const NAMED: usize = 12;
+
+/// What the work may not touch, for the header; nothing where nothing is protected.
+pub(crate) fn protected(spec: &Spec) -> String {
+    let ProtectSpec { frozen, existing, parts } = &spec.protect;
+    let part = |part: &Part| part.path.to_string();
+    let parts: Vec<String> = parts.iter().map(part).collect();
+    let mut rules = Vec::new();
+    for (what, globs) in [("", frozen), ("what exists of ", existing), ("parts of ", &parts)] {
+        let more = match globs.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !globs.is_empty() {
+            rules.push(format!("{what}{}{more}", globs[..globs.len().min(NAMED)].join(", ")));
+        }
+    }
+    rules.join("; ")
 }
 
 /// A gate is about to run.
@@ -95,6 +117,12 @@ pub(crate) fn candidate(state: &LoopState) -> Vec<String> {
     lines
 }
 
+/// A commit is made: where a hook made another tree of it each time, nothing is proven.
+pub(crate) fn committed(state: &LoopState) -> Vec<String> {
+    let is_restless = state.proof.as_ref().is_some_and(|proof| proof.restless);
+    verdict(state).filter(|_| is_restless).into_iter().collect()
+}
+
 /// What all gates together came to, once they have: of a claim, or of what failed.
 fn verdict(state: &LoopState) -> Option<String> {
     if state.proving().is_some() {
@@ -107,6 +135,14 @@ fn verdict(state: &LoopState) -> Option<String> {
         return Some(format!("proven{tree}"));
     }
     let failing = failing(proof, &state.spec);
+    if let Some(first) = proof.candidate.touched.first() {
+        let more = match proof.candidate.touched.len() {
+            1 => String::new(),
+            all => format!(" (and {} more)", all - 1),
+        };
+        let claim = last.claim.map_or("no claim counts", |_| "the claim is refused");
+        return Some(format!("{claim}: {first}{more}"));
+    }
     match last.claim? {
         _ if proof.restless => {
             Some("the claim is refused: gates or hooks change each time what they are asked about".to_owned())

@@ -2,6 +2,7 @@
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
+use refrain_core::budget::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Usage};
@@ -42,6 +43,13 @@ pub(crate) fn used(usage: &Usage) -> String {
     }
     let at_least = if usage.at_least && !parts.is_empty() { "at least " } else { "" };
     format!("{at_least}{}", parts.join(", "))
+}
+
+/// How caps stand that loops share; nothing where there are none.
+pub(crate) fn caps(caps: &[Standing]) -> String {
+    let one =
+        |it: &Standing| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
+    caps.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The words behind a comma, where there are any.

@@ -31,7 +31,9 @@ pub(crate) fn lines(
         Event::IterationBegun { iteration } => marker(state, *iteration),
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
-        Event::CommitSettled(report) => notes(committed::settled(report, &state.git.newly_left_out)),
+        Event::CommitSettled(report) => {
+            notes(committed::settled(report, &state.git.newly_left_out)) + &notes(gated::committed(state))
+        }
         Event::CandidateTaken { .. } => notes(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
@@ -214,6 +216,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         Row::exact("in", spec.working_dir.to_string()),
         Row::prose("until", until),
         Row::prose("proof", gated::intent(spec)),
+        Row::prose("keeps", gated::protected(spec)),
     ]);
     if let Some(words) = committed::intent(&spec.git) {
         rows.push(Row::prose("git", words));

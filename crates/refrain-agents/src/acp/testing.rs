@@ -53,7 +53,9 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

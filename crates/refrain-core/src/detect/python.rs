@@ -18,6 +18,12 @@ const PROTECT: &[&str] = &[
     "**/sitecustomize.py",
     "**/usercustomize.py",
     "**/*.pth",
+    // `python -m` looks where it stands first.
+    "**/pytest.py",
+    "**/pytest/__init__.py",
+    "**/_pytest/__init__.py",
+    "**/unittest.py",
+    "**/unittest/__init__.py",
     "**/.coveragerc",
     "**/ruff.toml",
     "**/.ruff.toml",

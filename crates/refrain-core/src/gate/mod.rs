@@ -169,6 +169,15 @@ pub enum Verdict {
 impl GateSpec {
     /// How long a gate may take unless something else is said: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
+
+    /// The agent that it is, where it is one.
+    #[must_use]
+    pub fn reviewer(&self) -> Option<&AgentSpec> {
+        match &self.check {
+            Check::Review(review) => Some(&review.agent),
+            Check::Command(_) => None,
+        }
+    }
 }
 
 /// When a gate is run.

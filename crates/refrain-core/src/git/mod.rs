@@ -9,6 +9,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::protect::Program;
 pub use names::{Oid, OidError, RepoPath};
 pub use template::{Fill, Template, TemplateError};
 
@@ -113,6 +114,12 @@ pub struct Base {
     /// What was changed, staged or new already. It is the person's and never becomes part of a candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirty: Vec<Dirty>,
+    /// The tree of all that is protected, as it was on disk: what was dirty, new or ignored included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<Oid>,
+    /// The programs that the gates look up, as they were found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
 }
 
 /// A path that was not as the last commit had it, before the loop began.

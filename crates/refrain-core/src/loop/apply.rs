@@ -1,6 +1,7 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
 //! which: whatever else a journal holds is damage, told as such and never guessed around.
 
+mod base;
 mod gates;
 
 use std::collections::HashSet;
@@ -15,7 +16,7 @@ use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
-use crate::git::{Base, CommitReport, CommitResult, LeftOut, Skipped};
+use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
@@ -86,6 +87,7 @@ impl LoopState {
             steering: Vec::new(),
             runner: None,
             spent: Usage::default(),
+            costs: Vec::new(),
             sweeping: false,
             progress: Default::default(),
             feedback: Default::default(),
@@ -160,11 +162,7 @@ impl LoopState {
                 if !self.lacks_base() {
                     return Err("base.taken");
                 }
-                self.git.head.clone_from(&base.head);
-                // The branch that it began on stays the one that it commits to.
-                let branch = self.git.base.take().map_or_else(|| base.branch.clone(), |before| before.branch);
-                self.git.base = Some(Base { branch, ..base.as_ref().clone() });
-                self.git.stale = false;
+                self.take_base(base);
             }
             Event::BaseRefused { error } => {
                 if !self.lacks_base() {
@@ -326,7 +324,7 @@ impl LoopState {
                     End::IterationCap
                     | End::Stuck
                     | End::TimedOut
-                    | End::BudgetExceeded
+                    | End::BudgetExceeded { .. }
                     | End::Blocked { .. }
                     | End::Paused => self.cancel.is_none(),
                 };
@@ -356,7 +354,7 @@ impl LoopState {
                 }
                 self.progress.saved = None;
                 self.git.refused = None;
-                self.git.stale |= self.has_committed_all();
+                self.git.stale |= self.has_committed_all() || self.may_be_renewed();
                 if let Phase::Proving(proving) = &mut self.phase {
                     proving.hindered = None;
                 }
@@ -430,6 +428,7 @@ impl LoopState {
         let agent = self.spec.agent.clone();
         let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
         self.spent = self.spent + usage;
+        self.costs.push(usage.cost);
         if usage.tokens.counted() > 0 {
             // The provider worked for a while: what comes now is another trouble.
             self.trouble = Trouble::default();
@@ -437,7 +436,7 @@ impl LoopState {
         if charged {
             let is_told =
                 finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
-            self.cost_unknown = self.limits.max_cost.is_some() && usage.cost.is_none() && !is_told;
+            self.cost_unknown = usage.cost.is_none() && !is_told;
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;
@@ -547,7 +546,8 @@ impl LoopState {
     /// What a reviewer or a critic used is the loop's, too: a cap on money holds only where all of it is told.
     pub(super) fn spend(&mut self, used: Usage, agent: &AgentSpec) {
         self.spent = self.spent + used;
-        self.cost_unknown |= self.limits.max_cost.is_some() && used.cost.is_none() && agent.streams();
+        self.costs.push(used.cost);
+        self.cost_unknown |= used.cost.is_none() && agent.streams();
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.

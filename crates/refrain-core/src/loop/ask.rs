@@ -96,7 +96,7 @@ impl End {
             Self::Cancelled => "cancelled",
             Self::IterationCap => "iteration-cap",
             Self::TimedOut => "timed-out",
-            Self::BudgetExceeded => "budget-exceeded",
+            Self::BudgetExceeded { .. } => "budget-exceeded",
             Self::Stuck => "stuck",
             Self::Blocked { .. } => "blocked",
             Self::Paused => "paused",
@@ -114,7 +114,7 @@ impl LoopState {
                 End::IterationCap
                 | End::Stuck
                 | End::TimedOut
-                | End::BudgetExceeded
+                | End::BudgetExceeded { .. }
                 | End::Blocked { .. }
                 | End::Paused,
             )

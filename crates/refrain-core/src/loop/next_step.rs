@@ -81,6 +81,14 @@ pub enum Step {
 /// What `state` does next at `now`.
 #[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
+    let step = unfunded(state, live, now);
+    // Nothing that costs money is begun without.
+    let short = state.costs_of(&step).and_then(|agent| state.shortage(agent, live.allowance.as_ref()?));
+    short.map_or(step, Step::Finish)
+}
+
+/// The same, whatever the caps that all loops share leave of money.
+fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
         return Step::Rest;
     }
@@ -116,7 +124,7 @@ fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timest
         return Step::StopGate(StopReason::OutputLost);
     }
     // A gate can be an agent.
-    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+    if state.is_overdrawn(live) {
         return Step::StopGate(StopReason::Budget);
     }
     let limit = state.spec.gates.get(running.gate).map(|gate| gate.timeout);
@@ -145,7 +153,7 @@ fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, n
     if live.output_lost {
         return Step::StopCritique(StopReason::OutputLost);
     }
-    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+    if state.is_overdrawn(live) {
         return Step::StopCritique(StopReason::Budget);
     }
     let limit = state.spec.critique.as_ref().map(|critique| critique.timeout);
@@ -173,7 +181,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         None if stops(state.pause) => Some(End::Paused),
         None if is_over(state, now) => Some(End::TimedOut),
         // What is spent already can still be proven by what costs nothing.
-        None if state.is_spent() && is_review(state, proving) => Some(End::BudgetExceeded),
+        None if state.is_spent() && is_review(state, proving) => Some(End::BudgetExceeded { by: None }),
         None => None,
     };
     if let Some(end) = end {
@@ -228,7 +236,7 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
     if live.output_lost {
         return Step::StopAttempt(StopReason::OutputLost);
     }
-    if live.used != Usage::default() && state.is_over_budget(&live.used) {
+    if state.is_overdrawn(live) {
         return Step::StopAttempt(StopReason::Budget);
     }
     let heard = live.last_output.map_or(since, |at| at.max(since));
@@ -277,11 +285,11 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if is_over(state, now) {
         return unproven(state, End::TimedOut);
     }
-    if state.cost_unknown {
+    if state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
     }
     if state.is_over_budget(&Usage::default()) {
-        return Step::Finish(End::BudgetExceeded);
+        return Step::Finish(End::BudgetExceeded { by: None });
     }
     match phase {
         // Nobody is started beside what the last attempt left behind. An end is recorded all the same.

@@ -63,7 +63,7 @@ impl LoopState {
             End::IterationCap | End::TimedOut => self.spec.keep_failed,
             End::Completed { .. }
             | End::Cancelled
-            | End::BudgetExceeded
+            | End::BudgetExceeded { .. }
             | End::Blocked { .. }
             | End::Paused => false,
         };

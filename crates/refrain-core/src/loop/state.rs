@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Tokens, Usage, Usd};
+use crate::budget::Allowance;
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
@@ -54,6 +55,8 @@ pub struct LoopState {
     pub runner: Option<Identity>,
     /// What all attempts used.
     pub spent: Usage,
+    /// What each agent cost that ran, in their order; none where nobody told.
+    pub costs: Vec<Option<Usd>>,
     /// What it did in its repository.
     pub git: GitState,
     /// What the gates said before the first iteration: whatever failed then is none of its doing.
@@ -73,7 +76,7 @@ pub struct LoopState {
     pub(super) trouble: Trouble,
     /// Somebody asked to wait no longer: the next attempt is started whatever there is to wait for.
     pub(super) hurried: bool,
-    /// There is a cap on money, and an agent did not say what it cost.
+    /// An agent did not say what it cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
@@ -318,6 +321,9 @@ pub struct Live {
     pub used: Usage,
     /// What all loops of the same account wait for.
     pub account: Option<Wait>,
+    /// What the caps that all loops share allow the agent that runs, or leave to the one that would be started; none where
+    /// there is no such cap.
+    pub allowance: Option<Allowance>,
 }
 
 /// Whether a cap is used up, or would be by what is likely to come.
@@ -349,7 +355,8 @@ impl LoopState {
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
-        is_over(&self.limits, self.spent + self.spec.agent.priced(*live), likely)
+        let agent = self.runs().unwrap_or(&self.spec.agent);
+        is_over(&self.limits, self.spent + agent.priced(*live), likely)
     }
 
     /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.

@@ -1,5 +1,6 @@
 //! The rules of one loop, by table and by property. What a whole run does under crashes is in `simulation`.
 
+mod allowance;
 mod asking;
 mod deadlines;
 mod deciding;

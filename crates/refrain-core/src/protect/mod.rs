@@ -10,16 +10,16 @@
 
 mod parts;
 mod paths;
+mod programs;
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text::printable;
-
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
+pub use programs::{OtherProgram, Program, programs};
 
 /// Something protected that was touched: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,15 +30,7 @@ pub enum Touched {
     /// A part of a manifest.
     Part(PartViolation),
     /// What a gate starts is another program than at the start.
-    Program {
-        /// The name that is looked up.
-        name: String,
-        /// Where it was.
-        before: String,
-        /// Where it is; none where it is not found any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        now: Option<String>,
-    },
+    Program(OtherProgram),
 }
 
 impl fmt::Display for Touched {
@@ -46,18 +38,7 @@ impl fmt::Display for Touched {
         match self {
             Self::Path(violation) => violation.fmt(f),
             Self::Part(violation) => violation.fmt(f),
-            Self::Program { name, before, now } => {
-                let [name, before] = [name, before].map(|text| printable(text));
-                match now.as_deref().map(printable) {
-                    Some(now) if now == before => {
-                        write!(f, "{name}, which a gate runs, is not the program that it was: {now}")
-                    }
-                    Some(now) => {
-                        write!(f, "{name}, which a gate runs, is {now} now; at the start it was {before}")
-                    }
-                    None => write!(f, "{name}, which a gate runs, is gone; at the start it was {before}"),
-                }
-            }
+            Self::Program(program) => program.fmt(f),
         }
     }
 }

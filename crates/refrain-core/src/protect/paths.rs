@@ -124,22 +124,41 @@ impl Protected {
         changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
     }
 
+    /// Whether a rule speaks of such a path: only of those it matters what they were and are.
+    #[must_use]
+    pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
+        let bytes = path.to_bytes();
+        self.freezes(&bytes, kind != Kind::File).is_some() || self.existing.first(&bytes).is_some()
+    }
+
+    /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. What git
+    /// ignores as a whole is looked into only where somebody meant it.
+    #[must_use]
+    pub fn is_bound_to(&self, folder: &RepoPath) -> bool {
+        let folder = format!("{}/", String::from_utf8_lossy(&folder.to_bytes()).to_lowercase());
+        self.frozen.folders.iter().chain(&self.existing.folders).any(|bound| bound.starts_with(&folder))
+    }
+
     fn judge(&self, path: &RepoPath, change: Change) -> Option<Violation> {
         let bytes = path.to_bytes();
         let may_gain = matches!(change, Change::Added(_));
-        let frozen = self.frozen.first(&bytes).or_else(|| {
-            let hides = match change {
-                Change::Added(kind) | Change::Modified(kind) | Change::Became(kind) => kind != Kind::File,
-                Change::Mode | Change::Deleted => false,
-            };
-            if hides { self.frozen.first_below(&bytes) } else { None }
-        });
+        let hides = match change {
+            Change::Added(kind) | Change::Modified(kind) | Change::Became(kind) => kind != Kind::File,
+            Change::Mode | Change::Deleted => false,
+        };
+        let frozen = self.freezes(&bytes, hides);
         let (rule, glob) = match frozen {
             Some(glob) => (Rule::Frozen, glob),
             None if may_gain => return None,
             None => (Rule::Existing, self.existing.first(&bytes)?),
         };
         Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
+    }
+
+    /// The glob that freezes the path; where it `hides` a folder, also one that is bound to what is in that.
+    fn freezes(&self, path: &[u8], hides: bool) -> Option<&str> {
+        let below = || if hides { self.frozen.first_below(path) } else { None };
+        self.frozen.first(path).or_else(below)
     }
 }
 

@@ -189,3 +189,30 @@ proptest! {
         }
     }
 }
+
+#[rstest]
+#[case::the_folder_itself("ci/**", "ci", true)]
+#[case::the_folder_above("tools/ci/run", "tools", true)]
+#[case::a_folder_in_it("ci/**", "ci/cache", false)]
+#[case::another_one("ci/**", "city", false)]
+#[case::any_folder("**/conftest.py", "target", false)]
+#[case::in_any_case("CI/run", "ci", true)]
+fn a_rule_is_bound_to_folders(#[case] glob: &str, #[case] folder: &str, #[case] is: bool) {
+    for protected in [protected(&[glob], &[]), protected(&[], &[glob])] {
+        assert_eq!(protected.is_bound_to(&path(folder)), is);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_breaks_a_rule_is_covered(at in 0..EVERY.len(), file in "(ci|src|CI)(/(run|conftest.py|a))?") {
+        let protected = protected(&["ci/**", "conftest.py"], &["src/a"]);
+        let (file, change) = (path(&file), EVERY[at]);
+        let kind = match change {
+            Change::Added(kind) | Change::Modified(kind) | Change::Became(kind) => kind,
+            Change::Mode | Change::Deleted => Kind::File,
+        };
+        let breaks = !protected.touched(&[(file.clone(), change)]).is_empty();
+        prop_assert!(!breaks || protected.covers(&file, kind));
+    }
+}

@@ -103,6 +103,8 @@ pub enum Subject {
     Limits,
     /// The machine's clock.
     Clock,
+    /// The money that loops share.
+    Budget,
     /// The loops of this project.
     Loops,
     /// Requests that no runner heard.
@@ -129,6 +131,7 @@ impl Subject {
             Self::Privacy => "privacy",
             Self::Limits => "limits",
             Self::Clock => "clock",
+            Self::Budget => "budget",
             Self::Loops => "loops",
             Self::Requests => "requests",
             Self::Processes => "processes",

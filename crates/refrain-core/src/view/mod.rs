@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agent;
+use crate::budget::Standing;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
@@ -77,6 +78,9 @@ pub struct Status {
     pub usage: Usage,
     /// The limits in force.
     pub limits: Limits,
+    /// How the caps stand today that it shares with other loops; left out in lists, and where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caps: Vec<Standing>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
     /// What failed last, and how often in a row.
@@ -343,6 +347,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         claim,
         usage: state.spent.into(),
         limits: limits.clone(),
+        caps: Vec::new(),
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
         last_failure: last_failure(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
@@ -373,7 +378,7 @@ impl From<End> for StatusWord {
             End::IterationCap => Self::IterationCap,
             End::Stuck => Self::Stuck,
             End::TimedOut => Self::TimedOut,
-            End::BudgetExceeded => Self::BudgetExceeded,
+            End::BudgetExceeded { .. } => Self::BudgetExceeded,
             End::Blocked { .. } => Self::Blocked,
             End::Paused => Self::Paused,
         }

@@ -1,6 +1,8 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
 use super::StatusWord;
+use crate::agent::Usd;
+use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
@@ -28,6 +30,7 @@ fn stuck(state: &LoopState) -> String {
             Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
                 format!("gate {} failed in the same way {turns} times in a row", gate.name)
             }
+            None if let Some(touched) = touched(state) => format!("{touched}, {turns} times in a row"),
             Some(_) | None => format!("the same failure came {turns} times in a row"),
         },
         Pattern::Alternating => format!("{turns} iterations in a row ended with one of two failures in turn"),
@@ -65,13 +68,15 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
             match (failing(state), state.spec.has_hard_gates()) {
+                _ if let Some(touched) = touched(state) => format!("{n} iteration{s}, and {touched}"),
                 (Some(gates), true) => format!("{n} iteration{s}, and {gates}"),
                 (_, true) => format!("{n} iteration{s} without a claim that its gates proved"),
                 (_, false) => format!("{n} iteration{s} without a claim"),
             }
         }
         (Some(End::TimedOut), _) => format!("the loop's own duration is over{}", kept(state)),
-        (Some(End::BudgetExceeded), _) => budget(state),
+        (Some(End::BudgetExceeded { by: None }), _) => budget(state),
+        (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
         (Some(End::Paused), _) => "by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
@@ -92,8 +97,13 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 Some(error) => format!("git did not do what the loop needs: {error}"),
                 None => "git did not do what the loop needs".to_owned(),
             },
-            Blocked::CostUnknown => {
+            Blocked::CostUnknown if state.limits.max_cost.is_some() => {
                 format!("{} did not say what it cost, so --max-cost cannot be kept", state.spec.agent.kind)
+            }
+            Blocked::CostUnknown => {
+                let kind =
+                    state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
+                format!("{kind} does not say what it costs, so the caps of [budget] cannot be kept")
             }
             Blocked::OutputLost => match last_error(state) {
                 Some(error) => format!("what the agent prints cannot be kept: {error}"),
@@ -131,6 +141,13 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
 /// On what.
 fn proven(state: &LoopState) -> String {
     state.proven_tree().map_or_else(String::new, |tree| format!(" on tree {}", tree.short()))
+}
+
+/// What of the protected is touched.
+fn touched(state: &LoopState) -> Option<String> {
+    let touched = &state.proof.as_ref()?.candidate.touched;
+    let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
+    Some(format!("what is protected is touched: {}{more}", touched.first()?))
 }
 
 /// Which gates that decide fail.
@@ -191,6 +208,19 @@ fn budget(state: &LoopState) -> String {
     }
 }
 
+/// Which of the caps that loops share is used up, and when there is more.
+fn shared_budget(by: &Standing) -> String {
+    let reserved = match by.reserved {
+        Usd(0) => String::new(),
+        reserved => format!(" and {reserved} reserved for loops at work"),
+    };
+    let more = match by.which {
+        Which::Day | Which::ProjectDay => format!("on {}{reserved}; there is more from midnight on", by.day),
+        Which::Project => format!("so far{reserved}"),
+    };
+    format!("{} of {by} ({}) spent {more}", by.spent, by.which.key())
+}
+
 /// What a person has to do for it to go on.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
@@ -207,6 +237,17 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             format!("refrain resume {id}")
         }
     };
+    if let Some(End::BudgetExceeded { by: Some(by) }) = state.ended.map(|ended| ended.end) {
+        let (key, is_pinned) = (by.which.key(), state.spec.caps.of(by.which) == Some(by.cap));
+        return Some(match (by.which, is_pinned) {
+            (Which::Day | Which::ProjectDay, true) => format!("{resume} from midnight on"),
+            (Which::Day | Which::ProjectDay, false) => {
+                format!("{resume} from midnight on, or with a higher {key} in your config.toml")
+            }
+            (Which::Project, true) => format!("raise {key} in refrain.toml, then start a new loop"),
+            (Which::Project, false) => format!("raise {key} in your config.toml, then {resume}"),
+        });
+    }
     match word {
         StatusWord::Crashed if state.cancel.is_some() => Some(format!("refrain cancel {id}")),
         StatusWord::Crashed
@@ -229,6 +270,11 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Repository }) => {
                 format!("mend the repository, then {resume}")
             }
+            Some(End::Blocked { why: Blocked::CostUnknown }) if state.limits.max_cost.is_none() => {
+                "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \
+                 the configuration"
+                    .to_owned()
+            }
             Some(End::Blocked { why: Blocked::CostUnknown }) => {
                 "start it anew with --max-tokens in place of --max-cost".to_owned()
             }
@@ -246,7 +292,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
                 | End::IterationCap
                 | End::Stuck
                 | End::TimedOut
-                | End::BudgetExceeded
+                | End::BudgetExceeded { .. }
                 | End::Paused,
             )
             | None => format!("see why with refrain logs {id}, mend it, then {resume}"),

@@ -3,7 +3,7 @@
 use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
-use super::{agents, autostart, git, leftovers, loops, machine, places};
+use super::{agents, autostart, budget, git, leftovers, loops, machine, places};
 use crate::Service;
 
 impl Service {
@@ -16,6 +16,7 @@ impl Service {
             let mut found = git::look(self);
             found.extend(places::look(self));
             found.extend(machine::look());
+            found.extend(budget::look(self.host()));
             found.extend(loops::look(self));
             found.extend(leftovers::look());
             found.extend(autostart::look(self.host()));

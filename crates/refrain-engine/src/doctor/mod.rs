@@ -4,6 +4,7 @@
 
 mod agents;
 mod autostart;
+mod budget;
 mod cure;
 mod examine;
 mod git;

@@ -1,6 +1,7 @@
 //! What is committed and what is not, in a repository where nothing is odd.
 
 use refrain_core::git::Skipped;
+use rstest::rstest;
 
 use crate::place::{Place, left_out, made, skipped};
 
@@ -65,4 +66,22 @@ fn of_a_file_that_was_dirty_before_nobody_can_tell_whose_part_is_whose() {
     assert_eq!(place.committed("HEAD"), ["M src/b.rs"]);
     assert_eq!(left_out(&report), ["src/a.rs: it was changed before the loop began, and by the agent since"]);
     assert_eq!(place.status(), [" M src/a.rs"]);
+}
+
+#[rstest]
+#[case("sha1", 20)]
+#[case("sha256", 32)]
+fn the_index_has_its_checksum_afterwards(#[case] format: &str, #[case] length: usize) {
+    let place = Place::unborn(&["--object-format", format]);
+    let base = place.survey();
+    let mut last = None;
+    for iteration in 1..4 {
+        place.write("a.rs", format!("{iteration}\n"));
+        last = Some(made(&place.commit_since(&base, last.as_ref(), iteration).unwrap()));
+        let index = std::fs::read(place.path(".git/index")).unwrap();
+        assert_ne!(index[index.len() - length..], vec![0; length]);
+        // It looks at the checksum, which no other command does.
+        place.git(&["fsck", "--strict"]);
+        assert!(place.status().is_empty());
+    }
 }

@@ -13,6 +13,8 @@ mod odd_files;
 #[cfg(test)]
 mod place;
 #[cfg(test)]
+mod protection;
+#[cfg(test)]
 mod saved;
 #[cfg(test)]
 mod states;

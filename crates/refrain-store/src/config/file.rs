@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::protect::Protected;
 use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
@@ -21,7 +22,7 @@ const LARGEST: u64 = 1 << 20;
 /// What one file says.
 pub(super) struct Layer {
     pub(super) given: Values,
-    config: Config,
+    pub(super) config: Config,
 }
 
 /// A configuration file that could be read, whatever is in it.
@@ -241,6 +242,11 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     for (name, prompt) in &config.prompts {
         if prompt.text.is_some() == prompt.file.is_some() {
             return at(&["prompts", name], "accepted is either text or file");
+        }
+    }
+    for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
+        if let Err(error) = Protected::new(globs, &[]) {
+            return at(&["protect", name], &error.to_string());
         }
     }
     let empty = config.gates.iter().find(|(_, gate)| gate.command.trim().is_empty());

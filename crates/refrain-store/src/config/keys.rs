@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
+use refrain_core::budget::Caps;
 use refrain_core::git::{self, Template, Workflow};
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
@@ -34,8 +35,12 @@ pub struct Config {
     pub prompts: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work.
     pub gates: BTreeMap<String, Gate>,
+    /// What the work may not touch.
+    pub protect: Protect,
     /// How a person is told that a loop ended, or needs them.
     pub notify: Notify,
+    /// What loops may cost together.
+    pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -123,6 +128,9 @@ pub struct Start {
     /// Other loops may work in the same worktree: do not mention it.
     #[schemars(extend("default" = false))]
     pub share_worktree: Option<bool>,
+    /// Whether the gates and protections that the project's files offer are taken (`--auto-gates`).
+    #[schemars(extend("default" = false))]
+    pub auto_gates: Option<bool>,
     /// Whether anything is added to the prompt.
     #[schemars(extend("default" = true))]
     pub iteration_context: Option<bool>,
@@ -158,6 +166,36 @@ pub struct Git {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
+}
+
+/// `[budget]`: caps that loops share. Of the user's file and a project's the lower value holds.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Budget {
+    /// How much money all loops of the user may cost in one day, in US dollars; or "none". Days are those of the machine's
+    /// time zone.
+    #[serde(deserialize_with = "written::cost_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub max_cost_per_day: Option<Limit<Usd>>,
+    /// How much all loops of one project may cost in one day; or "none".
+    #[serde(deserialize_with = "written::cost_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub project_max_cost_per_day: Option<Limit<Usd>>,
+    /// How much all loops of one project may cost in all; or "none".
+    #[serde(deserialize_with = "written::cost_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub project_max_cost: Option<Limit<Usd>>,
+}
+
+impl From<&Budget> for Caps {
+    fn from(budget: &Budget) -> Self {
+        let cap = |limit: Option<Limit<Usd>>| limit.and_then(Option::from);
+        Self {
+            day: cap(budget.max_cost_per_day),
+            project_day: cap(budget.project_max_cost_per_day),
+            project: cap(budget.project_max_cost),
+        }
+    }
 }
 
 /// `[notify]`.
@@ -254,6 +292,16 @@ pub enum When {
     Iteration,
     /// After a claim only.
     Claim,
+}
+
+/// `[protect]`: globs, seen from the top of the worktree.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Protect {
+    /// What neither changes, nor goes, nor comes (`--protect`).
+    pub frozen: Vec<String>,
+    /// What neither changes nor goes; new files are welcome (`--protect-existing`).
+    pub existing: Vec<String>,
 }
 
 /// `[prices."MODEL"]`: US dollars for a million tokens.

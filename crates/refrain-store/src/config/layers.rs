@@ -9,9 +9,11 @@ use std::ffi::OsString;
 use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::budget::{Caps, Which};
 use refrain_core::price::Price;
 use refrain_core::spec::AgentKind;
 
+use super::caps::only_lowers;
 use super::file;
 use super::keys::Config;
 use super::schema::nearest;
@@ -136,6 +138,8 @@ pub struct Settings {
     pub config: Config,
     /// What became of the project's file.
     pub project_file: ProjectFile,
+    /// The caps that the project's file sets, where it counts.
+    pub project_caps: Caps,
     /// Where the user's file lies, or would.
     pub user_file: Utf8PathBuf,
     /// The values as they were given, named agents under their names.
@@ -151,13 +155,19 @@ pub struct Settings {
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
     let user_file = places.config_home.join("config.toml");
     let mut layers = Vec::new();
+    let (mut user_caps, mut project_caps) = (Caps::default(), Caps::default());
     if let Some(file) = file::user_file(&user_file)? {
-        layers.push(file.layer()?.given);
+        let layer = file.layer()?;
+        user_caps = Caps::from(&layer.config.budget);
+        layers.push(layer.given);
     }
     let project_file = match file::project_file(places.project)? {
         None => ProjectFile::Absent,
         Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
-            layers.push(file.layer()?.given);
+            let mut layer = file.layer()?;
+            project_caps = Caps::from(&layer.config.budget);
+            only_lowers(&mut layer.given, &user_caps, &project_caps);
+            layers.push(layer.given);
             ProjectFile::Trusted(file.path)
         }
         Some(file) => ProjectFile::Untrusted(file.path),
@@ -180,7 +190,8 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
         (start("agent"), Given::new(value, Origin::Option("--agent")))
     });
     lay(&mut resolved, &said.into_iter().collect(), layers.len(), Some(&given));
-    let settings = Settings { config: config(&resolved)?, project_file, user_file, given, resolved };
+    let config = config(&resolved)?;
+    let settings = Settings { config, project_file, project_caps, user_file, given, resolved };
     settings.knows_its_agent()?;
     Ok(settings)
 }
@@ -190,6 +201,13 @@ impl Settings {
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
+    }
+
+    /// Where a shared cap that holds comes from.
+    #[must_use]
+    pub fn origin_of_cap(&self, which: Which) -> Origin {
+        let path = ["budget".to_owned(), which.key().to_owned()];
+        self.resolved.get(path.as_slice()).map_or(Origin::Default, |given| given.origin.clone())
     }
 
     /// Refuses a name that no agent has.

@@ -5,6 +5,7 @@
 //! The `config` crate was weighed: it merges values whose lines are gone by then, and knows neither the names of keys nor
 //! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the rest.
 
+mod caps;
 mod file;
 pub mod keys;
 mod layers;
@@ -16,6 +17,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file};
 pub use keys::Config;
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};

@@ -221,6 +221,10 @@ timeout = "10m"
 retries = 1
 when = "claim"
 
+[protect]
+frozen = ["ci/**"]
+existing = ["tests/**"]
+
 [prices."gpt-5.5"]
 input = 1.25
 cached-input = 0.125
@@ -283,6 +287,8 @@ output = 10
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
 #[case("[gates.x]\nhard = true", ":1: missing field `command`")]
 #[case("[gates.x]\ncommand = ' '", ":2: gates.x.command: it is empty")]
+#[case("[protect]\nfrozen = ['ci', '']", ":2: protect.frozen: a glob cannot be empty")]
+#[case("[protect]\nexisting = ['[a']", ":2: protect.existing: \"[a\" is no glob")]
 #[case("[prices.m]\ninput = 1", ":1: missing field `output`")]
 #[case(
     "[prices.m]\ninput = nan\noutput = 1",

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use refrain_core::detect::Offer;
 use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
-use refrain_core::spec::Millis;
-use refrain_engine::config::keys::{Gate, When};
+use refrain_core::protect::Protected;
+use refrain_core::spec::{Millis, ProtectSpec};
+use refrain_engine::config::keys::{Config, Gate, When};
 
 use crate::error::CliError;
 use crate::values;
@@ -24,6 +26,15 @@ pub(crate) struct GateArgs {
     /// The same as --gate success=CMD
     #[arg(long, value_name = "CMD", value_parser = command)]
     success_command: Option<String>,
+    /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first
+    #[arg(long)]
+    auto_gates: bool,
+    /// What is not changed, deleted or added, seen from the top of the worktree: no claim counts over a touched path
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    protect: Vec<String>,
+    /// What may gain files, but not change or lose them
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    protect_existing: Vec<String>,
     /// How long a gate may take; 10m where it is left out
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
     gate_timeout: Option<Millis>,
@@ -71,10 +82,80 @@ fn command(text: &str) -> Result<String, String> {
     }
 }
 
+fn glob(text: &str) -> Result<String, String> {
+    let glob = [text.to_owned()];
+    Protected::new(&glob, &[]).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+/// What proves the work, and what of that a person should know.
+#[derive(Debug, Default)]
+pub(super) struct Proof {
+    pub(super) gates: Vec<GateSpec>,
+    pub(super) protect: ProtectSpec,
+    pub(super) notes: Vec<String>,
+}
+
 impl GateArgs {
+    /// The gates and protections that were given, then those of `offer`, where they are asked for.
+    pub(super) fn proof(
+        &self,
+        config: &Config,
+        offer: impl FnOnce() -> Result<Offer, CliError>,
+    ) -> Result<Proof, CliError> {
+        let mut gates = self.specs(&config.gates)?;
+        let both = |configured: &[String], given: &[String]| [configured, given].concat();
+        let mut protect = ProtectSpec {
+            frozen: both(&config.protect.frozen, &self.protect),
+            existing: both(&config.protect.existing, &self.protect_existing),
+            parts: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        if self.auto_gates || config.start.auto_gates == Some(true) {
+            let offer = offer()?;
+            for gate in offer.gates {
+                let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
+                if !gates.iter().any(is_given) {
+                    gates.push(self.applied(gate));
+                }
+            }
+            if gates.is_empty() {
+                let error = format!("--auto-gates: {}", offer.notes.join("; "));
+                return Err(
+                    CliError::usage(error).hint("accepted is a project with tests, or --gate CMD with it")
+                );
+            }
+            protect.frozen.extend(offer.protect);
+            protect.existing.extend(offer.protect_existing);
+            protect.parts = offer.parts;
+            notes = offer.notes;
+        }
+        for (is_given, flag) in [
+            (self.gate_timeout.is_some(), "--gate-timeout"),
+            (self.gate_retries.is_some(), "--gate-retries"),
+            (self.gate_when.is_some(), "--gate-when"),
+            (self.clean_checkout, "--clean-checkout"),
+        ] {
+            if is_given && gates.is_empty() {
+                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
+            }
+        }
+        Ok(Proof { gates, protect, notes })
+    }
+
+    /// An offered gate, with what the options say of all gates.
+    fn applied(&self, gate: GateSpec) -> GateSpec {
+        GateSpec {
+            timeout: self.gate_timeout.unwrap_or(gate.timeout),
+            retries: self.gate_retries.unwrap_or(gate.retries),
+            when: self.when().unwrap_or(gate.when),
+            ..gate
+        }
+    }
+
     /// The gates: those of the configuration, then those that decide, then those that inform. What an option says of all of
     /// them holds for configured ones too; a gate of a configured one's name takes its place.
-    pub(super) fn specs(&self, configured: &BTreeMap<String, Gate>) -> Result<Vec<GateSpec>, CliError> {
+    fn specs(&self, configured: &BTreeMap<String, Gate>) -> Result<Vec<GateSpec>, CliError> {
         let success = self.success_command.as_ref().map(|command| {
             let name = "success".parse().map_err(|error| CliError::usage(format!("{error}")))?;
             Ok::<_, CliError>(Asked { name: Some(name), command: command.clone() })
@@ -112,16 +193,6 @@ impl GateArgs {
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or_default(),
             });
-        }
-        for (is_given, flag) in [
-            (self.gate_timeout.is_some(), "--gate-timeout"),
-            (self.gate_retries.is_some(), "--gate-retries"),
-            (self.gate_when.is_some(), "--gate-when"),
-            (self.clean_checkout, "--clean-checkout"),
-        ] {
-            if is_given && specs.is_empty() {
-                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
-            }
         }
         Ok(specs)
     }

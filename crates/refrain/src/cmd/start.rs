@@ -149,13 +149,16 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let settings = service.settings(chosen, context.inside.is_none())?;
     mention_what_does_not_count(&settings);
     let named = args.name.clone();
-    let spec = resolve::spec(context, &args, &settings, service.project(), &dir)?;
+    let (spec, notes) = resolve::spec(context, &args, &settings, &service, &dir)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
     let untested = service.untested(&spec);
     let runner = service.start(spec, named)?;
     if !is_shared {
         mention_neighbours(&runner);
+    }
+    for note in notes.iter().filter(|_| !args.show.quiet) {
+        crate::out::tell(&format!("note: {}\n", printable(note).replace('\n', " ")));
     }
     if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
         let name = runner.id();

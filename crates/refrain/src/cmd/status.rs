@@ -69,6 +69,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::prose("gates", gated::row(&status.gates)),
         Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
         Row::prose("used", phrase::used(&status.usage)),
+        Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),
     ];

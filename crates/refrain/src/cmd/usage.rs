@@ -8,8 +8,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use refrain_core::agent::Usd;
+use refrain_core::budget::Standing;
 use refrain_core::text::printable;
 use refrain_core::usage::{By, Group, Report, Spread, Stop, Sum, Tally};
+
+use refrain_engine::Service;
+use refrain_engine::config::Chosen;
 
 use super::list::loop_or_tell;
 use crate::cli::Context;
@@ -98,7 +102,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     let project = (!args.all_projects).then(|| service.project().root.to_string());
     let name = zone.iana_name().map_or_else(|| now.offset().to_string(), str::to_owned);
-    let report = tally.report(since, name, project);
+    // What cannot be told of the caps is said, and takes nothing from the sums.
+    let caps = shared_caps(&service).unwrap_or_else(|error| {
+        error.report();
+        Vec::new()
+    });
+    let report = Report { caps, ..tally.report(since, name, project) };
     if args.json {
         out::print_json(&report)?;
     } else {
@@ -107,11 +116,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
+fn shared_caps(service: &Service) -> Result<Vec<Standing>, CliError> {
+    let settings = service.settings(Chosen::default(), false)?;
+    Ok(service.shared_caps(settings.project_caps)?)
+}
+
 fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     let what = report.project.as_deref().unwrap_or("all projects");
     let since = report.since.map(|since| since.to_zoned(zone.clone()).strftime(" since %Y-%m-%d %H:%M"));
     let since = since.map(|since| since.to_string()).unwrap_or_default();
     let mut text = format!("{}{since}, in {}\n", printable(what), report.time_zone);
+    if !report.caps.is_empty() {
+        text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
+    }
     if report.groups.is_empty() && report.stops.is_empty() {
         return text + "Nothing was used.\n";
     }

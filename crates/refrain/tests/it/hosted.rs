@@ -65,7 +65,9 @@ fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -6,7 +6,11 @@ mod acp_bridge;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod catalog;
+#[cfg(test)]
+mod cheats;
 #[cfg(test)]
 mod clean_checkout;
 #[cfg(test)]
@@ -40,11 +44,15 @@ mod promise;
 #[cfg(test)]
 mod prompts;
 #[cfg(test)]
+mod protect;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
 mod stopping;
+#[cfg(test)]
+mod stuck;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]

@@ -87,7 +87,10 @@ impl LoopState {
         if mem::take(&mut proving.to_check) {
             match &mut proving.candidate {
                 Some(proven) if proven.tree == candidate.tree => {
-                    proven.touched.clone_from(&candidate.touched);
+                    // What was touched when the gates ran, they ran with.
+                    if proven.touched.is_empty() {
+                        proven.touched.clone_from(&candidate.touched);
+                    }
                     self.conclude(false, at);
                 }
                 Some(_) | None => self.prove_again(candidate, at),

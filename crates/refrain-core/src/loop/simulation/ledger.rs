@@ -559,7 +559,7 @@ impl Ledger {
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
-            End::BudgetExceeded => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
+            End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
             End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
                 assert!(matches!(self.last, Some(Last::Provider)));
             }

@@ -164,6 +164,6 @@ pub(super) fn end_name(end: End) -> &'static str {
                 | Blocked::CostUnknown
                 | Blocked::Repository,
         } => "blocked: needs a person",
-        End::BudgetExceeded => "budget exceeded",
+        End::BudgetExceeded { .. } => "budget exceeded",
     }
 }

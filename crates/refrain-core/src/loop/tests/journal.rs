@@ -62,7 +62,9 @@ pub(in crate::r#loop) fn spec() -> Spec {
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
+        caps: Default::default(),
         keep_failed: false,
+        mirrors: Vec::new(),
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -159,7 +161,12 @@ pub(in crate::r#loop) fn oid(number: u32) -> Oid {
 
 /// A clean tree on `main`.
 pub(in crate::r#loop) fn base_taken() -> Event {
-    Event::BaseTaken(Box::new(Base { head: Some(oid(0)), branch: Some("main".into()), dirty: Vec::new() }))
+    Event::BaseTaken(Box::new(Base {
+        head: Some(oid(0)),
+        branch: Some("main".into()),
+        dirty: Vec::new(),
+        ..Base::default()
+    }))
 }
 
 /// Every third iteration changes nothing.
@@ -369,7 +376,7 @@ impl Journal {
             End::TimedOut => {
                 Self::limited(|limits| limits.max_duration = Some(Millis(3_000))).runs(3_000, Exit::Code(0))
             }
-            End::BudgetExceeded => {
+            End::BudgetExceeded { .. } => {
                 Self::limited(|limits| limits.max_tokens = Some(100)).spawns().ends(reporting(|report| {
                     report.tokens = Some((Scope::Attempt, tokens(90, 10)));
                 }))

@@ -120,7 +120,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::Login },
         End::Blocked { why: Blocked::Limit },
         End::Blocked { why: Blocked::Repository },
-        End::BudgetExceeded,
+        End::BudgetExceeded { by: None },
         End::Paused,
         End::Paused,
     ])

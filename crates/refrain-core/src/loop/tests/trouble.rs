@@ -269,7 +269,7 @@ fn a_cap_stops_the_attempt_that_passes_it_and_the_loop_ends() {
     let journal = journal.obey().ends(AttemptFinished { exit: Exit::Signal(2), ..reporting(cut) });
     assert_eq!((journal.state.attempts[0].outcome, journal.state.charged), (Outcome::Budget, 1));
     let journal = journal.obey();
-    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::BudgetExceeded));
+    assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::BudgetExceeded { by: None }));
     let refusal = journal.state.resume(&grant(None, None)).unwrap_err();
     assert!(
         matches!(&refusal, Refusal::NothingGranted { flag, .. } if flag.starts_with("--max-cost")),
@@ -283,7 +283,7 @@ fn a_cap_stops_the_attempt_that_passes_it_and_the_loop_ends() {
 fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_overshoots() {
     let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
     for (kind, next) in [
-        (AgentKind::Codex, Step::Finish(End::BudgetExceeded)),
+        (AgentKind::Codex, Step::Finish(End::BudgetExceeded { by: None })),
         (AgentKind::Claude, Step::BeginIteration { iteration: 2 }),
     ] {
         let journal = capped(kind, |limits| limits.max_tokens = Some(1_000)).spawns().ends(uses(600));

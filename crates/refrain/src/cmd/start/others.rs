@@ -21,7 +21,7 @@ pub(super) fn agent(
     }) else {
         let names: Vec<_> =
             AgentKind::ALL.iter().map(ToString::to_string).chain(agents.keys().cloned()).collect();
-        let error = format!("{who} {name}: there is no such agent; accepted are {}", names.join(", "));
+        let error = format!("{who}: there is no such agent; accepted are {}", names.join(", "));
         return Err(CliError::usage(error));
     };
     let command = configured.and_then(|agent| agent.command.clone());
@@ -33,8 +33,7 @@ pub(super) fn agent(
             (worker.program.clone(), worker.args.clone())
         }
         (None, None) => {
-            let error =
-                format!("{who} {name}: nothing says what to run; accepted is an agent of the configuration");
+            let error = format!("{who}: nothing says what to run; accepted is an agent of the configuration");
             return Err(CliError::usage(error).hint("[agents.NAME] has a command"));
         }
     };

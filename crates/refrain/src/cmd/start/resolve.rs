@@ -4,15 +4,14 @@
 use std::io::Read;
 
 use camino::Utf8Path;
+use refrain_core::budget::{Caps, Which};
 use refrain_core::promise::{MatchMode, Promise};
-use refrain_core::spec::{
-    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, ProtectSpec, Secret,
-};
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{PROMISE, Start};
 use refrain_engine::config::{Settings, nearest};
-use refrain_engine::{Project, objection, prompt_limit};
+use refrain_engine::{Service, objection, prompt_limit};
 
 use super::Args;
 use crate::cli::Context;
@@ -21,14 +20,15 @@ use crate::error::CliError;
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
 const LARGEST_PROMPT: u64 = 10 << 20;
 
-/// The specification.
+/// The specification, and what a person should know of what proves it.
 pub(super) fn spec(
     context: &Context,
     args: &Args,
     settings: &Settings,
-    project: &Project,
+    service: &Service,
     dir: &Utf8Path,
-) -> Result<Spec, CliError> {
+) -> Result<(Spec, Vec<String>), CliError> {
+    let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
     let prompt = prompt(context, args, settings)?;
@@ -39,8 +39,8 @@ pub(super) fn spec(
     }
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
-    let gates = args.gates.specs(&settings.config.gates)?;
-    Ok(Spec {
+    let proof = args.gates.proof(&settings.config, || Ok(service.offer(&working_dir)?))?;
+    let spec = Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
         prompt,
@@ -49,18 +49,21 @@ pub(super) fn spec(
         limits: limits(args, start, &agent),
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
-        protect: ProtectSpec::default(),
-        clean_checkout: !gates.is_empty() && args.gates.are_clean(start.clean_checkout),
+        protect: proof.protect,
+        clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique: None,
+        caps: settings.project_caps,
         keep_failed: false,
+        mirrors: Vec::new(),
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
-        gates,
+        gates: proof.gates,
         depth: context.depth,
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
-    })
+    };
+    Ok((spec, proof.notes))
 }
 
 /// Who said a value, for a refusal: the option, or the place in the configuration.
@@ -169,7 +172,16 @@ fn admits(args: &Args, settings: &Settings, agent: &AgentSpec) -> Result<(), Cli
             if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
         })?;
     }
-    Ok(())
+    let caps = Caps::from(&settings.config.budget);
+    match Which::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
+        Some(which) if !agent.tells_cost() => {
+            let (origin, key) = (settings.origin_of_cap(which), which.key());
+            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
+            let error = CliError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
+            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {

@@ -1,0 +1,168 @@
+//! What is spent, and what is reserved. All sums are exact; none wraps.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::ToSpan;
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use super::{Allowance, Caps, Standing, Which};
+use crate::agent::Usd;
+use crate::event::Identity;
+
+/// The version of the ledger's format. A reader refuses any other.
+pub const VERSION: u32 = 1;
+
+/// For how many days before the last one it is known what was spent: no clock is more wrong than that, and no time zone.
+const DAYS: i64 = 7;
+
+/// The money of one user's loops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    version: u32,
+    /// What was spent, by day and project.
+    days: BTreeMap<Date, BTreeMap<String, Usd>>,
+    /// What was spent, by project, since there is a ledger.
+    projects: BTreeMap<String, Usd>,
+    /// What is reserved.
+    open: Vec<Reservation>,
+}
+
+/// Money that nobody else may spend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reservation {
+    /// Whose: the loop's folder.
+    pub of: Utf8PathBuf,
+    /// What for: the how many-th agent that this loop runs, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
+    pub run: u64,
+    /// The loop's project.
+    pub project: String,
+    /// The day on which it was made, and for which it counts.
+    pub day: Date,
+    /// Who will settle it; where that process is gone, anybody may.
+    pub runner: Identity,
+    /// How much.
+    pub amount: Usd,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self { version: VERSION, days: BTreeMap::new(), projects: BTreeMap::new(), open: Vec::new() }
+    }
+}
+
+impl Ledger {
+    /// Its version: of one that was read it may be another than [`VERSION`].
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// What is reserved.
+    #[must_use]
+    pub fn open(&self) -> &[Reservation] {
+        &self.open
+    }
+
+    /// How every cap stands that there is.
+    #[must_use]
+    pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<Standing> {
+        let standing = |which| {
+            let (spent, reserved) = (self.spent(which, project, day), self.reserved(which, project, day));
+            Some(Standing { which, day, cap: caps.of(which)?, spent, reserved })
+        };
+        Which::ALL.into_iter().filter_map(standing).collect()
+    }
+
+    /// What is left under every cap; none where there is no cap.
+    #[must_use]
+    pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
+        let by = self.standings(caps, project, day).into_iter().min_by_key(Standing::left)?;
+        Some(Allowance { amount: by.left(), by })
+    }
+
+    fn spent(&self, which: Which, project: &str, day: Date) -> Usd {
+        let of_day = self.days.get(&day);
+        let of = |all: &BTreeMap<String, Usd>| all.get(project).copied().unwrap_or_default();
+        match which {
+            Which::Day => sum(of_day.iter().flat_map(|day| day.values())),
+            Which::ProjectDay => of_day.map(of).unwrap_or_default(),
+            Which::Project => of(&self.projects),
+        }
+    }
+
+    fn reserved(&self, which: Which, project: &str, day: Date) -> Usd {
+        let counts = |it: &&Reservation| match which {
+            Which::Day => it.day == day,
+            Which::ProjectDay => it.day == day && it.project == project,
+            Which::Project => it.project == project,
+        };
+        sum(self.open.iter().filter(counts).map(|it| &it.amount))
+    }
+
+    /// Reserves as much of `wish.amount` as every cap leaves, and says what came of it: nothing is reserved where nothing is
+    /// left. Where there is no cap nothing has to be reserved; it is on record all the same that something is being spent.
+    ///
+    /// One that was made for the same before is gone: whoever asks again has settled it.
+    pub fn reserve(&mut self, wish: Reservation, caps: &Caps) -> Option<Allowance> {
+        self.open.retain(|it| !it.is(&wish.of, wish.run));
+        self.forget(wish.day);
+        let left = self.left(caps, &wish.project, wish.day);
+        let amount = left.map_or(Usd(0), |left| left.amount.min(wish.amount));
+        if left.is_none() || amount > Usd(0) {
+            self.open.push(Reservation { amount, ..wish });
+        }
+        Some(Allowance { amount, ..left? })
+    }
+
+    /// Lets a reservation grow up to `to`, as far as every cap leaves room, and says what it allows then. It never shrinks.
+    /// None where there is no cap, or no such reservation.
+    pub fn grow(&mut self, of: &Utf8Path, run: u64, to: Usd, caps: &Caps) -> Option<Allowance> {
+        let at = self.open.iter().position(|it| it.is(of, run))?;
+        let Reservation { project, day, amount, .. } = &self.open[at];
+        let left = self.left(caps, project, *day)?;
+        let more = to.0.saturating_sub(amount.0).min(left.amount.0);
+        let amount = Usd(amount.0.saturating_add(more));
+        self.open[at].amount = amount;
+        Some(Allowance { amount, ..left })
+    }
+
+    /// Takes a reservation back: what was used in truth is spent. Where nobody told, that is as much as was reserved. One
+    /// that is settled already stays so. Says whether anything changed.
+    pub fn settle(&mut self, of: &Utf8Path, run: u64, used: Option<Usd>) -> bool {
+        let Some(at) = self.open.iter().position(|it| it.is(of, run)) else { return false };
+        let Reservation { project, day, amount, .. } = self.open.swap_remove(at);
+        let used = used.unwrap_or(amount);
+        if used > Usd(0) {
+            add(self.projects.entry(project.clone()).or_default(), used);
+            add(self.days.entry(day).or_default().entry(project).or_default(), used);
+        }
+        true
+    }
+
+    /// Drops the days that nothing asks for any more.
+    fn forget(&mut self, today: Date) {
+        let first = today.saturating_sub(DAYS.days());
+        let needed: Vec<Date> = self.open.iter().map(|it| it.day).collect();
+        self.days.retain(|day, _| *day >= first || needed.contains(day));
+    }
+}
+
+impl Reservation {
+    /// Whether it is this one.
+    #[must_use]
+    pub fn is(&self, of: &Utf8Path, run: u64) -> bool {
+        self.of == of && self.run == run
+    }
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Usd>) -> Usd {
+    all.fold(Usd(0), |sum, Usd(more)| Usd(sum.0.saturating_add(*more)))
+}
+
+fn add(to: &mut Usd, Usd(more): Usd) {
+    to.0 = to.0.saturating_add(more);
+}

@@ -1,0 +1,134 @@
+//! The money that all loops of a user share: the [`Caps`] of the configuration, and the [`Ledger`] of what is spent and
+//! what is reserved. Whoever is about to spend reserves first, and settles afterwards what it came to: two loops never
+//! spend the same money. Which money is a loop's own is no business of this module (`Limits::max_cost`), nor is where the
+//! ledger lies (refrain-store).
+//!
+//! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
+
+mod ledger;
+mod want;
+
+pub use ledger::{Ledger, Reservation, VERSION};
+pub use want::to_grow;
+
+use std::fmt;
+
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Usd;
+
+/// How much money loops may cost together; none is no cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caps {
+    /// All loops of the user, in one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<Usd>,
+    /// All loops of one project, in one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_day: Option<Usd>,
+    /// All loops of one project, in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Usd>,
+}
+
+impl Caps {
+    /// Whether there is no cap at all.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The cap of this kind.
+    #[must_use]
+    pub fn of(&self, which: Which) -> Option<Usd> {
+        match which {
+            Which::Day => self.day,
+            Which::ProjectDay => self.project_day,
+            Which::Project => self.project,
+        }
+    }
+
+    /// The lower one of each: what a project's file says can only lower what the user allows.
+    #[must_use]
+    pub fn lower(self, other: Self) -> Self {
+        let lower = |which| [self.of(which), other.of(which)].into_iter().flatten().min();
+        Self { day: lower(Which::Day), project_day: lower(Which::ProjectDay), project: lower(Which::Project) }
+    }
+}
+
+/// Which of the shared caps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Which {
+    /// Of all loops of the user, in one day.
+    Day,
+    /// Of all loops of one project, in one day.
+    ProjectDay,
+    /// Of all loops of one project, in all.
+    Project,
+}
+
+impl Which {
+    /// Every one; of two that leave the same the first is named.
+    pub const ALL: [Self; 3] = [Self::Day, Self::ProjectDay, Self::Project];
+
+    /// Its key in `[budget]` of the configuration.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Day => "max-cost-per-day",
+            Self::ProjectDay => "project-max-cost-per-day",
+            Self::Project => "project-max-cost",
+        }
+    }
+}
+
+/// A shared cap, and how it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Standing {
+    /// Which.
+    pub which: Which,
+    /// The day that it is about, in the user's own time zone; where it is about days.
+    #[schemars(with = "String")]
+    pub day: Date,
+    /// The cap, in US dollars.
+    pub cap: Usd,
+    /// What is spent.
+    pub spent: Usd,
+    /// What is reserved for what runs.
+    pub reserved: Usd,
+}
+
+impl Standing {
+    /// What is neither spent nor reserved.
+    #[must_use]
+    pub fn left(&self) -> Usd {
+        Usd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
+    }
+}
+
+impl fmt::Display for Standing {
+    /// As a person would say it, behind "of": `the $20.00 a day for all loops`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cap, .. } = self;
+        match self.which {
+            Which::Day => write!(f, "the {cap} a day for all loops"),
+            Which::ProjectDay => write!(f, "the {cap} a day for loops of this project"),
+            Which::Project => write!(f, "the {cap} for loops of this project"),
+        }
+    }
+}
+
+/// What the shared caps allow an attempt in all; before it is started, what they leave to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// How much.
+    pub amount: Usd,
+    /// By which cap: the one that leaves the least.
+    pub by: Standing,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What a loop makes of the money that loops share: which steps cost some, how much is reserved for them, and when there is
+//! too little.
+
+use super::Allowance;
+use crate::agent::{Usage, Usd};
+use crate::event::{Blocked, End};
+use crate::r#loop::{Live, LoopState, Step};
+use crate::spec::{AgentKind, AgentSpec};
+
+/// What is reserved where nothing is known yet, and by how much a reservation grows.
+pub(super) const STEP: Usd = Usd(1_000_000_000);
+/// The least that is reserved for an agent that is handed its reservation as a budget of its own and says what it cost
+/// only at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
+pub(super) const ROOM: Usd = Usd(5_000_000_000);
+/// How many of the agents that ran last tell what the next is likely to cost.
+const LAST: usize = 5;
+
+impl AgentSpec {
+    /// Whether it keeps to a budget that it is told, which is then all that stops it in time. Where its cost is known as it
+    /// goes, its reservation grows instead.
+    #[must_use]
+    pub fn keeps_a_budget(&self) -> bool {
+        self.kind == AgentKind::Claude && self.price.is_none()
+    }
+
+    /// Whether it says what it costs, itself or by a price.
+    #[must_use]
+    pub fn tells_cost(&self) -> bool {
+        self.admits(true, false).is_ok()
+    }
+}
+
+impl LoopState {
+    /// The agent that costs money if this step is done, where there is one.
+    #[must_use]
+    pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
+        match step {
+            Step::BeginIteration { .. } | Step::StartAttempt(_) => Some(&self.spec.agent),
+            Step::RunGate { gate, .. } => self.spec.gates.get(*gate)?.reviewer(),
+            Step::Critique { .. } => self.spec.critique.as_ref().map(|critique| &critique.critic),
+            Step::TakeBase
+            | Step::TakeCandidate
+            | Step::StopGate(_)
+            | Step::Commit { .. }
+            | Step::StopCritique(_)
+            | Step::ChangeAgent
+            | Step::SaveWork
+            | Step::ReleaseWorktree
+            | Step::StopAttempt(_)
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Finish(_)
+            | Step::Rest => None,
+        }
+    }
+
+    /// The agent that runs.
+    #[must_use]
+    pub fn runs(&self) -> Option<&AgentSpec> {
+        if let Some(running) = self.running_gate() {
+            return self.spec.gates.get(running.gate)?.reviewer();
+        }
+        let critic = self.critiquing().and(self.spec.critique.as_ref());
+        critic.map(|critique| &critique.critic).or(self.in_flight().map(|_| &self.spec.agent))
+    }
+
+    /// How much is reserved for an agent of this loop: a quarter more than the dearest of the last ones that ran.
+    #[must_use]
+    pub fn to_reserve(&self, agent: &AgentSpec) -> Usd {
+        let known = self.costs.iter().rev().flatten().take(LAST);
+        let dearest = known.filter(|cost| **cost > Usd(0)).max();
+        let likely = dearest.map_or(STEP, |Usd(cost)| Usd(cost.saturating_add(cost / 4)));
+        if agent.keeps_a_budget() { likely.max(ROOM) } else { likely }
+    }
+
+    /// What the agent that runs has cost so far, as far as it said.
+    #[must_use]
+    pub fn cost_so_far(&self, used: &Usage) -> Usd {
+        self.runs().and_then(|agent| agent.priced(*used).cost).unwrap_or_default()
+    }
+
+    /// Whether what the agent that runs has used is all that it may: of the loop's own money and tokens, or of the money
+    /// that loops share.
+    pub(crate) fn is_overdrawn(&self, live: &Live) -> bool {
+        let is_short = |allowance: Allowance| self.cost_so_far(&live.used) >= allowance.amount;
+        live.used != Usage::default()
+            && (self.is_over_budget(&live.used) || live.allowance.is_some_and(is_short))
+    }
+
+    /// What keeps this agent from being started under a cap that loops share.
+    pub(crate) fn shortage(&self, agent: &AgentSpec, left: &Allowance) -> Option<End> {
+        if !agent.tells_cost() {
+            return Some(End::Blocked { why: Blocked::CostUnknown });
+        }
+        let likely = if *agent == self.spec.agent { self.likely_use() } else { Usage::default() };
+        let is_short = left.amount == Usd(0) || likely.cost.is_some_and(|likely| likely > left.amount);
+        is_short.then_some(End::BudgetExceeded { by: Some(left.by) })
+    }
+}
+
+/// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing that
+/// the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
+#[must_use]
+pub fn to_grow(used: Usd, amount: Usd) -> Option<Usd> {
+    let is_close = used.0.saturating_add(STEP.0 / 4) >= amount.0;
+    is_close.then(|| Usd(used.0.saturating_add(STEP.0)))
+}

@@ -1,0 +1,89 @@
+//! What proves the work in this project, as far as that can be told from its files (`--auto-gates`): they are listed and
+//! read here, and judged in `refrain_core::detect`.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use camino::Utf8Path;
+use refrain_agents::environment;
+use refrain_core::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
+use refrain_core::gate::Check;
+use refrain_git::{GitError, Repository};
+
+use crate::{EngineError, Service};
+
+/// How many files of a folder without a repository are looked at: enough for any project, not for a home.
+const MOST: usize = 50_000;
+
+/// Folders of a plain folder that nobody looks into: what was installed or built.
+const PASSED_OVER: [&str; 4] = [".refrain", "node_modules", "target", "__pycache__"];
+
+impl Service {
+    /// The gates and protections that the project offers, for a loop that works in `working_dir`.
+    ///
+    /// # Errors
+    /// [`EngineError`] where git cannot be asked, or a folder without a repository holds more than 50,000 files.
+    pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {
+        let worktree = &self.project.worktree;
+        let env = environment::of_person(self.host.env.iter().cloned());
+        let (paths, is_repository) = match Repository::open(worktree, &env) {
+            Ok(repository) => (repository.files()?, true),
+            Err(GitError::NotARepository(_) | GitError::Missing(_)) => (walk(worktree)?, false),
+            Err(error) => return Err(error.into()),
+        };
+        let texts: Vec<_> = wanted(paths.iter().map(String::as_str))
+            .into_iter()
+            .filter_map(|path| Some((path.to_owned(), read(&worktree.join(path))?)))
+            .collect();
+        let mut offer = offer(&Listing::new(paths, texts));
+        if !is_repository {
+            let note = "nothing is protected, as only a git repository tells what was touched".to_owned();
+            offer = Offer { gates: offer.gates, notes: offer.notes, ..Offer::default() };
+            offer.notes.push(note);
+        }
+        // Commands are seen from the worktree's top, and gates are run where the agent is.
+        let depth = working_dir.strip_prefix(worktree).map_or(0, |inside| inside.components().count());
+        if depth > 0 {
+            let up = vec![".."; depth].join("/");
+            for gate in &mut offer.gates {
+                if let Check::Command(command) = &mut gate.check {
+                    *command = format!("cd {up} && {command}");
+                }
+            }
+        }
+        Ok(offer)
+    }
+}
+
+/// The text of a file; none of what is no file, is long, or is no text.
+fn read(path: &Utf8Path) -> Option<String> {
+    // A FIFO would never open.
+    fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= READ_AT_MOST)?;
+    fs::read_to_string(path).ok()
+}
+
+/// The files below a folder; links are not followed, and names that are no UTF-8 are no manifest's.
+fn walk(top: &Utf8Path) -> Result<BTreeSet<String>, EngineError> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![top.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let (Ok(kind), Some(name)) = (entry.file_type(), entry.file_name().to_str().map(str::to_owned))
+            else {
+                continue;
+            };
+            let path = folder.join(&name);
+            if kind.is_dir() {
+                if !PASSED_OVER.contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if let Ok(inside) = path.strip_prefix(top) {
+                found.insert(inside.to_string());
+            }
+            if found.len() + folders.len() > MOST {
+                return Err(EngineError::TooLarge { folder: top.to_owned(), most: MOST });
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,48 @@
+//! Where the programs of a loop's gates are found, and what they hold. Which of them are pinned, and which may be others
+//! than at the start, is said in `refrain_core::protect`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use refrain_core::Spec;
+use refrain_core::gate::{Check, GateSpec};
+use refrain_core::protect::{Program, programs};
+
+/// The programs that the gates look up, as they are found now in the `PATH` of `env`.
+pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program> {
+    let path =
+        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+    // Of a relative one, and of none, the gate makes its own folder.
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect();
+    let of_gate = |gate: &GateSpec| match &gate.check {
+        Check::Command(command) => programs(command),
+        Check::Review(_) => Vec::new(),
+    };
+    let names: BTreeSet<String> = spec.gates.iter().flat_map(of_gate).collect();
+    names.into_iter().map(|name| find(spec, &folders, name)).collect()
+}
+
+fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let Some(path) = folders.iter().map(|folder| folder.join(&name)).find(is_program) else {
+        return Program { name, path: None, blake3: None };
+    };
+    // In the worktree by its own name, or by what is behind a link.
+    let is_inside = |path: &Path| path.starts_with(&spec.worktree);
+    let is_work = is_inside(&path) || fs::canonicalize(&path).is_ok_and(|real| is_inside(&real));
+    let blake3 = (!is_work).then(|| hash(&path).unwrap_or_default());
+    Program { name, path: Some(path.to_string_lossy().into_owned()), blake3 }
+}
+
+/// What a file holds; nothing where it cannot be read, as for a program that may only be run.
+fn hash(path: &Path) -> Option<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path).ok()?).ok()?;
+    Some(hasher.finalize().to_hex().to_string())
+}

@@ -1,0 +1,21 @@
+//! Which files a worktree has, for whoever looks at what they are.
+
+use std::collections::BTreeSet;
+
+use crate::error::GitError;
+use crate::repository::Repository;
+
+impl Repository {
+    /// The files that git tracks or would track, seen from the worktree's root; without those that are gone, and those whose
+    /// names are no UTF-8.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn files(&self) -> Result<BTreeSet<String>, GitError> {
+        let printed =
+            self.git().output(["ls-files", "--cached", "--others", "--exclude-standard", "-z"], &[])?;
+        let names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let is_there = |name: &&[u8]| self.on_disk(name).symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+        Ok(names.filter(is_there).filter_map(|name| Some(str::from_utf8(name).ok()?.to_owned())).collect())
+    }
+}

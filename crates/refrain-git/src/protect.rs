@@ -1,0 +1,270 @@
+//! What stands under protection, as a tree: every file that a rule speaks of, as it is on disk. Which changes of it break
+//! a rule is said in `refrain_core::protect`.
+//!
+//! Git's own answers are no use here, because an agent can bend them all: an index that is told to pass a path over, a
+//! filter that gives back what was there before, a new ignore rule. So the files are found by [`walk`](crate::walk) and
+//! hashed as they are; git only keeps them, and shows what is another.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use camino::Utf8Path;
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::protect::{Change, Kind, Part, PartViolation, Protected, Violation};
+
+use crate::Cancel;
+use crate::clean::Laid;
+use crate::error::{GitError, OnPath};
+use crate::git::Git;
+use crate::repository::Repository;
+use crate::walk::{Found, RULES, Walk, ignored, rules_elsewhere};
+
+/// How much of the changed lines is told, in bytes.
+const LINES: usize = 256 << 10;
+
+/// How many files' lines are told, at most: a command line has room for so many.
+const MOST_SHOWN: usize = 100;
+
+/// What is protected, and where it can be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct ProtectRequest<'a> {
+    /// Whole paths.
+    pub paths: &'a Protected,
+    /// Parts of manifests.
+    pub parts: &'a [Part],
+    /// A place for an index of its own, beside that of a commit.
+    pub index: &'a Utf8Path,
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What is not as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touches {
+    /// Paths.
+    pub paths: Vec<Violation>,
+    /// Parts of manifests.
+    pub parts: Vec<PartViolation>,
+    /// What is another in them, as `git diff` tells it; cut where it is very long.
+    pub lines: Vec<u8>,
+}
+
+/// A file of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Blob {
+    /// In octal, as git writes it.
+    mode: String,
+    object: String,
+}
+
+type Files = BTreeMap<Vec<u8>, Blob>;
+
+impl Repository {
+    /// The tree of what is protected, as it is now.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked or the worktree is too large, and [`GitError::Cancelled`].
+    pub fn protected(&self, request: ProtectRequest<'_>) -> Result<Oid, GitError> {
+        let git = self.git().until(request.cancel);
+        let mut files = self.hash(git, &self.find(request, None)?, true)?;
+        let rules = rules_elsewhere(self, git)?;
+        let object = git.text(["hash-object", "-w", "--no-filters", "--stdin"], &rules)?;
+        files.insert(RULES.into(), Blob { mode: Found::FILE.to_owned(), object });
+        self.write(git, request.index, &files)
+    }
+
+    /// What is not as it was when `base` was made by [`Repository::protected`], and breaks a rule.
+    ///
+    /// # Errors
+    /// As [`Repository::protected`].
+    pub fn touched(&self, request: ProtectRequest<'_>, base: &Oid) -> Result<Touches, GitError> {
+        let git = self.git().until(request.cancel);
+        let before = listed(git, base)?;
+        let found = self.find(request, Some((git, &before)))?;
+        let now = self.hash(git, &found, false)?;
+        let changes: Vec<_> = changes(&before, &now);
+        let paths = request.paths.touched(&changes);
+        let mut parts = Vec::new();
+        for part in request.parts {
+            let path = part.path.to_bytes();
+            let was = before.get(&path).map(|blob| content(git, &blob.object)).transpose()?;
+            let is = now.contains_key(&path).then(|| fs::read(self.on_disk(&path)).ok()).flatten();
+            let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+            parts.extend(part.touched(was.as_ref().map(text).as_deref(), is.as_ref().map(text).as_deref()));
+        }
+        if paths.is_empty() && parts.is_empty() {
+            return Ok(Touches::default());
+        }
+        let _ = self.hash(git, &found, true)?;
+        let tree = self.write(git, request.index, &now)?;
+        let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
+        let lines = match diff(git, base, &tree, touched) {
+            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+            // Lines that cannot be told are no reason to let a touch pass.
+            told => told.unwrap_or_default(),
+        };
+        Ok(Touches { paths, parts, lines })
+    }
+
+    /// A file as it was when `base` was made; none where there was none.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
+        let git = self.git();
+        listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
+    }
+
+    /// These paths as they were when `base` was made, to lie over a clean checkout.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, or says something that cannot be.
+    pub fn as_they_were<'p>(
+        &self,
+        base: &Oid,
+        paths: impl IntoIterator<Item = &'p RepoPath>,
+    ) -> Result<Vec<Laid>, GitError> {
+        let files = listed(self.git(), base)?;
+        let laid = |path: &RepoPath| {
+            let file = files.get(&path.to_bytes()).map(|Blob { mode, object }| {
+                let answer = || GitError::Answer { command: "ls-tree", answer: object.clone() };
+                Ok::<_, GitError>((mode.clone(), object.parse().map_err(|_| answer())?))
+            });
+            Ok(Laid { path: path.clone(), file: file.transpose()? })
+        };
+        paths.into_iter().map(laid).collect()
+    }
+
+    fn find(
+        &self,
+        request: ProtectRequest<'_>,
+        base: Option<(Git<'_>, &Files)>,
+    ) -> Result<Vec<Found>, GitError> {
+        let ignored = match base {
+            // Whatever the person ignores at the start is theirs to ignore.
+            None => ignored(self.git().until(request.cancel), None)?,
+            Some((git, files)) => {
+                let text = |path: &[u8]| files.get(path).map(|blob| content(git, &blob.object)).transpose();
+                ignored(git, Some(&text))?
+            }
+        };
+        Walk { paths: request.paths, parts: request.parts, ignored: &ignored }.of(self)
+    }
+
+    /// What git would call these files, as they are on disk; with `keep` it has them from then on.
+    fn hash(&self, git: Git<'_>, found: &[Found], keep: bool) -> Result<Files, GitError> {
+        let how: &[&str] =
+            if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
+        let mut files = Files::new();
+        let mut names = Vec::new();
+        let plain: Vec<_> = found.iter().filter(|found| found.kind == Kind::File).collect();
+        plain.iter().for_each(|found| names.extend(quoted(&found.path)));
+        let objects = match plain.is_empty() {
+            true => String::new(),
+            false => Git::text(git, how.iter().chain(&["--stdin-paths"]), &names)?,
+        };
+        let objects: Vec<&str> = objects.lines().collect();
+        if objects.len() != plain.len() {
+            return Err(GitError::Answer { command: "hash-object", answer: objects.len().to_string() });
+        }
+        for (found, object) in plain.into_iter().zip(objects) {
+            let blob = Blob { mode: found.mode.to_owned(), object: object.to_owned() };
+            files.insert(found.path.clone(), blob);
+        }
+        for found in found.iter().filter(|found| found.kind != Kind::File) {
+            let Ok(target) = fs::read_link(self.on_disk(&found.path)) else { continue };
+            let object = Git::text(git, how.iter().chain(&["--stdin"]), target.as_os_str().as_bytes())?;
+            files.insert(found.path.clone(), Blob { mode: found.mode.to_owned(), object });
+        }
+        Ok(files)
+    }
+
+    fn write(&self, git: Git<'_>, index: &Utf8Path, files: &Files) -> Result<Oid, GitError> {
+        match fs::remove_file(index) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).on("take away", index)?
+            }
+            _ => {}
+        }
+        let git = git.with_index(index);
+        let mut lines = Vec::new();
+        for (path, Blob { mode, object }) in files {
+            lines.extend([mode.as_bytes(), b" ", object.as_bytes(), b"\t", path, b"\0"].concat());
+        }
+        Git::output(git, ["update-index", "-z", "--index-info"], &lines)?;
+        let answer = git.text(["write-tree"], &[])?;
+        answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })
+    }
+}
+
+/// The arguments of a question about objects that are kept: none may be said to be another one (`git replace`).
+fn really<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["--no-replace-objects", "--literal-pathspecs"], args].concat()
+}
+
+fn content(git: Git<'_>, object: &str) -> Result<Vec<u8>, GitError> {
+    git.output(really(&["cat-file", "blob", object]), &[])
+}
+
+/// What a tree has.
+fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
+    let printed = git.output(really(&["ls-tree", "-r", "-z", tree.as_str()]), &[])?;
+    let entry = |record: &[u8]| {
+        let tab = record.iter().position(|byte| *byte == b'\t')?;
+        let mut words = str::from_utf8(&record[..tab]).ok()?.split(' ');
+        let (mode, object) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
+        Some((record[tab + 1..].to_vec(), Blob { mode, object }))
+    };
+    Ok(printed.split(|byte| *byte == 0).filter_map(entry).collect())
+}
+
+/// Every difference, by path.
+fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
+    let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, Change::Deleted));
+    let there = now.iter().filter_map(|(path, is)| {
+        let kind = Found::kind_of(&is.mode);
+        let change = match before.get(path) {
+            None => Change::Added(kind),
+            Some(was) if was == is => return None,
+            Some(was) if Found::kind_of(&was.mode) != kind => Change::Became(kind),
+            Some(was) if was.object == is.object => Change::Mode,
+            Some(_) => Change::Modified(kind),
+        };
+        Some((path, change))
+    });
+    let mut all: Vec<_> = gone.chain(there).filter(|(path, _)| path.as_slice() != RULES.as_bytes()).collect();
+    all.sort_unstable_by_key(|(path, _)| *path);
+    all.into_iter().map(|(path, change)| (RepoPath::from_bytes(path), change)).collect()
+}
+
+/// What is another in these files. No program of the person's, or of the agent's, tells it.
+fn diff<'p>(
+    git: Git<'_>,
+    base: &Oid,
+    now: &Oid,
+    paths: impl Iterator<Item = &'p RepoPath>,
+) -> Result<Vec<u8>, GitError> {
+    let told =
+        ["diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", "--text"];
+    let mut args: Vec<OsString> = really(&told).into_iter().map(Into::into).collect();
+    args.extend([base.as_str(), now.as_str(), "--"].map(OsString::from));
+    args.extend(paths.take(MOST_SHOWN).map(|path| OsString::from_vec(path.to_bytes())));
+    let mut lines = git.output(args, &[])?;
+    lines.truncate(LINES);
+    Ok(lines)
+}
+
+/// A path on a line of its own, as git reads it.
+fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut line = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' | 0..=31 | 127 => line.extend(format!("\\{byte:03o}").into_bytes()),
+            byte => line.push(*byte),
+        }
+    }
+    line.extend(b"\"\n");
+    line
+}

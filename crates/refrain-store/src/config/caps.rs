@@ -1,0 +1,97 @@
+//! `[budget]`: the one part of the configuration that is read again while loops run, as a person who lowers a cap means the
+//! loops that run. That is the user's own file; what a project's said when a loop was started is pinned, because an agent
+//! could change the file.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::budget::{Caps, Which};
+
+use super::file;
+use super::layers::{ConfigError, Values};
+
+/// The caps of the user's own file, read again when it changed.
+#[derive(Clone, Debug)]
+pub struct UserCaps {
+    path: Utf8PathBuf,
+    seen: Option<(Stamp, Caps)>,
+}
+
+/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None where there
+/// is no file.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+impl UserCaps {
+    /// Those of this config home; nothing is read yet.
+    #[must_use]
+    pub fn new(config_home: &Utf8Path) -> Self {
+        Self { path: config_home.join("config.toml"), seen: None }
+    }
+
+    /// What the file says now. While it cannot be read, what it said before holds.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where it never could be read.
+    pub fn read(&mut self) -> Result<Caps, ConfigError> {
+        let meta = fs::metadata(&self.path).ok();
+        let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));
+        if let Some((seen, caps)) = self.seen
+            && seen == stamp
+        {
+            return Ok(caps);
+        }
+        match (self.parse(), self.seen) {
+            (Ok(caps), _) => {
+                self.seen = Some((stamp, caps));
+                Ok(caps)
+            }
+            (Err(_), Some((_, caps))) => Ok(caps),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    fn parse(&self) -> Result<Caps, ConfigError> {
+        let file = file::user_file(&self.path)?;
+        let config = file.map(|file| file.parse()).transpose()?;
+        Ok(config.map(|config| Caps::from(&config.budget)).unwrap_or_default())
+    }
+}
+
+/// Takes the caps out of a project's values that would not lower what the user's file says.
+pub(super) fn only_lowers(project: &mut Values, user: &Caps, own: &Caps) {
+    let lower = own.lower(*user);
+    let lowers = |which| own.of(which) == lower.of(which) && own.of(which) != user.of(which);
+    let idle: Vec<_> = Which::ALL.into_iter().filter(|which| !lowers(*which)).map(Which::key).collect();
+    project
+        .retain(|path, _| path[0] != "budget" || path.get(1).is_none_or(|key| !idle.contains(&key.as_str())));
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::agent::Usd;
+
+    use super::*;
+    use crate::write_atomic;
+
+    #[test]
+    fn a_cap_that_is_changed_holds_from_the_next_look_on_and_a_broken_file_changes_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(dir.path()).unwrap();
+        let mut caps = UserCaps::new(home);
+        let says = |text: &str| write_atomic(&home.join("config.toml"), text.as_bytes()).unwrap();
+        assert_eq!(caps.read(), Ok(Caps::default()), "there is no file");
+        let day = |dollars: u64| Caps { day: Some(Usd(dollars * 1_000_000_000)), ..Caps::default() };
+        for (text, expected) in [
+            ("[budget]\nmax-cost-per-day = 20\n", day(20)),
+            ("[budget]\nmax-cost-per-day = 5.0\n", day(5)),
+            ("[budget]\nmax-cost-per-day = \n", day(5)),
+            ("[budget]\nmax-cost-per-day = \"none\"\n", Caps::default()),
+        ] {
+            says(text);
+            assert_eq!(caps.read(), Ok(expected), "{text}");
+        }
+        says("[budget]\nmax-cost-per-day = -1\n");
+        assert!(UserCaps::new(home).read().unwrap_err().to_string().contains("config.toml:2"));
+    }
+}
