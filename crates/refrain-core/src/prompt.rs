@@ -127,8 +127,8 @@ fn how_to_claim(spec: &Spec) -> String {
     }
     if spec.clean_checkout {
         text.push_str(
-            "- Gates run in a clean checkout elsewhere: what git ignores, and what was not committed before you began, \
-             is not there; other absolute paths in what they print are those\n",
+            "- They are run in a clean checkout elsewhere, which absolute paths in their output name: what git ignores, and \
+             what was not committed before you began, is not there\n",
         );
     }
     text.push_str(&touching::what_is_kept(spec));
