@@ -21,6 +21,11 @@ pub trait Adapter: Sync {
     /// A reader for the stream of one attempt that was started so.
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect>;
 
+    /// Whether its program can be held to a schema.
+    fn takes_schema(&self) -> bool {
+        false
+    }
+
     /// Why it cannot work with these arguments of the person: they make it print what is not read. Names the value and what
     /// is accepted.
     fn objection(&self, _args: &[String]) -> Option<String> {
@@ -53,8 +58,19 @@ pub struct Call<'a> {
     pub budget: Option<Usd>,
     /// There is a cap on money or tokens: usage is to be reported as early as the program can.
     pub capped: bool,
+    /// What its final message is to be, where its program can be held to that.
+    pub schema: Option<Schema<'a>>,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
+}
+
+/// A JSON Schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema<'a> {
+    /// The schema.
+    pub text: &'a str,
+    /// A file that holds it.
+    pub file: &'a Utf8Path,
 }
 
 /// How to start a program with a prompt.

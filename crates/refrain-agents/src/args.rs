@@ -40,6 +40,19 @@ impl<'a> Given<'a> {
         Some(format!("{flag} {other}: of {program} its stream is read; accepted is {flag} {stream}"))
     }
 
+    /// All but these: flags alone, and flags with whatever follows them up to the next flag.
+    pub(crate) fn without(self, bare: &[&str], valued: &[&str]) -> Vec<String> {
+        let is = |arg: &String, flags: &[&str]| flags.iter().any(|flag| attached(arg, flag).is_some());
+        let mut is_value = false;
+        let kept = self.0.iter().filter(|arg| {
+            is_value &= !arg.starts_with('-');
+            let struck = is_value || is(arg, bare) || is(arg, valued);
+            is_value |= is(arg, valued);
+            !struck
+        });
+        kept.cloned().collect()
+    }
+
     /// Where the first argument stands that is neither a flag nor the value of one of `valued`.
     pub(crate) fn first_word(self, valued: &[&str]) -> Option<usize> {
         let mut is_value = false;

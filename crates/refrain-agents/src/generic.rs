@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use camino::Utf8Path;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
@@ -57,17 +58,24 @@ pub enum NoProgram {
 /// # Errors
 /// [`NoProgram`], so that nothing is begun that could not work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
-    let program = &spec.agent.program;
+    find(&spec.agent.program, &spec.working_dir, env)
+}
+
+/// The same of a program that no loop has yet.
+///
+/// # Errors
+/// [`NoProgram`].
+pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     if program.contains('/') {
-        let path = spec.working_dir.join(program).into_std_path_buf();
+        let path = dir.join(program).into_std_path_buf();
         return match std::fs::metadata(&path) {
-            Err(_) => Err(NoProgram::Missing(program.clone())),
-            Ok(meta) if !meta.is_file() => Err(NoProgram::NoFile(program.clone())),
-            Ok(meta) if !is_executable(&meta) => Err(NoProgram::NotExecutable(program.clone())),
+            Err(_) => Err(NoProgram::Missing(program.to_owned())),
+            Ok(meta) if !meta.is_file() => Err(NoProgram::NoFile(program.to_owned())),
+            Ok(meta) if !is_executable(&meta) => Err(NoProgram::NotExecutable(program.to_owned())),
             Ok(_) => Ok(path),
         };
     }
-    in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.clone()))
+    in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.to_owned()))
 }
 
 /// What a prompt must be to travel as an argument or in a variable.

@@ -288,6 +288,26 @@ pub struct AttemptFinished {
     /// What its failure comes down to, where it failed by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
+    /// What is kept of it.
+    #[serde(default, skip_serializing_if = "Sealed::is_nothing")]
+    pub sealed: Sealed,
+}
+
+/// What is kept of an attempt, so that it can be checked later: as far as its files could be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sealed {
+    /// What the agent was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Seal>,
+    /// What it printed on standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Seal>,
+}
+
+impl Sealed {
+    fn is_nothing(&self) -> bool {
+        self.prompt.is_none() && self.output.is_none()
+    }
 }
 
 /// What a critic left behind when it ended. Whatever that is, the loop goes on.
@@ -324,7 +344,7 @@ pub struct Pushed {
 pub struct Seal {
     /// How many bytes are kept.
     pub bytes: u64,
-    /// Their BLAKE3 hash, in hexadecimal digits.
+    /// Their BLAKE3 hash, in 64 hexadecimal digits, as `b3sum` prints it.
     pub blake3: String,
 }
 

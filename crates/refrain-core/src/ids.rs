@@ -102,6 +102,9 @@ pub struct AttemptId {
 }
 
 impl AttemptId {
+    /// Whose gates come before the first iteration: no attempt has this number.
+    pub const BEFORE: Self = Self { iteration: 0, attempt: 1 };
+
     /// The name of its folder: `0003`, `0003.2`; sorts by iteration.
     #[must_use]
     pub fn dir_name(self) -> String {

@@ -10,7 +10,7 @@ use crate::fingerprint::essence;
 use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::ids::AttemptId;
-use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
+use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, squeeze};
@@ -230,13 +230,22 @@ fn what_one_gate_said(
         (true, Some(ClaimSource::ExitCode | ClaimSource::Gates) | None) => format!("GATE FAILED: {name}"),
         (false, _) => format!("SOFT GATE FAILED, WHICH DECIDES NOTHING: {name}"),
     };
-    let _ = write!(text, " (`{}`): {failure}", command(gate));
+    let why = match failure {
+        GateFailure::Review(_) => "the reviewer refuses it".to_owned(),
+        other => other.to_string(),
+    };
+    let _ = write!(text, " (`{}`): {why}", command(gate));
     if state.iteration > 1 {
         text.push_str(match state.failed_before(result.gate) {
             Some(true) => "; it failed before the first iteration too",
             Some(false) => "; it passed before the first iteration",
             None => "",
         });
+    }
+    if let GateFailure::Review(findings) = failure {
+        // What is to be done stands there, so it is told whole.
+        let _ = write!(text, ". It found:\n\n{}", fenced(&cut_middle(findings.trim(), most)));
+        return Some(text);
     }
     let output = printed.iter().find(|(place, _)| *place == result.gate).map(|(_, output)| output.trim());
     match output.filter(|output| !output.is_empty()) {

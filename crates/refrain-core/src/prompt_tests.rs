@@ -81,6 +81,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Default::default(),
     }
 }
 

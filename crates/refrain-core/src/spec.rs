@@ -115,6 +115,12 @@ impl Spec {
         std::iter::once(&self.agent).chain(change).chain(critic).chain(reviewers)
     }
 
+    /// The agents that judge its work: the critic, and those that gates are.
+    pub fn judges(&self) -> impl Iterator<Item = &AgentSpec> {
+        let critic = self.critique.as_ref().map(|critique| &critique.critic);
+        critic.into_iter().chain(self.gates.iter().filter_map(GateSpec::reviewer))
+    }
+
     /// Whether there is something to be looked at behind each attempt.
     #[must_use]
     pub fn proves(&self) -> bool {
@@ -281,6 +287,8 @@ pub enum Permissions {
     Full,
     /// What the agent is configured to: nothing is added.
     Agent,
+    /// Nothing but to read: what a reviewer may.
+    ReadOnly,
 }
 
 /// The adapters that exist.

@@ -77,6 +77,25 @@ fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
     }
 }
 
+/// The text with the characters spelled out that turn the direction of writing round (`[U+202E]`): what is shown stands in
+/// the order in which it was written, whatever it wants to look like.
+#[must_use]
+pub fn in_order(text: &str) -> Cow<'_, str> {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(turns) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if turns(c) {
+            let _ = write!(out, "[U+{:04X}]", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The text with every run of white space as one space, and none at its ends.
 #[must_use]
 pub fn squeeze(text: &str) -> String {
@@ -132,6 +151,14 @@ mod tests {
     #[case::zero_width_is_a_format_character("a\u{200b}b", "a\u{200b}b")]
     fn control_characters_do_not_get_through(#[case] text: &str, #[case] shown: &str) {
         assert_eq!(printable(text), shown);
+    }
+
+    #[rstest]
+    #[case("مرحبا", "مرحبا")]
+    #[case("exe.\u{202e}gnp", "exe.[U+202E]gnp")]
+    #[case("\u{2066}a\u{2069}\u{200f}", "[U+2066]a[U+2069][U+200F]")]
+    fn nothing_turns_a_text_round(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(in_order(text), shown);
     }
 
     proptest! {

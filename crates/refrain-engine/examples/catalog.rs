@@ -128,5 +128,6 @@ fn finished(promised: bool) -> AttemptFinished {
         report: Some(Box::new(report)),
         preview: "The test still fails; the next iteration goes on from here.".into(),
         fingerprint: None,
+        sealed: Default::default(),
     }
 }

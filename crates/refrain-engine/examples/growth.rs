@@ -143,6 +143,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             report: None,
             preview: "The test still fails; the next iteration goes on from here.".into(),
             fingerprint: None,
+            sealed: Default::default(),
         };
         journal.push(Event::AttemptFinished(Box::new(finished)), at)?;
     }

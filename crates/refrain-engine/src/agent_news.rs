@@ -5,13 +5,14 @@ use std::sync::{Arc, PoisonError};
 use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::agent::Usage;
-use refrain_core::event::{AttemptFinished, Exit, GateFinished, Process};
+use refrain_core::event::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use tokio::sync::mpsc;
 
 use crate::EngineError;
 use crate::executor::SharedFiles;
 use crate::hearing::Hearing;
+use crate::judge::Ending;
 use crate::pulse::Pulse;
 use crate::service::Host;
 
@@ -24,6 +25,7 @@ pub(crate) enum AgentNews {
     Answered,
     Finished(Box<AttemptFinished>),
     GateFinished(Box<GateFinished>),
+    CritiqueFinished(Box<CritiqueFinished>),
     Swept {
         killed: u32,
         survivors: Vec<i32>,
@@ -79,6 +81,17 @@ pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<
                     output_error: output_error.map(|error| error.to_string()),
                     ..listener.conclude(exit)
                 }))
+            }
+            Report::Exited {
+                exit,
+                stdout: bytes,
+                listener: Hearing::Judge(judge),
+                left,
+                output_error,
+                ..
+            } => {
+                let output_error = output_error.map(|error| error.to_string());
+                judge.conclude(Ending { exit, bytes, left, output_error })
             }
             Report::Swept { killed, survivors } => AgentNews::Swept { killed, survivors },
             Report::OutputFailed => AgentNews::OutputLost,

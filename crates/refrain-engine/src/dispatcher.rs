@@ -10,12 +10,14 @@ use jiff::Timestamp;
 use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::gate::Check;
 use refrain_core::git::CommitResult;
-use refrain_core::r#loop::Proving;
+use refrain_core::r#loop::{Candidate, Proving};
 use refrain_core::prompt::Printed;
+use refrain_core::review::Changes;
 use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
 use refrain_proc::keeper::StopLadder;
-use refrain_proc::{Meter, Supervisor, identity};
+use refrain_proc::{Job, Meter, Supervisor, identity};
 use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock, inbox};
 use tokio::net::unix::pipe;
@@ -30,9 +32,10 @@ use crate::error::chain;
 use crate::executor::{self, Plan, SharedFiles};
 use crate::gate;
 use crate::hearing::Hearing;
+use crate::judge::Brief;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, Opened, Tools, Work};
+use crate::repository::{Done, Opened, Tools, Work, changes};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -169,9 +172,10 @@ impl Drive {
                 Step::RunGate { .. } if self.lacks_ground(step) => self.work(step).await?,
                 Step::RunGate { gate, run } => self.start_gate(gate, run).await?,
                 Step::StopGate(because) => {
+                    let ladder = self.gate_ladder();
                     self.journal.push(Event::GateStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(StopLadder::default());
+                    self.supervisor.stop(ladder);
                 }
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
                     self.journal.push(
@@ -184,14 +188,13 @@ impl Drive {
                 | Step::Commit { .. }
                 | Step::SaveWork
                 | Step::ReleaseWorktree => self.work(step).await?,
-                Step::Critique { iteration } => {
-                    self.journal.push(Event::CritiqueStarted { iteration }, now)?;
-                    self.journal.push(Event::CritiqueFailed { error: "no critic".to_owned() }, now)?;
-                }
+                Step::Critique { iteration } => self.start_critique(iteration).await?,
                 Step::StopCritique(because) => {
+                    let critique = self.journal.state().spec.critique.as_ref();
+                    let ladder = critique.map(|critique| ear::ladder(critique.critic.kind));
                     self.journal.push(Event::CritiqueStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(StopLadder::default());
+                    self.supervisor.stop(ladder.unwrap_or_default());
                 }
                 Step::ChangeAgent => self.change_agent(now)?,
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
@@ -324,7 +327,11 @@ impl Drive {
 
     /// Whether the gate of this step is to run elsewhere, and that is not ready for it.
     fn lacks_ground(&self, step: Step) -> bool {
-        self.journal.state().spec.clean_checkout && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
+        let Step::RunGate { gate, .. } = step else { return false };
+        let spec = &self.journal.state().spec;
+        // An agent that reviews runs nothing, and is told what the candidate changes.
+        let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
+        spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
     }
 
     /// The record first, synced with all that led here; then the gate.
@@ -332,22 +339,88 @@ impl Drive {
         let ground = self.ready.take().map(|(_, ready)| ready);
         let meter = self.take_off();
         let state = self.journal.state();
-        let of = state.proving().map(Proving::folder);
-        let (Some(of), Some(spec)) = (of, state.spec.gates.get(place)) else { return Ok(()) };
-        let mut job = gate::job(state, spec, (of, run), self.journal.dir(), meter);
-        let started = Event::GateStarted { gate: spec.name.clone(), run };
-        self.journal.push(started, now())?;
-        match ground {
-            Some(Err(error)) => {
-                self.flight = None;
-                return Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?);
+        let proving = state.proving();
+        let of = proving.map(Proving::folder);
+        let (Some(of), Some(gate)) = (of, state.spec.gates.get(place).cloned()) else { return Ok(()) };
+        let started = Event::GateStarted { gate: gate.name.clone(), run };
+        let job = match &gate.check {
+            Check::Command(command) => {
+                let mut job = gate::job(state, (&gate, command), (of, run), self.journal.dir(), meter);
+                self.journal.push(started, now())?;
+                self.commit(Durability::Synced).await?;
+                ground.transpose().map(|ground| {
+                    job.dir = ground.unwrap_or(job.dir);
+                    job
+                })
             }
-            Some(Ok(folder)) => job.dir = folder,
-            None => {}
+            Check::Review(review) => {
+                let candidate = proving.and_then(|proving| proving.candidate.clone());
+                let (review, dir) = (review.clone(), self.journal.dir().clone());
+                self.journal.push(started, now())?;
+                self.commit(Durability::Synced).await?;
+                self.prepare(meter, candidate, move |state, changes| {
+                    Brief::review(state, (&gate, &review), (of, run), &dir, changes)
+                })
+                .await
+                .map_err(|error| chain(&error))
+            }
+        };
+        match job {
+            Ok(job) => self.supervisor.run(job),
+            Err(error) => {
+                self.flight = None;
+                self.journal.push(Event::GateSpawnFailed { error }, now())?;
+            }
         }
-        self.commit(Durability::Synced).await?;
-        self.supervisor.run(job);
         Ok(())
+    }
+
+    /// The record first, synced with all that led here; then the critic.
+    async fn start_critique(&mut self, iteration: u32) -> Result<(), EngineError> {
+        let state = self.journal.state();
+        let critic = state.spec.critique.as_ref().map(|critique| critique.critic.clone());
+        let (Some(critic), Some(last)) = (critic, state.last_charged()) else { return Ok(()) };
+        let (of, dir) = (last.id, self.journal.dir().clone());
+        let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
+        let meter = self.take_off();
+        self.journal.push(Event::CritiqueStarted { iteration }, now())?;
+        self.commit(Durability::Synced).await?;
+        let brief = move |state: &LoopState, changes: Option<&Changes>| {
+            Brief::critique(state, &critic, of, &dir, changes)
+        };
+        match self.prepare(meter, candidate, brief).await {
+            Ok(job) => self.supervisor.run(job),
+            Err(error) => {
+                self.flight = None;
+                self.journal.push(Event::CritiqueFailed { error: chain(&error) }, now())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that must be there before an agent judges: what was changed, and what it is told of that.
+    async fn prepare(
+        &self,
+        meter: Arc<Meter>,
+        candidate: Option<Candidate>,
+        brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
+    ) -> Result<Job<Hearing>, EngineError> {
+        let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
+        blocking(move || {
+            let changes = changes(&state.spec, state.git.base.as_ref(), candidate.as_ref(), &env)?;
+            brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news))
+        })
+        .await
+    }
+
+    /// How the gate in flight is ended.
+    fn gate_ladder(&self) -> StopLadder {
+        let state = self.journal.state();
+        let gate = state.running_gate().and_then(|running| state.spec.gates.get(running.gate));
+        match gate.map(|gate| &gate.check) {
+            Some(Check::Review(review)) => ear::ladder(review.agent.kind),
+            Some(Check::Command(_)) | None => StopLadder::default(),
+        }
     }
 
     /// From here on a process of the loop's is watched.
@@ -443,8 +516,16 @@ impl Drive {
 
     async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
         match news {
-            // A gate's number is of no use to anybody: it is found by its mark.
-            AgentNews::Started(_) if self.journal.state().running_gate().is_some() => Ok(()),
+            // Only an attempt's number is of use to anybody: all else is found by its mark.
+            AgentNews::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
+            AgentNews::NotStarted(error) if self.journal.state().critiquing().is_some() => {
+                self.flight = None;
+                Ok(self.journal.push(Event::CritiqueFailed { error }, now())?)
+            }
+            AgentNews::CritiqueFinished(finished) => {
+                self.flight = None;
+                Ok(self.journal.push(Event::CritiqueFinished(finished), now())?)
+            }
             AgentNews::NotStarted(error) if self.journal.state().running_gate().is_some() => {
                 self.flight = None;
                 Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?)

@@ -31,6 +31,8 @@ pub enum EngineError {
         id: LoopId,
         /// The project that was looked in.
         project: Utf8PathBuf,
+        /// The loop of that project that was probably meant.
+        nearest: Option<LoopId>,
     },
     /// The name belongs to another loop.
     #[error("a loop {0} exists already")]

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use crate::EngineError;
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
+use crate::seal;
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -108,6 +109,7 @@ fn call<'a>(
         env,
         budget: [state.budget(), handed].into_iter().flatten().min(),
         capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || allowance.is_some(),
+        schema: None,
         root: identity::is_root(),
     }
 }
@@ -119,28 +121,36 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
         return None;
     }
     let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
-    let call =
-        Call { spec, prompt: &prompt, prompt_file, env: &[], budget: None, capped: false, root: false };
+    let call = Call {
+        spec,
+        prompt: &prompt,
+        prompt_file,
+        env: &[],
+        budget: None,
+        capped: false,
+        schema: None,
+        root: false,
+    };
     ear::dialect(&call)
 }
 
 /// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
 /// is told apart.
 #[derive(Debug)]
-struct GeminiLock {
+pub(crate) struct GeminiLock {
     path: PathBuf,
     home: Vec<u8>,
 }
 
 impl GeminiLock {
-    fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
+    pub(crate) fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
         let path = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
         let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
         Some(Self { path, home: [b"HOME=", home.as_encoded_bytes()].concat() })
     }
 
     /// Takes it away where it is nobody's: none of that home runs.
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.path.exists() && !identity::anyone_runs("gemini", &self.home) {
             // Not ours to insist on: without that the agent only starts later.
             let _ = fs::remove_dir(&self.path);
@@ -177,6 +187,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
         state_done: exit == Exit::Unseen && WorktreeFiles::default().says_done(&state.spec),
+        sealed: seal::attempt(&dir, state.spec.agent.streams()),
         ..finished(exit, heard)
     })
 }

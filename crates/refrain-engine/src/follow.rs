@@ -12,6 +12,8 @@ use refrain_agents::ear::Stream;
 use refrain_core::Spec;
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
+use refrain_core::gate::Check;
+use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, Record};
 use refrain_proc::identity;
 use refrain_store::journal::{JournalError, Tail};
@@ -19,6 +21,7 @@ use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
 use crate::executor;
+use crate::judge;
 use crate::pulse::{Beat, Pulse};
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
@@ -83,9 +86,15 @@ pub struct Follower {
     over: bool,
 }
 
-/// Whether the record says that an attempt, or a gate, is over.
+/// Whether the record says that an attempt, a gate or a critic is over.
 fn ends_attempt(record: &Record) -> bool {
-    matches!(record.event, Event::AttemptFinished(_) | Event::GateFinished(_) | Event::RunnerStarted { .. })
+    matches!(
+        record.event,
+        Event::AttemptFinished(_)
+            | Event::GateFinished(_)
+            | Event::CritiqueFinished(_)
+            | Event::RunnerStarted { .. }
+    )
 }
 
 #[derive(Debug)]
@@ -262,9 +271,33 @@ impl Follower {
             && is_seen
         {
             let path = self.dir.attempt(self.last_attempt).gate(gate, *run);
-            self.logs = vec![Log { path, stderr: false, at: 0 }];
-            self.watch_logs();
+            let reviewer = self.spec.as_ref().and_then(|spec| {
+                let gate = spec.gates.iter().find(|known| known.name == *gate)?;
+                match &gate.check {
+                    Check::Review(review) => Some(review.agent.clone()),
+                    Check::Command(_) => None,
+                }
+            });
+            self.open_judge(path, reviewer);
         }
+        if let Event::CritiqueStarted { .. } = &record.event
+            && is_seen
+        {
+            let critic = self.spec.as_ref().and_then(|spec| Some(spec.critique.as_ref()?.critic.clone()));
+            self.open_judge(self.dir.attempt(self.last_attempt).critique(), critic);
+        }
+    }
+
+    /// Opens the log of a gate or a critic; where that is an agent, its stream is read.
+    fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
+        let agent = agent.filter(|agent| agent.streams() && !self.raw);
+        let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
+        let dialect = spec.and_then(|spec| executor::dialect(&spec, &judge::told(&path)));
+        self.logs = vec![Log { path, stderr: false, at: 0 }];
+        self.watch_logs();
+        let joins = self.logs.first().is_some_and(|log| log.at > 0);
+        self.stream =
+            dialect.map(|dialect| if joins { Stream::joined(dialect) } else { Stream::new(dialect) });
     }
 
     /// Has the system say when a log grows, and passes over what of it was there before.

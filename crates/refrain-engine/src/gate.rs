@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use refrain_agents::environment;
 use refrain_core::event::{Exit, GateFinished};
 use refrain_core::fingerprint;
-use refrain_core::gate::{GateSpec, cannot_run, found_no_test};
+use refrain_core::gate::{Check, GateSpec, cannot_run, found_no_test};
 use refrain_core::prompt::failed_gates;
 use refrain_core::text::{clip, printable};
 use refrain_core::{AttemptId, LoopState};
@@ -17,6 +17,7 @@ use refrain_store::LoopDir;
 
 use crate::executor;
 use crate::hearing::{Hearing, MOST_READ};
+use crate::seal;
 
 /// By its path: what stands first in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
@@ -47,7 +48,7 @@ impl GateHearing {
             fingerprint: (exit != Exit::Code(0) || no_test.is_some())
                 .then(|| fingerprint::of(self.gate.name.as_str(), &format!("{end}\n{exit:?}"))),
             no_test,
-            log: None,
+            log: seal::of(&self.log).ok(),
             review: None,
             preview: clip(last, PREVIEW).into_owned(),
             left: false,
@@ -65,14 +66,14 @@ fn proved_nothing(said: &str, exit: Exit) -> Option<String> {
 /// The job of a gate, behind the attempt `of` or, of iteration 0, before the first.
 pub(crate) fn job(
     state: &LoopState,
-    gate: &GateSpec,
+    (gate, command): (&GateSpec, &str),
     (of, run): (AttemptId, u32),
     dir: &LoopDir,
     meter: Arc<Meter>,
 ) -> Job<Hearing> {
     let log = dir.attempt(of).gate(&gate.name, run);
     Job {
-        argv: [SHELL, "-c", TOGETHER, &gate.check.to_string()].map(str::to_owned).into(),
+        argv: [SHELL, "-c", TOGETHER, command].map(str::to_owned).into(),
         dir: state.spec.working_dir.clone(),
         env: environment::of_attempt(state, of),
         stdin: None,
@@ -88,8 +89,10 @@ pub(crate) fn job(
 /// Where the output of those gates is that the next prompt quotes, each with its place in the specification.
 pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<(usize, Utf8PathBuf)> {
     let log = |result: &refrain_core::r#loop::GateResult| {
-        let name = &result.spec(&state.spec)?.name;
-        Some((result.gate, dir.attempt(result.of).gate(name, result.run)))
+        let gate = result.spec(&state.spec)?;
+        // What a reviewer found is quoted from the journal; its log may be a stream.
+        matches!(gate.check, Check::Command(_))
+            .then(|| (result.gate, dir.attempt(result.of).gate(&gate.name, result.run)))
     };
     failed_gates(state).filter_map(log).collect()
 }

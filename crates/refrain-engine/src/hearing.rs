@@ -1,15 +1,14 @@
 //! What is heard of one attempt: the ear on its standard output, and what else its end is judged by. Gates are heard in
-//! `gate`. Lives on the supervisor's thread, which may block.
+//! `gate`, agents that judge in `judge`. Lives on the supervisor's thread, which may block.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
 use refrain_agents::ear::{Ear, Heard};
 use refrain_core::context;
-use refrain_core::event::{AttemptFinished, Exit};
+use refrain_core::event::{AttemptFinished, Exit, Sealed};
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::text::{cut_middle, printable};
 use refrain_proc::{Listener, output};
@@ -18,6 +17,8 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::gate::GateHearing;
+use crate::judge::JudgeHearing;
+use crate::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
 pub(crate) const MOST_READ: usize = 256 << 10;
@@ -28,6 +29,8 @@ pub(crate) enum Hearing {
     Attempt(Box<AttemptHearing>),
     /// To a gate.
     Gate(GateHearing),
+    /// To an agent that judges: a reviewer, a critic.
+    Judge(Box<JudgeHearing>),
 }
 
 impl Listener for Hearing {
@@ -35,6 +38,7 @@ impl Listener for Hearing {
         match self {
             Self::Attempt(hearing) => hearing.hear(chunk),
             Self::Gate(_) => {}
+            Self::Judge(hearing) => hearing.hear(chunk),
         }
     }
 }
@@ -42,8 +46,9 @@ impl Listener for Hearing {
 /// One attempt's ear.
 pub(crate) struct AttemptHearing {
     ear: Ear,
-    stderr: Utf8PathBuf,
-    last_message: Utf8PathBuf,
+    dir: AttemptDir,
+    /// Its standard output is a stream of events.
+    streams: bool,
     news: mpsc::Sender<AgentNews>,
     /// It was told that the provider answered.
     is_answered: bool,
@@ -51,13 +56,13 @@ pub(crate) struct AttemptHearing {
 
 impl AttemptHearing {
     pub(crate) fn new(call: &Call<'_>, dir: &AttemptDir, news: mpsc::Sender<AgentNews>) -> Self {
-        let (stderr, last_message) = (dir.stderr(), dir.last_message());
-        Self { ear: Ear::new(call), stderr, last_message, news, is_answered: false }
+        let streams = call.spec.agent.streams();
+        Self { ear: Ear::new(call), dir: dir.clone(), streams, news, is_answered: false }
     }
 
     /// The attempt is over: what it left behind.
     pub(crate) fn conclude(self, exit: Exit) -> AttemptFinished {
-        let stderr = output::read_end(&self.stderr, context::EXCERPT as u64).unwrap_or_default();
+        let stderr = output::read_end(&self.dir.stderr(), context::EXCERPT as u64).unwrap_or_default();
         let stderr = String::from_utf8_lossy(&stderr);
         let heard = self.ear.conclude(exit, &stderr);
         let fingerprint = failure(exit, &heard, &stderr);
@@ -68,10 +73,11 @@ impl AttemptHearing {
                 .truncate(true)
                 .write(true)
                 .mode(0o600)
-                .open(&self.last_message);
+                .open(self.dir.last_message());
             let _ = file.and_then(|mut file| file.write_all(message.as_bytes()));
         }
-        AttemptFinished { fingerprint, ..finished(exit, heard) }
+        let sealed = seal::attempt(&self.dir, self.streams);
+        AttemptFinished { fingerprint, sealed, ..finished(exit, heard) }
     }
 }
 
@@ -105,6 +111,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         output_error: None,
         report: heard.report.map(Box::new),
         fingerprint: None,
+        sealed: Sealed::default(),
     }
 }
 

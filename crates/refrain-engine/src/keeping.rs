@@ -8,17 +8,15 @@ use refrain_core::event::{Event, Record};
 use refrain_core::prompt::Printed;
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, context, next_step};
-use refrain_git::{Cancel, GitError, Repository, SaveRequest, Saved, secrets};
+use refrain_git::{Cancel, GitError, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 
+use crate::redact::Redactor;
 use crate::{executor, gate, repository};
 
 /// Where it stands how the loop stood, as `refrain status --json` says it, and what failed.
 const STATE: &str = ".refrain-failure/state.json";
 const CONTEXT: &str = ".refrain-failure/context.md";
-
-/// A value of a variable that is shorter than this is no secret: to look for it would spoil every text.
-const SHORTEST_SECRET: usize = 6;
 
 /// Keeps the work of a loop that is about to give up, and pushes it where there is a remote.
 pub(crate) fn save(
@@ -94,14 +92,8 @@ struct Told {
 
 impl Told {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
-        let hidden = hidden(state, env);
-        let clean = |text: &str| {
-            secrets::redact(
-                &hidden
-                    .iter()
-                    .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "[redacted]")),
-            )
-        };
+        let redactor = Redactor::new(&state.spec, logins(env));
+        let clean = |text: &str| redactor.clean(text);
         let status = view::status(ended, Alive { runner: Some(true), orphan: None });
         let message = format!(
             "wip: loop {} gave up after iteration {}\n\n{}",
@@ -117,17 +109,11 @@ impl Told {
     }
 }
 
-/// Values that were set for the loop's agents, and the person's own logins.
-fn hidden(state: &LoopState, env: &[(OsString, OsString)]) -> Vec<String> {
-    let mut spec = state.spec.clone();
-    let set: Vec<String> = spec
-        .agents_mut()
-        .flat_map(|agent| agent.env.values().map(|value| value.expose().to_owned()).collect::<Vec<_>>())
-        .collect();
+/// The person's own logins: a program that fails over one may say it.
+fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = String> {
     let is_login = |name: &OsString| environment::SECRETS.iter().any(|secret| name == secret);
-    let logins = env.iter().filter(|(name, _)| is_login(name)).filter_map(|(_, value)| value.to_str());
-    let all = set.into_iter().chain(logins.map(str::to_owned));
-    all.filter(|value| value.len() >= SHORTEST_SECRET).collect()
+    let logins = env.iter().filter(move |(name, _)| is_login(name));
+    logins.filter_map(|(_, value)| value.to_str().map(str::to_owned))
 }
 
 /// Changes each text in a value.

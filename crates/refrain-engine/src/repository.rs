@@ -11,6 +11,8 @@ use jiff::tz::TimeZone;
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
+use refrain_core::r#loop::Candidate;
+use refrain_core::review::Changes;
 use refrain_core::{LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
@@ -226,6 +228,22 @@ impl Job {
     fn release(&self) -> Event {
         Event::WorktreeReleased { kept: release(&self.state, &self.dir, |folder| self.repository(folder)) }
     }
+}
+
+/// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
+pub(crate) fn changes(
+    spec: &Spec,
+    base: Option<&Base>,
+    candidate: Option<&Candidate>,
+    env: &[(OsString, OsString)],
+) -> Result<Option<Changes>, EngineError> {
+    let Some((tree, candidate)) = candidate.and_then(|it| Some((it.tree.as_ref()?, it))) else {
+        return Ok(None);
+    };
+    let cancel = Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+    let repository = Repository::open(&spec.worktree, &marked(env, spec))?.with_cancel(cancel);
+    let changes = repository.changes(base.and_then(|base| base.head.as_ref()), tree)?;
+    Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
 /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.

@@ -85,7 +85,8 @@ impl Runner {
         let dir = self.journal.dir().clone();
         let driven = Drive::begin(self, host, signals, ready).await;
         let state = match driven {
-            Ok(drive) => drive.run().await,
+            // On the heap: what it holds between two inputs is large.
+            Ok(drive) => Box::pin(drive.run()).await,
             Err(error) => Err(error),
         };
         pulse.update(|beat| beat.over = true);

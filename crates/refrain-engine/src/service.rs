@@ -15,7 +15,7 @@ use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity, output};
-use refrain_store::journal::{self, Durability, JournalError, Verdict};
+use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::layout::AttemptDir;
 use refrain_store::{
     Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, config, projects,
@@ -109,6 +109,9 @@ impl Service {
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
         let program = generic::locate(&spec, &env)?;
+        for judge in spec.judges() {
+            generic::locate(&Spec { agent: judge.clone(), ..spec.clone() }, &env)?;
+        }
         let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
@@ -273,7 +276,14 @@ impl Service {
         }
         archive::find(&self.project, id)
             .map(|dir| Located { dir, archived: true })
-            .ok_or_else(|| EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() })
+            .ok_or_else(|| self.no_loop(id))
+    }
+
+    fn no_loop(&self, id: &LoopId) -> EngineError {
+        let dirs = self.project.loop_dirs().unwrap_or_default();
+        let names = dirs.iter().filter_map(|dir| dir.0.file_name());
+        let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
+        EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
     /// How a loop stands.
@@ -295,19 +305,11 @@ impl Service {
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let dir = self.project.loop_dir(id);
         if !dir.exists() {
-            return Err(EngineError::NoLoop { id: id.clone(), project: self.project.root.clone() });
+            return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         Ok(archive::put_aside(&self.project, id, ended.at)?)
-    }
-
-    /// Checks every byte of a loop's journal.
-    ///
-    /// # Errors
-    /// [`EngineError`] that names the first line that is not as it was written.
-    pub fn verify(&self, id: &LoopId) -> Result<Verdict, EngineError> {
-        Ok(journal::verify(&self.locate(id)?.dir)?)
     }
 
     /// A loop's events.
@@ -342,11 +344,16 @@ impl Service {
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
+    view::status(state, alive(dir, state))
+}
+
+/// Who of a loop lives.
+pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
-    view::status(state, Alive { runner, orphan: orphan.map(|agent| agent.pid) })
+    Alive { runner, orphan: orphan.map(|agent| agent.pid) }
 }

@@ -85,12 +85,13 @@ pub(crate) struct Git<'a> {
     git_dir: Option<&'a Utf8Path>,
     limit: Option<Duration>,
     cancel: Option<&'a Cancel>,
+    attributes: Option<&'a str>,
 }
 
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, git_dir: None, limit: None, cancel: None }
+        Self { dir, env, index: None, git_dir: None, limit: None, cancel: None, attributes: None }
     }
 
     /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
@@ -106,6 +107,11 @@ impl<'a> Git<'a> {
     /// The same with another index than the person's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
+    }
+
+    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
+    pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
+        Self { attributes: Some(tree), ..self }
     }
 
     /// The same, until somebody says stop; who could before still may where nobody else is named.
@@ -127,8 +133,12 @@ impl<'a> Git<'a> {
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
-        match self.index {
+        let tool = match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
+            None => tool,
+        };
+        match self.attributes {
+            Some(tree) => tool.with("GIT_ATTR_SOURCE", tree),
             None => tool,
         }
     }

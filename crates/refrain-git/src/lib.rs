@@ -2,19 +2,21 @@
 //!
 //! A [`Repository`] is a worktree and how git is run there. [`Repository::survey`] says what a loop found before it began,
 //! [`Repository::tree`] says what is its own as a tree, [`Repository::commit`] adds that to the history, and the methods of
-//! `checkout` and `worktree` make the place that it works in. What is about to be committed goes through the screen of
-//! [`secrets`].
+//! `checkout` and `worktree` make the place that it works in, and those of `evidence` say what is left of it later. What is
+//! about to be committed goes through the screen of [`secrets`].
 //!
 //! Git does the work: every question is a subprocess with an environment that the person's settings cannot bend where it
 //! matters. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
 
 mod adopt;
 mod candidate;
+mod changes;
 mod checkout;
 mod clean;
 mod clean_git;
 mod commit;
 mod error;
+mod evidence;
 mod git;
 mod index;
 mod listing;
@@ -33,6 +35,7 @@ mod worktree;
 pub use clean::{CleanRequest, Laid};
 pub use commit::CommitRequest;
 pub use error::GitError;
+pub use evidence::Recorded;
 pub use protect::{ProtectRequest, Touches};
 pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;

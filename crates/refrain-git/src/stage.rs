@@ -10,8 +10,8 @@ use crate::git::Git;
 use crate::index::Locked;
 use crate::repository::Repository;
 
-/// The tree without anything, by the length of names: git knows it without having it.
-fn empty_tree(commit: &Oid) -> &'static str {
+/// The tree without anything, by the length of a name: git knows it without having it.
+pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
     match commit.as_str().len() {
         40 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
         _ => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",

@@ -25,3 +25,4 @@ pub mod tool;
 pub use keeper::{KEEPER_NAME, Rung, StopLadder};
 pub use output::{Listener, Meter};
 pub use supervisor::{Job, KeeperSpec, Report, Supervisor};
+pub use system::OWN_PROGRAM;

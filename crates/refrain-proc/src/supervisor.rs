@@ -17,13 +17,13 @@ use camino::Utf8PathBuf;
 use refrain_core::event::{Exit, Process};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionread;
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use crate::identity;
 use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
+use crate::system;
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
@@ -258,7 +258,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         let (stdout, stdout_end) = pipe()?;
         let (stderr, stderr_end) = pipe()?;
         // Refused for a user who has many such pipes: the default size works too.
-        let _ = fcntl_setpipe_size(&stdout, PIPE);
+        system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
         let keeper = match &mut self.keeper {
             Some(keeper) => keeper,
@@ -446,8 +446,8 @@ impl Stream {
 }
 
 fn pipe() -> io::Result<(File, OwnedFd)> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((File::from(read), write))
+    let (read, write) = io::pipe()?;
+    Ok((File::from(OwnedFd::from(read)), write.into()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 mod os;
 
+pub use os::OWN_PROGRAM;
 pub(crate) use os::{
-    adopt_orphans, arguments, boot, environment, folder, is_gone_within, name, signal, stat, stats,
+    adopt_orphans, arguments, boot, end_of, environment, folder, is_gone_within, name, signal, stat, stats,
+    widen,
 };

@@ -1,15 +1,20 @@
 //! What the ground is like that Refrain's data stands on: what a file system can do, tried out, how much room there is, and
-//! who may read there. Nothing stays behind of a trial.
+//! who may read there. Nothing stays behind of a trial. What only one operating system knows has a file of its own.
+
+#[cfg_attr(target_os = "linux", path = "ground/linux.rs")]
+mod system;
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open, statfs, statvfs};
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open, statvfs};
 
 use crate::notice::Notice;
 use crate::{DiskError, OnPath};
+
+pub use system::network;
 
 /// The folder itself, or the nearest one above it that is there: where it would be made.
 #[must_use]
@@ -66,22 +71,6 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
         Ok(()) => Ok(false),
-    }
-}
-
-/// The name of the network file system that `dir` lies on; none where it is not known to be one. From `linux/magic.h`.
-#[must_use]
-pub fn network(dir: &Utf8Path) -> Option<&'static str> {
-    // The type's width differs between machines, its bits do not.
-    let magic = statfs(dir.as_std_path()).ok()?.f_type as u32;
-    match magic {
-        0x6969 => Some("NFS"),
-        0xff53_4d42 => Some("CIFS"),
-        0xfe53_4d42 => Some("SMB"),
-        0x0102_1997 => Some("9p"),
-        0x00c3_6400 => Some("Ceph"),
-        0x5346_414f => Some("AFS"),
-        _ => None,
     }
 }
 

@@ -229,6 +229,12 @@ impl AttemptDir {
         self.0.join("touched.diff")
     }
 
+    /// What a critic printed behind it.
+    #[must_use]
+    pub fn critique(&self) -> Utf8PathBuf {
+        self.0.join("critique.log")
+    }
+
     /// What it printed on standard error; there is no file where it printed nothing.
     #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {

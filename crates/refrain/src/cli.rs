@@ -11,7 +11,7 @@ use crate::cmd;
 use crate::error::CliError;
 use crate::live::Manner;
 use crate::out::Target;
-use crate::values::read_environment;
+use crate::values::{forces_colour, read_environment};
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
 #[derive(Debug, Parser)]
@@ -33,7 +33,8 @@ struct Cli<V: Subcommand> {
 
 /// What scripts rely on; `error::Code` in words.
 const EXIT_CODES: &str = "Exit codes:
-  0   completed, or the command did what it was asked
+  0   completed, or the command did
+      what it was asked
   1   failed
   2   usage: nothing was touched
   3   not found
@@ -44,7 +45,9 @@ const EXIT_CODES: &str = "Exit codes:
   14  blocked: it waits for a person
   15  cancelled
   16  paused
-  17  refused: another runner has the loop, the name is taken, or its state does not allow it";
+  17  refused: another runner has it,
+      the name is taken, or its state
+      does not allow it";
 
 /// All that can be said; what only Refrain says to itself is hidden.
 #[derive(Debug, Subcommand)]
@@ -91,6 +94,7 @@ enum LoopVerb {
     Steer(cmd::steer::Args),
     Archive(cmd::archive::Args),
     Verify(cmd::verify::Args),
+    Report(cmd::report::Args),
 }
 
 /// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
@@ -136,6 +140,9 @@ pub(crate) fn definition() -> clap::Command {
 pub(crate) fn run() -> ExitCode {
     if cmd::completions::answer() {
         return ExitCode::SUCCESS;
+    }
+    if forces_colour() {
+        anstream::ColorChoice::AlwaysAnsi.write_global();
     }
     let cli = match Cli::<Verb>::try_parse() {
         Ok(cli) => cli,
@@ -195,5 +202,6 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Steer(args) => cmd::steer::run(context, &args),
         LoopVerb::Archive(args) => cmd::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::verify::run(context, &args),
+        LoopVerb::Report(args) => cmd::report::run(context, &args),
     }
 }

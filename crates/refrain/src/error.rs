@@ -77,10 +77,9 @@ impl CliError {
 
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        let message = refrain_core::text::printable(&self.message).replace('\n', " ");
-        crate::out::tell(&format!("refrain: {message}\n"));
+        crate::out::tell_line("", &format!("refrain: {}", self.message));
         for hint in &self.hints {
-            crate::out::tell(&format!("  {}\n", refrain_core::text::printable(hint)));
+            crate::out::tell_line("  ", hint);
         }
         self.code.into()
     }
@@ -89,10 +88,11 @@ impl CliError {
 impl From<EngineError> for CliError {
     fn from(error: EngineError) -> Self {
         let (code, hint) = match &error {
-            EngineError::NoLoop { .. } => (
-                Code::NotFound,
-                Some("refrain list shows what there is; refrain list --all-projects, everywhere".to_owned()),
-            ),
+            EngineError::NoLoop { nearest, .. } => {
+                let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
+                let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
+                (Code::NotFound, Some(format!("{}{list}", meant.unwrap_or_default())))
+            }
             EngineError::NameTaken(id) => {
                 (Code::Refused, Some(format!("take another --name, or refrain archive {id} first")))
             }

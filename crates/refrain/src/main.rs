@@ -11,6 +11,7 @@ mod notify;
 mod out;
 mod phrase;
 mod progress;
+mod report;
 mod run;
 mod said;
 mod screen;

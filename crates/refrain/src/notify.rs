@@ -151,8 +151,7 @@ fn errand(argv: &[String], dir: &Path, message: &Message) {
     let text = format!("{title}\n{body}\n");
     if let Err(error) = (Errand { argv, env: &env, dir, text: &text, limit: LIMIT }).run() {
         let program = argv.first().map(String::as_str).unwrap_or_default();
-        let error = format!("the notification could not be shown: {program}: {error}");
-        out::tell(&format!("refrain: {}\n", printable(&error).replace('\n', " ")));
+        out::tell_line("", &format!("refrain: the notification could not be shown: {program}: {error}"));
     }
 }
 

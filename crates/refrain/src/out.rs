@@ -2,10 +2,13 @@
 
 use std::io::{IsTerminal, Write};
 
+use camino::Utf8Path;
 use refrain_core::LoopId;
+use refrain_core::text::printable;
 use serde::Serialize;
 
 use crate::error::{CliError, Code};
+use crate::phrase;
 
 /// Where progress goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,13 @@ pub(crate) fn print_part(text: &str) -> bool {
     anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
+/// Says a line on standard error, of whatever text. On a terminal it is broken where that ends, and goes on two columns
+/// behind its margin.
+pub(crate) fn tell_line(margin: &str, text: &str) {
+    let text = printable(text).replace('\n', " ");
+    tell(&(phrase::broken(margin, margin.len() + 2, &text, Target::Stderr.width()) + "\n"));
+}
+
 /// Says on standard error.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
@@ -56,7 +66,7 @@ pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) {
     let id = id.clone();
     move |pid| {
         let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        tell(&format!("refrain: the runner of {id}{who} has not answered yet; waiting for it\n"));
+        tell_line("", &format!("refrain: the runner of {id}{who} has not answered yet; waiting for it"));
     }
 }
 
@@ -64,6 +74,11 @@ pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) {
 pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
+}
+
+/// Whether standard output takes colour: a terminal does, and a pipe where that is forced.
+pub(crate) fn is_coloured() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// Whether a terminal shows what this program says.
@@ -84,6 +99,22 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
 /// Prints one JSON value on a line of its own.
 pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
     result(serde_json::to_string(value))
+}
+
+/// Prints a text that a script or a file waits for, as it is.
+pub(crate) fn print_whole(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes a text, without colour, to a file that the person named, whatever was there.
+#[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
+pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), CliError> {
+    let text = anstream::adapter::strip_str(text).to_string();
+    std::fs::write(path, text).map_err(|error| {
+        CliError::new(Code::Failed, format!("{path} cannot be written: {error}"))
+            .hint("name a file in a folder that you may write to")
+    })
 }
 
 /// Prints a JSON array of values that are text already, one a line.

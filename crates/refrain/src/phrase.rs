@@ -83,26 +83,30 @@ pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usiz
         let begin = format!("{margin}{:<column$} ", name.dimmed());
         let value = printable(value).replace('\n', " ");
         let indent = margin.len() + column + 1;
-        match width.filter(|_| *may_break) {
-            Some(width) => text.push_str(&broken(&begin, indent, &value, width)),
-            None => text.push_str(&format!("{begin}{value}")),
-        }
+        text.push_str(&broken(&begin, indent, &value, width.filter(|_| *may_break)));
         text.push('\n');
     }
     text
 }
 
 /// The text behind `begin`, in lines of at most `width` that begin below its own begin; at a narrow terminal's edge, where
-/// there is no room for that.
-pub(crate) fn broken(begin: &str, indent: usize, text: &str, width: usize) -> String {
-    const NARROWEST: usize = 24;
-    let indent = " ".repeat(if width < indent + NARROWEST { 2 } else { indent });
-    let options = textwrap::Options::new(width)
+/// there is no room for that. In one line where there is no terminal.
+pub(crate) fn broken(begin: &str, column: usize, text: &str, width: Option<usize>) -> String {
+    let Some(columns) = width else { return format!("{begin}{text}") };
+    let indent = indent(column, width);
+    let options = textwrap::Options::new(columns)
         .initial_indent(begin)
         .subsequent_indent(&indent)
-        // An option that is broken behind its hyphen cannot be copied.
-        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        // Neither an option that is broken behind its hyphen nor a path that is broken at all can be copied.
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
     textwrap::fill(text, options)
+}
+
+/// What goes before a line so that it begins at a column, or near the edge of a terminal that is too narrow for that.
+pub(crate) fn indent(column: usize, width: Option<usize>) -> String {
+    const NARROWEST: usize = 24;
+    " ".repeat(if width.is_some_and(|width| width < column + NARROWEST) { 2 } else { column })
 }
 
 /// The begin of a line, as much of it as fits into so many columns.

@@ -109,14 +109,15 @@ pub(crate) fn detached(
         out::print_json(&view::status(&state, Alive::DRIVEN))?;
     } else if !show.quiet {
         out::print(&format!("{id}\n"));
-        out::tell(&format!("runs by itself: refrain watch {id}, refrain pause {id}, refrain cancel {id}\n"));
+        let next = format!("refrain watch {id}, refrain pause {id}, refrain cancel {id}");
+        out::tell_line("", &format!("runs by itself: {next}"));
     }
     Ok(Code::Done.into())
 }
 
 fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
     if let Some(objection) = show.notify.objection(context, watched).filter(|_| !show.quiet) {
-        out::tell(&format!("note: {objection}\n"));
+        out::tell_line("", &format!("note: {objection}"));
     }
 }
 

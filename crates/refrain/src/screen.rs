@@ -63,7 +63,7 @@ impl Screen {
                 Ok(None) => break,
                 Err(error) => {
                     self.show("");
-                    return out::tell(&format!("refrain: {}\n", chain(&error)));
+                    return out::tell_line("", &format!("refrain: {}", chain(&error)));
                 }
             }
         }

@@ -121,7 +121,9 @@ pub(crate) fn lines(
 /// The text, with the lines that are Refrain's own words broken where they do not fit. Rows are so already, what is typed
 /// next is to be copied whole, and the marker is a line of its own.
 fn fit(text: String, width: Option<usize>) -> String {
-    let Some(width) = width else { return text };
+    if width.is_none() {
+        return text;
+    }
     let is_whole = |line: &str| line.starts_with("  ") || line.contains("[loop ");
     let broken =
         |line: &str| if is_whole(line) { line.to_owned() } else { phrase::broken("", 2, line, width) };
@@ -236,6 +238,7 @@ fn may(spec: &Spec) -> &'static str {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
         Permissions::Full => "do everything: its own questions are bypassed (full)",
         Permissions::Agent => "do what it is configured to (agent)",
+        Permissions::ReadOnly => "read, and nothing else (read-only)",
     }
 }
 

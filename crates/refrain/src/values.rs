@@ -67,7 +67,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
         dir,
         host: Host {
             // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
-            program: "/proc/self/exe".into(),
+            program: refrain_engine::OWN_PROGRAM.into(),
             env: std::env::vars_os().collect(),
             data_home: home("XDG_DATA_HOME", ".local/share"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
@@ -79,6 +79,14 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
             .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
         inside: std::env::var("REFRAIN_LOOP_ID").ok(),
     })
+}
+
+/// Whether colour is asked for where no terminal is: by `FORCE_COLOR`, as programs on node know it. `NO_COLOR` counts more;
+/// `CLICOLOR_FORCE` is heeded by what prints.
+#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+pub(crate) fn forces_colour() -> bool {
+    let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    said("NO_COLOR").is_none() && said("FORCE_COLOR").is_some_and(|value| value != "0" && value != "false")
 }
 
 /// The zone that this machine is in. Looking it up by name reads the whole tree of zones, which takes longer than all else

@@ -87,6 +87,17 @@ fn a_question_is_answered(#[case] permissions: Permissions, #[case] answer: &str
     assert_eq!(notices, usize::from(permissions == Permissions::Agent));
 }
 
+#[test]
+fn a_judge_may_read_and_nothing_else() {
+    // The kind of the tool stands in what all scripts begin with.
+    let reads = "permission() { say '{\"jsonrpc\":\"2.0\",\"id\":\"q1\",\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s1\",\"toolCall\":{\"toolCallId\":\"t1\",\"title\":\"look\",\"kind\":\"read\"},\"options\":[{\"optionId\":\"once\",\"name\":\"O\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"N\",\"kind\":\"reject_once\"}]}}'; read -r line; case $line in *'\"once\"'*) text allowed;; *) text rejected;; esac; }";
+    let script = format!("opened; ask; turn=$id; permission; id=$turn; {END}");
+    for (script, answer) in [(format!("{reads}\n{script}"), "allowed"), (script, "rejected")] {
+        let (_, events) = converse(&script, 0, |bridge| bridge.permissions = Permissions::ReadOnly);
+        assert_eq!(last_word(&events), Some((true, Some(answer))));
+    }
+}
+
 #[rstest]
 #[case::full(Permissions::Full, "yolo")]
 #[case::auto(Permissions::Auto, "prompted")]

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use refrain_core::spec::Permissions;
-use refrain_proc::{Rung, StopLadder};
+use refrain_proc::{OWN_PROGRAM, Rung, StopLadder};
 
 use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Dialect, Launch};
-use crate::args;
+use crate::{args, opencode};
 
 /// The verb under which our binary is the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
-/// Our own binary. The keeper, which starts it, is that too; not its path, which may be replaced while a loop runs.
-const OURSELVES: &str = "/proc/self/exe";
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -35,12 +33,19 @@ impl Adapter for Acp {
             Permissions::Auto => "auto",
             Permissions::Full => "full",
             Permissions::Agent => "agent",
+            Permissions::ReadOnly => "read-only",
         };
-        let mut argv = [OURSELVES, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
+        // The keeper, which starts it, is our own binary too; not its path, which may be replaced while a loop runs.
+        let mut argv = [OWN_PROGRAM, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
         argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());
-        Launch { argv, env: Vec::new(), stdin: Some(call.prompt_file.to_owned()) }
+        let env = match agent.permissions {
+            // OpenCode asks nobody unless it is told to; to others they are nothing.
+            Permissions::ReadOnly => opencode::reading().into(),
+            Permissions::Auto | Permissions::Full | Permissions::Agent => Vec::new(),
+        };
+        Launch { argv, env, stdin: Some(call.prompt_file.to_owned()) }
     }
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {

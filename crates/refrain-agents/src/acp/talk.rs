@@ -35,6 +35,10 @@ const CANCELLING: Duration = Duration::from_secs(2);
 const JUNK: usize = 100;
 /// The modes without questions, by their ids (agent-clis.md, "ACP"): Gemini's, Claude's, Codex's.
 const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
+/// Those in which it changes nothing: Claude's and OpenCode's, Codex's.
+const READ_ONLY: [&str; 2] = ["plan", "read-only"];
+/// The kinds of tools that change nothing, by the protocol's own words.
+const READING: [&str; 3] = ["read", "search", "think"];
 
 /// What comes in by itself.
 pub(super) enum Heard {
@@ -97,7 +101,12 @@ impl Talk<'_> {
         if let Some(model) = &self.bridge.model {
             self.set_model(agent, &new, model).await?;
         }
-        if let Some(mode) = without_questions(&new).filter(|_| self.bridge.permissions == Permissions::Full) {
+        let wanted: &[&str] = match self.bridge.permissions {
+            Permissions::Full => &FULL,
+            Permissions::ReadOnly => &READ_ONLY,
+            Permissions::Auto | Permissions::Agent => &[],
+        };
+        if let Some(mode) = offered_mode(&new, wanted) {
             let mode = SetSessionModeRequest::new(new.session_id.clone(), mode);
             self.ask::<Value>(agent, &mode, Until::within(OPENING)).await?;
         }
@@ -182,13 +191,15 @@ impl Talk<'_> {
         // Nothing more will be said of it before it is answered.
         tool_call.status = Some(ToolStatus::InProgress);
         let about = tool_call.title.clone().unwrap_or_default();
+        let only_reads = tool_call.kind.as_deref().is_some_and(|kind| READING.contains(&kind));
         self.map.tool(tool_call, self.say);
         let pick = |kinds: [ChoiceKind; 2]| -> Option<&Choice> {
             kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))
         };
         let choice = match self.bridge.permissions {
             Permissions::Auto | Permissions::Full => pick([ChoiceKind::AllowOnce, ChoiceKind::AllowAlways]),
-            Permissions::Agent => None,
+            Permissions::ReadOnly if only_reads => pick([ChoiceKind::AllowOnce, ChoiceKind::AllowAlways]),
+            Permissions::ReadOnly | Permissions::Agent => None,
         };
         if let Some(choice) = choice {
             return json!({"outcome": {"outcome": "selected", "optionId": choice.option_id}});
@@ -247,15 +258,15 @@ pub(super) fn no_agent(program: &str, why: &str, junk: &[String]) -> Fault {
     faults::of(FaultKind::Setup, &format!("{program} is no ACP agent: {why}{printed}"))
 }
 
-/// The mode in which it asks for nothing, if it offers one of those that are known.
-fn without_questions(new: &NewSession) -> Option<&'static str> {
+/// The first of these modes that it offers.
+fn offered_mode<'a>(new: &NewSession, wanted: &[&'a str]) -> Option<&'a str> {
     let modes = new.modes.iter().flat_map(|modes| &modes.available_modes).map(|mode| &mode.id);
     let options = new.config_options.iter().flatten();
     let values = options
         .filter(|option| option.category.as_deref() == Some("mode"))
         .flat_map(|option| option.options.iter().flatten().map(|offered| &offered.value));
     let offered: Vec<_> = modes.chain(values).collect();
-    FULL.into_iter().find(|mode| offered.iter().any(|offered| *offered == mode))
+    wanted.iter().copied().find(|mode| offered.iter().any(|offered| *offered == mode))
 }
 
 fn broken(at: At, error: Error) -> Broken {

@@ -69,6 +69,7 @@ fn call(spec: &Spec) -> Call<'_> {
         env: &[],
         budget: None,
         capped: false,
+        schema: None,
         root: false,
     }
 }

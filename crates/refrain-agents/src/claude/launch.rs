@@ -7,6 +7,11 @@ use crate::args::{self, Given, Last};
 
 /// What it may do without a question in `auto`: edit files and run commands. Reading needs no leave.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
+/// What a judge has, and what it has not even where it is allowed to everybody.
+const READING: [&str; 4] = ["--tools", "Read,Glob,Grep", "--disallowedTools", "Bash,Edit,Write,NotebookEdit"];
+/// What the agent that is judged may have written into the project (settings, hooks, servers of tools, instructions) is
+/// nothing to its judge.
+const OWN_SETTINGS: [&str; 3] = ["--strict-mcp-config", "--setting-sources", "user"];
 /// Flags by which the person decides what it may do.
 const PERMISSION_FLAGS: [&str; 3] =
     ["--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
@@ -44,6 +49,9 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
         }
     }
     allow(call, given, &mut launch);
+    if let Some(schema) = call.schema {
+        args::add(&mut launch, given, &["--json-schema"], Some(schema.text));
+    }
     if let Some(budget) = call.budget {
         args::add(&mut launch, given, &["--max-budget-usd"], Some(&f64::from(budget).to_string()));
     }
@@ -76,6 +84,9 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
                 // As root it refuses otherwise.
                 args::set_env(call, launch, &[("IS_SANDBOX", "1")]);
             }
+        }
+        Permissions::ReadOnly => {
+            launch.argv.extend(READING.iter().chain(&OWN_SETTINGS).map(|&arg| arg.to_owned()));
         }
         Permissions::Auto | Permissions::Agent => {}
     }

@@ -30,6 +30,10 @@ impl Adapter for Claude {
         Box::new(reader::Reader::new(launch::format(call)))
     }
 
+    fn takes_schema(&self) -> bool {
+        true
+    }
+
     fn checkup(&self) -> Option<&'static dyn Checkup> {
         Some(&Claude)
     }

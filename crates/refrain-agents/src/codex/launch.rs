@@ -67,6 +67,9 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     if let Some(model) = agent.model.as_deref().filter(|_| !configures(given, "model")) {
         args::add(&mut launch, given, &["-m", "--model"], Some(model));
     }
+    if let Some(schema) = call.schema {
+        args::add(&mut launch, given, &["--output-schema"], Some(schema.file.as_str()));
+    }
     launch.argv.extend(own.iter().cloned());
     if args::is_prompt_on_stdin(call) {
         // A list of images would take the dash for one more.
@@ -88,6 +91,16 @@ fn split(args: &[String]) -> (&[String], &[String]) {
     }
 }
 
+/// Takes away what would go on with another session: a subcommand of `exec`, and all behind it.
+pub(crate) fn begin_anew(args: &mut Vec<String>) {
+    let from = args.len() - split(args).1.len();
+    if let Some(word) = Given::new(&args[from..]).first_word(&VALUED)
+        && matches!(args[from + word].as_str(), "resume" | "fork")
+    {
+        args.truncate(from + word);
+    }
+}
+
 fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     let is_sandbox_theirs = given.has(&SANDBOX) || configures(given, "sandbox_mode");
     match call.spec.agent.permissions {
@@ -101,6 +114,12 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
         }
         Permissions::Full if !is_sandbox_theirs => {
             launch.argv.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
+        }
+        Permissions::ReadOnly => {
+            // What the agent that is judged may have written as instructions is nothing to its judge.
+            let settings = ["approval_policy=\"never\"", "project_doc_max_bytes=0"];
+            launch.argv.extend(["--sandbox", "read-only"].map(str::to_owned));
+            launch.argv.extend(settings.iter().flat_map(|setting| ["-c", setting]).map(str::to_owned));
         }
         Permissions::Full | Permissions::Agent => {}
     }

@@ -12,6 +12,8 @@ mod launch;
 mod reader;
 mod wire;
 
+pub(crate) use launch::begin_anew;
+
 use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::checkup::Checkup;
 
@@ -30,6 +32,10 @@ impl Adapter for Codex {
 
     fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
         Box::<reader::Reader>::default()
+    }
+
+    fn takes_schema(&self) -> bool {
+        true
     }
 
     fn checkup(&self) -> Option<&'static dyn Checkup> {

@@ -64,6 +64,11 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
             // Without trust in the folder it does not start at all; that question is the person's with `agent`.
             args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
         }
+        // In this mode neither a file is changed nor the shell offered where nobody can be asked.
+        Permissions::ReadOnly => {
+            launch.argv.extend(["--approval-mode", "default"].map(str::to_owned));
+            args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
+        }
         Permissions::Agent => {}
     }
 }

@@ -56,6 +56,15 @@ impl Adapter for OpenCode {
     }
 }
 
+/// What a judge may: its own permissions over all that are configured, and nothing of what the agent that is judged may have
+/// written into the project.
+pub(crate) fn reading() -> [(String, String); 2] {
+    let denied =
+        r#"{"edit":"deny","bash":"deny","task":"deny","webfetch":"deny","external_directory":"deny"}"#;
+    [("OPENCODE_PERMISSION", denied), ("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
 /// What it may do.
 ///
 /// `auto` needs no flag: by default it edits and runs commands. What its configuration says to ask for is its confinement,
@@ -64,6 +73,7 @@ impl Adapter for OpenCode {
 fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     match call.spec.agent.permissions {
         Permissions::Full => args::add(launch, given, &["--auto", "--dangerously-skip-permissions"], None),
+        Permissions::ReadOnly => launch.env.extend(reading()),
         Permissions::Auto | Permissions::Agent => {}
     }
 }

@@ -15,4 +15,4 @@ mod launch;
 mod reader;
 mod wire;
 
-pub(crate) use launch::OpenCode;
+pub(crate) use launch::{OpenCode, reading};

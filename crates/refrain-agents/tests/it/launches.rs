@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use refrain_agents::adapter::{Call, Launch};
+use refrain_agents::adapter::{Call, Launch, Schema};
 use refrain_agents::gemini;
+use refrain_agents::judge::judge;
 use refrain_core::Spec;
 use refrain_core::agent::Usd;
-use refrain_core::spec::{Permissions, PromptMode, Secret};
+use refrain_core::spec::{AgentKind, Permissions, PromptMode, Secret};
 use refrain_proc::StopLadder;
 
 use crate::play::{AGENTS, adapter, call, spec};
@@ -110,6 +111,59 @@ fn no_argument_stands_there_twice() {
             let is_boxed = launch.env.contains(&("IS_SANDBOX".to_owned(), "1".to_owned()));
             assert_eq!(is_boxed, root && *agent == "claude" && *permissions == Full, "{args:?}");
         }
+    }
+}
+
+/// What an agent was given as a worker must not let it write, or know what it knew, as a judge.
+#[test]
+fn a_judge_only_reads() {
+    const READS: &str = "--tools Read,Glob,Grep --disallowedTools Bash,Edit,Write,NotebookEdit --strict-mcp-config \
+                         --setting-sources user";
+    const BOX: &str = "--sandbox read-only -c approval_policy=\"never\" -c project_doc_max_bytes=0";
+    #[rustfmt::skip]
+    let cases: &[(&str, &[&str], String)] = &[
+        ("claude", &[], format!("{CLAUDE} {READS}")),
+        ("claude", &["--dangerously-skip-permissions", "--effort", "high"], format!("{CLAUDE} {READS} --effort high")),
+        ("claude", &["--allowedTools", "Bash", "Edit", "--verbose"], format!("claude -p --output-format stream-json {READS} --verbose")),
+        ("claude", &["--allowedTools=Bash", "--permission-mode", "bypassPermissions"], format!("{CLAUDE} {READS}")),
+        ("claude", &["--resume", "ID", "-c", "--mcp-config", "a.json", "b.json"], format!("{CLAUDE} {READS}")),
+        ("codex", &[], format!("{CODEX} {BOX} -")),
+        ("codex", &["--yolo"], format!("{CODEX} {BOX} -")),
+        ("codex", &["-s", "danger-full-access", "-m", "x"], format!("{CODEX} {BOX} -m x -")),
+        ("codex", &["exec", "-m", "x", "resume", "--last"], format!("{CODEX} {BOX} -m x -")),
+        ("codex", &["resume", "ID"], format!("{CODEX} {BOX} -")),
+        ("opencode", &["--auto", "-c", "--agent", "build"], format!("{OPENCODE} --agent build")),
+        ("gemini", &["--yolo"], format!("{GEMINI} --approval-mode default")),
+        ("gemini", &["--approval-mode=yolo", "-r", "latest"], format!("{GEMINI} --approval-mode default")),
+    ];
+    for (agent, args, expected) in cases {
+        let mut spec = spec(agent, args);
+        spec.agent.kind = AgentKind::named(agent).unwrap();
+        spec.agent.permissions = Full;
+        spec.agent = judge(&spec.agent);
+        let launch = launch(agent, &spec, |call| call.root = true);
+        assert_eq!(launch.argv.join(" "), *expected, "{agent} {args:?}");
+        assert!(!launch.env.iter().any(|(name, _)| name == "IS_SANDBOX"), "{agent}");
+        let denies =
+            launch.env.iter().any(|(name, value)| name == "OPENCODE_PERMISSION" && value.contains("deny"));
+        assert_eq!(denies, *agent == "opencode");
+    }
+    let mut generic = spec("./review.sh", &["--yolo"]);
+    generic.agent = judge(&generic.agent);
+    assert_eq!(generic.agent.args, ["--yolo"], "nobody knows what a command's arguments mean");
+}
+
+#[test]
+fn who_can_be_held_to_a_schema_is() {
+    let held = |agent: &str| {
+        let spec = spec(agent, &[]);
+        let schema = Schema { text: "{}", file: "/schema".into() };
+        launch(agent, &spec, |call| call.schema = Some(schema)).argv.join(" ")
+    };
+    assert!(held("claude").ends_with("--json-schema {}"), "{}", held("claude"));
+    assert!(held("codex").ends_with("--output-schema /schema -"), "{}", held("codex"));
+    for (agent, takes) in [("claude", true), ("codex", true), ("opencode", false), ("gemini", false)] {
+        assert_eq!(adapter(agent).takes_schema(), takes, "{agent}");
     }
 }
 

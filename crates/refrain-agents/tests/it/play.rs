@@ -62,7 +62,16 @@ pub(crate) fn play_with(agent: &str, spec: &Spec, stream: &[u8], exit: Exit, std
 /// An attempt of a loop, with the prompt in `/prompt`.
 pub(crate) fn call(spec: &Spec) -> Call<'_> {
     let prompt_file = Utf8Path::new("/prompt");
-    Call { spec, prompt: &spec.prompt, prompt_file, env: &[], budget: None, capped: false, root: false }
+    Call {
+        spec,
+        prompt: &spec.prompt,
+        prompt_file,
+        env: &[],
+        budget: None,
+        capped: false,
+        schema: None,
+        root: false,
+    }
 }
 
 /// A loop with an agent that is given these arguments.

@@ -178,6 +178,15 @@ impl GateSpec {
             Check::Command(_) => None,
         }
     }
+
+    /// Whether it is an agent: it costs, and is asked only where the gates before it leave something to ask.
+    #[must_use]
+    pub fn is_review(&self) -> bool {
+        match self.check {
+            Check::Command(_) => false,
+            Check::Review(_) => true,
+        }
+    }
 }
 
 /// When a gate is run.

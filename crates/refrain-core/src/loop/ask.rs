@@ -14,12 +14,12 @@ pub enum Refusal {
     /// It stands still already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
-    /// It stopped at a limit, and the same limit would stop it again.
-    #[error("it would stop at once, {used} being used up; grant it more in all with {flag}")]
+    /// It stopped at a limit, and that or another limit would stop it again.
+    #[error("it would stop at once: {used}; grant it more in all with {flag}")]
     NothingGranted {
-        /// How much is used.
+        /// How much is used, or would be by one more iteration.
         used: String,
-        /// The option and a value that would do, ready to be typed.
+        /// The options and values that would do, all of them, ready to be typed.
         flag: String,
     },
     /// More than one leg's worth of iterations.
@@ -175,33 +175,58 @@ impl LoopState {
             | Phase::InFlight(_)
             | Phase::Critiquing(_) => false,
         };
-        if !is_pending && limits.max_iterations.is_some_and(|cap| cap <= self.charged) {
-            return Err(Refusal::NothingGranted {
-                used: format!("{} iteration{}", self.charged, if self.charged == 1 { "" } else { "s" }),
-                flag: format!("--max-iterations {}", self.charged.saturating_add(Limits::DEFAULT_ITERATIONS)),
-            });
+        let is_capped = !is_pending && limits.max_iterations.is_some_and(|cap| cap <= self.charged);
+        let lacking: Vec<(String, String)> = is_capped
+            .then(|| self.more_iterations())
+            .into_iter()
+            .chain(self.more_of_the_rest(&limits))
+            .collect();
+        if lacking.is_empty() {
+            return Ok(Some(Event::LoopResumed { limits }));
         }
-        let used = Millis::from(self.active);
-        if limits.max_duration.is_some_and(|all| all <= used) {
-            return Err(Refusal::NothingGranted {
-                used: used.to_string(),
-                flag: format!("--max-duration {}s", (used.0.saturating_mul(2) / 1000).max(60)),
-            });
-        }
+        let (used, flags): (Vec<_>, Vec<_>) = lacking.into_iter().unzip();
+        Err(Refusal::NothingGranted { used: used.join(", "), flag: flags.join(" ") })
+    }
+
+    /// How many iterations are used, and the option that grants more.
+    fn more_iterations(&self) -> (String, String) {
+        let (used, are) = if self.charged == 1 { ("iteration", "is") } else { ("iterations", "are") };
+        let more = self.charged.saturating_add(Limits::DEFAULT_ITERATIONS);
+        (format!("{} {used} {are} used up", self.charged), format!("--max-iterations {more}"))
+    }
+
+    /// The same of time, money and tokens, as far as these limits leave none. What is offered is twice what is used and
+    /// likely to be.
+    fn more_of_the_rest(&self, limits: &Limits) -> impl Iterator<Item = (String, String)> {
+        let active = Millis::from(self.active);
+        let time = limits.max_duration.is_some_and(|all| all <= active).then(|| {
+            let enough = (active.0.saturating_mul(2) / 1000).max(60);
+            (format!("{active} are used up"), format!("--max-duration {enough}s"))
+        });
         let likely = self.likely_use();
+        let words = |used: String, more: String, passes: bool| match passes {
+            true => format!("{used} used, and an iteration like the last takes {more} more"),
+            false => format!("{used} used up"),
+        };
         let (spent, more) = (self.spent.cost.unwrap_or_default(), likely.cost.unwrap_or_default());
-        if is_over(&Limits { max_tokens: None, ..limits.clone() }, self.spent, likely) {
+        let money = limits
+            .max_cost
+            .filter(|_| is_over(&Limits { max_tokens: None, ..limits.clone() }, self.spent, likely));
+        let money = money.map(|cap| {
             let enough = f64::from(Usd(spent.0.saturating_add(more.0).saturating_mul(2)));
-            let flag = format!("--max-cost {:.2}", enough.max(0.01));
-            return Err(Refusal::NothingGranted { used: spent.to_string(), flag });
-        }
-        if is_over(&limits, self.spent, likely) {
-            let counted = self.spent.tokens.counted();
-            let flag =
-                format!("--max-tokens {}", counted.saturating_add(likely.tokens.counted()).saturating_mul(2));
-            return Err(Refusal::NothingGranted { used: format!("{counted} tokens"), flag });
-        }
-        Ok(Some(Event::LoopResumed { limits }))
+            let used = words(format!("{spent} of {cap} are"), more.to_string(), spent < cap);
+            (used, format!("--max-cost {:.2}", enough.max(0.01)))
+        });
+        let (counted, more) = (self.spent.tokens.counted(), likely.tokens.counted());
+        let tokens = limits
+            .max_tokens
+            .filter(|_| is_over(&Limits { max_cost: None, ..limits.clone() }, self.spent, likely));
+        let tokens = tokens.map(|cap| {
+            let enough = counted.saturating_add(more).saturating_mul(2);
+            let used = words(format!("{counted} of {cap} tokens are"), more.to_string(), counted < cap);
+            (used, format!("--max-tokens {enough}"))
+        });
+        [time, money, tokens].into_iter().flatten()
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.

@@ -10,7 +10,7 @@ use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
-use crate::gate::Check;
+use crate::gate::GateSpec;
 use crate::ids::AttemptId;
 use crate::spec::{Millis, OnStuck};
 use crate::stuck::Verdict;
@@ -169,8 +169,10 @@ fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, n
 
 /// Between two gates. Behind an attempt they are a part of its iteration; before the first there is none to be finished.
 fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
+    // A reviewer's provider may be waited for, for hours: that is no iteration that is about to be finished.
+    let waits = state.trouble.next.is_some();
     let stops = |asked: Option<Urgency>| match proving.of {
-        Some(_) => asked == Some(Urgency::Now),
+        Some(_) => asked == Some(Urgency::Now) || waits && asked.is_some(),
         None => asked.is_some(),
     };
     let end = match proving.hindered {
@@ -194,7 +196,9 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         return Step::Await { until: None };
     }
     match proving.next_gate() {
-        Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => Step::RunGate { gate, run },
+        Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => {
+            after(state, state.trouble.next, now, Step::RunGate { gate, run })
+        }
         Some(_) | None => Step::TakeCandidate,
     }
 }
@@ -202,7 +206,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
 /// Whether what is asked next is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
-    next.is_some_and(|gate| matches!(gate.check, Check::Review(_)))
+    next.is_some_and(GateSpec::is_review)
 }
 
 /// The first deadline, and what it is; of two at the same time the one that stands first.

@@ -13,10 +13,14 @@ use crate::git::Oid;
 use crate::ids::AttemptId;
 use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
+use crate::text::{clip, squeeze};
 
 /// How often the gates are asked behind one attempt because they, or a commit hook, changed what they had proven. A
 /// candidate that never comes to rest is not proven.
 pub const MAX_ROUNDS: u32 = 3;
+
+/// How much of what a reviewer found is told on one line, in bytes.
+const LONGEST_FINDINGS: usize = 160;
 
 /// What is to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +142,9 @@ impl fmt::Display for GateFailure {
             Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("nobody saw it end"),
             Self::TimeLimit => f.write_str("it took longer than it may"),
             Self::NoTest(said) => write!(f, "it tested nothing: {said}"),
-            Self::Review(findings) => write!(f, "the reviewer refuses it: {findings}"),
+            Self::Review(findings) => {
+                write!(f, "the reviewer refuses it: {}", clip(&squeeze(findings), LONGEST_FINDINGS))
+            }
             Self::NoVerdict(why) => write!(f, "the reviewer passed no verdict: {why}"),
             Self::NotStarted(error) => write!(f, "it could not be started: {error}"),
         }
@@ -172,10 +178,12 @@ pub struct Proving {
 
 impl Proving {
     /// What is asked of which gates behind this attempt, or before the first: of some only where there is a claim to prove.
+    /// An agent that reviews has nothing to review before the first.
     pub(super) fn new(of: Option<AttemptId>, claim: Option<ClaimSource>, gates: &[GateSpec]) -> Self {
-        let is_asked = |gate: &GateSpec| match gate.when {
-            GateWhen::Iteration => true,
-            GateWhen::Claim => of.is_none() || claim.is_some(),
+        let is_asked = |gate: &GateSpec| match (of, gate.when) {
+            (None, _) => !gate.is_review(),
+            (Some(_), GateWhen::Iteration) => true,
+            (Some(_), GateWhen::Claim) => claim.is_some(),
         };
         Self {
             of,

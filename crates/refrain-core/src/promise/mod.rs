@@ -9,6 +9,7 @@
 mod block;
 mod echo;
 mod line;
+mod plain;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use plain::plain_lines;
 pub use scanner::{PREVIEW, Scanner, scan};
 
 use crate::text::squeeze;

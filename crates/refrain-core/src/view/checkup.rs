@@ -85,6 +85,8 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
+    /// What is configured.
+    Configuration,
     /// An agent's program and its version.
     Agent,
     /// Whether an agent is logged in, as far as its program says.
@@ -122,6 +124,7 @@ impl Subject {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Configuration => "configuration",
             Self::Agent => "agent",
             Self::Login => "login",
             Self::Permissions => "permissions",

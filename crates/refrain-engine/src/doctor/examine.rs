@@ -3,22 +3,24 @@
 use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
-use super::{agents, autostart, budget, git, leftovers, loops, machine, places};
+use super::{agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places};
 use crate::Service;
 
 impl Service {
     /// Looks at everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
-    /// the finding says what was done.
+    /// the finding says what was done. `variables` as for [`settings`](Self::settings).
     #[must_use]
-    pub fn examine(&self, fix: bool) -> Checkup {
+    pub fn examine(&self, fix: bool, variables: bool) -> Checkup {
         let found: Vec<Found> = std::thread::scope(|scope| {
             let agents = scope.spawn(|| agents::look(self));
-            let mut found = git::look(self);
+            let mut found = configuration::look(self, variables);
+            found.extend(git::look(self));
             found.extend(places::look(self));
             found.extend(machine::look());
             found.extend(budget::look(self.host()));
             found.extend(loops::look(self));
             found.extend(leftovers::look());
+            found.extend(checkouts::look(self));
             found.extend(autostart::look(self.host()));
             match agents.join() {
                 Ok(agents) => found.extend(agents),

@@ -3,12 +3,12 @@
 
 use std::os::unix::fs::FileTypeExt;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::{LoopDir, RunnerLock, inbox, journal};
+use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal};
 
 use super::cure::{Cure, Found};
 use crate::service::look as view;
@@ -59,7 +59,16 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     let journals = if dirs.is_empty() { "no loops here yet" } else { &counted };
     found.push(Finding::ok(Subject::Loops, journals).into());
     found.push(clock(latest, now()).into());
+    found.extend(catalog::aside(&service.host().data_home).map(put_aside));
     found
+}
+
+/// Everything in it is in the journals, and by now in the catalog that was built in its place.
+fn put_aside(path: Utf8PathBuf) -> Found {
+    let told =
+        "a catalog of loops that was damaged, or made by a newer refrain, was put aside and built anew";
+    let advice = "refrain doctor --fix removes it: nothing is lost by that";
+    Found::with(Finding::warning(Subject::Loops, told, advice).about(path.as_str()), Cure::Remove(path))
 }
 
 fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Found> {

@@ -9,6 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::Hit;
 use super::judge::{self, Name};
 use super::names;
+use super::signs;
 
 /// Words that the names of secrets have.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -458,7 +459,7 @@ impl Look<'_> {
         self.skip(|byte| !byte.is_ascii_whitespace() && !b"\"'`,;<>".contains(&byte), FAR);
         let value = &self.text[from..self.at];
         // What is called is code, whatever the file is named.
-        let is_call = value.contains(&b'(') && !str::from_utf8(value).is_ok_and(judge::is_scrambled);
+        let is_call = value.contains(&b'(') && !str::from_utf8(value).is_ok_and(signs::is_scrambled);
         (!is_call).then(|| from..from + value.len())
     }
 

@@ -2,12 +2,14 @@
 //!
 //! A file is refused for its name where nobody would want it in a history whatever is in it ([`names`]), for a token whose
 //! shape its vendor has given away ([`tokens`]), and for a value that a name like `password` is given and that looks as if it
-//! were one ([`assigned`]). What is only a placeholder is none ([`judge`]). The screen is pure; its rules are tables.
+//! were one ([`assigned`]). Whether it is one says [`judge`]. The screen is pure; its rules are tables.
 
 mod assigned;
 mod judge;
 mod names;
 mod shapes;
+mod signs;
+mod stand_ins;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -56,23 +58,6 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     })?;
     let line = memchr::memchr_iter(b'\n', &text[..hit.at]).count() + 1;
     Some(Found { what: hit.what, line: u32::try_from(line).ok() })
-}
-
-/// The text with each line that looks as if it held a secret replaced by what it looks like; of a key, all its lines.
-#[must_use]
-pub fn redact(text: &str) -> String {
-    let mut lines: Vec<Cow<'_, str>> = text.split('\n').map(Cow::Borrowed).collect();
-    // Each round takes a line away, and what is put in its place is none.
-    for _ in 0..=lines.len() {
-        let whole = lines.join("\n");
-        let Some(found) = screen(b"output.txt", whole.as_bytes(), None) else { return whole };
-        let at = found.line.map_or(0, |line| line as usize - 1).min(lines.len() - 1);
-        let is_block = lines[at].contains("-----BEGIN");
-        let end = lines[at..].iter().position(|line| line.contains("-----END"));
-        let last = if is_block { end.map_or(lines.len() - 1, |end| at + end) } else { at };
-        lines.splice(at..=last, [Cow::Owned(format!("[redacted: {}]", found.what))]);
-    }
-    "[redacted]".to_owned()
 }
 
 /// Whether an environment sets only what everybody has at home: words, numbers, placeholders, logins to this machine.

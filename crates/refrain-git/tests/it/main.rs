@@ -7,6 +7,8 @@ mod clean;
 #[cfg(test)]
 mod commits;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod odd_files;

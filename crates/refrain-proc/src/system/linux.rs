@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::identity::Stat;
@@ -78,12 +80,28 @@ pub(crate) fn signal(process: Process, signal: Signal) {
     }
 }
 
+/// The program that this process runs, whatever lies by now where it was started from.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// What can be read from once a child has ended that was not waited for.
+///
+/// # Errors
+/// Where there is no such process, or no descriptor is left.
+pub(crate) fn end_of(pid: Pid) -> io::Result<OwnedFd> {
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// Has a pipe hold so much, where the system lets it.
+pub(crate) fn widen(pipe: &impl AsFd, bytes: usize) {
+    let _ = fcntl_setpipe_size(pipe, bytes);
+}
+
 /// Waits for the end of a child that was not waited for, at most so long; whether it came.
 ///
 /// # Errors
 /// Where there is no such process, or it cannot be waited for.
 pub(crate) fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let process = end_of(pid)?;
     let until = Instant::now() + grace;
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -171,6 +171,16 @@ fn path(data_home: &Utf8Path) -> Utf8PathBuf {
     data_home.join("catalog.sqlite")
 }
 
+/// A catalog that was put aside and still lies there, beside the one that was built anew.
+#[must_use]
+pub fn aside(data_home: &Utf8Path) -> Option<Utf8PathBuf> {
+    Some(aside_place(data_home)).filter(|aside| aside.exists())
+}
+
+fn aside_place(data_home: &Utf8Path) -> Utf8PathBuf {
+    format!("{}.aside", path(data_home)).into()
+}
+
 /// Moves the catalog out of the way, for a person who wants to know what became of it. What SQLite keeps beside it goes
 /// first: it must never be found beside the next one. Whoever has it open goes on with what nobody finds any more.
 fn put_aside(data_home: &Utf8Path) {
@@ -179,7 +189,7 @@ fn put_aside(data_home: &Utf8Path) {
         // Where it cannot be removed, neither can the catalog be made anew, and the work is done in memory.
         let _ = fs::remove_file(format!("{path}{suffix}"));
     }
-    match fs::rename(&path, format!("{path}.aside")) {
+    match fs::rename(&path, aside_place(data_home)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             let _ = fs::remove_file(&path);
         }

@@ -18,7 +18,7 @@ mod stamp;
 mod tests;
 mod update;
 
-pub use file::{Catalog, note, with};
+pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
 pub use update::{Detail, Found, Shelf};
 

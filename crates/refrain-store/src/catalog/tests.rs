@@ -92,6 +92,7 @@ fn finished(tells: bool) -> AttemptFinished {
         report: tells.then(|| Box::new(report)),
         preview: "not yet".into(),
         fingerprint: None,
+        sealed: Default::default(),
     }
 }
 

@@ -44,11 +44,19 @@ pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError
     read(&path, OFlags::NOFOLLOW, |_| true)
 }
 
+/// Where the user's own file lies, or would.
+pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
+    config_home.join("config.toml")
+}
+
 /// The user's own file, which may be a link to where they keep such files. It must be theirs: where there is no home, its
 /// place is one that everybody can write to.
-pub(super) fn user_file(path: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
+///
+/// # Errors
+/// [`ConfigError`] where it is somebody else's, no file, too large or no UTF-8.
+pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();
-    read(path, OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
+    read(&user_place(config_home), OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
 }
 
 fn read(
@@ -108,9 +116,9 @@ impl ConfigFile {
         let line = |at: usize| self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         let origin = |at: usize| Origin::File { path: self.path.clone(), line: line(at) };
         let wrong = |at: usize, what: String| ConfigError::Wrong { at: origin(at), what };
+        let place = |error: &toml::de::Error| error.span().map_or(0, |span| span.start.min(self.text.len()));
         let broken = |error: &toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start.min(self.text.len()));
-            wrong(at, error.message().replace('\n', " "))
+            wrong(place(error), format!("this is no TOML: {}", error.message().replace('\n', " ")))
         };
 
         let spans = DeTable::parse(&self.text).map_err(|error| broken(&error))?;
@@ -124,13 +132,15 @@ impl ConfigFile {
             }
         }
         let config: Config = toml::from_str(&self.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let of =
-                found.iter().filter(|one| one.key_at <= at && !one.is_table).max_by_key(|one| one.key_at);
-            match of.filter(|one| at < one.end) {
-                Some(one) => wrong(at, format!("{}: {}", key(&one.path), error.message())),
-                None => broken(&error),
+            let objections =
+                found.iter().filter_map(|one| Some((one, known.objection(&one.path, &one.value)?)));
+            if let Some((one, what)) = objections.min_by_key(|(one, _)| one.key_at) {
+                return wrong(one.key_at, format!("{}: {what}", key(&one.path)));
             }
+            let at = place(&error);
+            let around = found.iter().filter(|one| (one.key_at..one.end).contains(&at));
+            let key = around.max_by_key(|one| one.key_at).map(|one| format!("{}: ", key(&one.path)));
+            wrong(at, format!("{}{}", key.unwrap_or_default(), error.message()))
         })?;
         if let Some((path, what)) = objection(&config) {
             let at = found.iter().find(|one| one.path.iter().eq(path.iter())).map_or(0, |one| one.key_at);
@@ -139,7 +149,9 @@ impl ConfigFile {
         let folder = self.path.parent().unwrap_or(Utf8Path::new(""));
         let given = found.into_iter().filter(|one| !one.is_table).map(|one| {
             let value = match (one.path.as_slice(), one.value) {
-                ([table, _, last], toml::Value::String(file)) if table == "prompts" && last == "file" => {
+                ([table, _, last], toml::Value::String(file))
+                    if matches!((table.as_str(), last.as_str()), ("prompts", "file") | ("gates", "spec")) =>
+                {
                     toml::Value::String(folder.join(file).into_string())
                 }
                 (_, value) => value,
@@ -249,8 +261,19 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["protect", name], &error.to_string());
         }
     }
-    let empty = config.gates.iter().find(|(_, gate)| gate.command.trim().is_empty());
-    empty.and_then(|(name, _)| at(&["gates", name, "command"], "it is empty; accepted is a shell command"))
+    for (name, gate) in &config.gates {
+        if gate.command.is_some() == gate.spec.is_some() {
+            return at(&["gates", name], "accepted is either command or spec");
+        }
+        if gate.command.as_ref().is_some_and(|command| command.trim().is_empty()) {
+            return at(&["gates", name, "command"], "it is empty; accepted is a shell command");
+        }
+        let reviews = [("reviewer", &gate.reviewer), ("model", &gate.model)];
+        if let Some((key, _)) = reviews.iter().find(|(_, value)| gate.spec.is_none() && value.is_some()) {
+            return at(&["gates", name, key], "a command has none; accepted with spec");
+        }
+    }
+    None
 }
 
 const VARIABLES: &str = "accepted are names of variables, but those that begin with REFRAIN_";

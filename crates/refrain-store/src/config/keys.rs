@@ -3,6 +3,7 @@
 //! told here, for people and editors, and applied where a start is made.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
@@ -37,6 +38,8 @@ pub struct Config {
     pub gates: BTreeMap<String, Gate>,
     /// What the work may not touch.
     pub protect: Protect,
+    /// Who looks at the progress.
+    pub critique: Critique,
     /// How a person is told that a loop ended, or needs them.
     pub notify: Notify,
     /// What loops may cost together.
@@ -85,7 +88,7 @@ pub struct Start {
     pub promise_match: Option<MatchMode>,
     /// How many iterations at most.
     #[serde(deserialize_with = "written::iterations")]
-    #[schemars(with = "Option<u32>", range(min = 1, max = 200), extend("default" = Limits::DEFAULT_ITERATIONS))]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = Limits::DEFAULT_ITERATIONS))]
     pub max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like "90s", "1h30m"; or "none".
     #[serde(deserialize_with = "written::duration_limit")]
@@ -258,12 +261,19 @@ pub struct Prompt {
     pub file: Option<Utf8PathBuf>,
 }
 
-/// `[gates.NAME]`.
+/// `[gates.NAME]`: either a command, or a specification and who reviews by it.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Gate {
     /// The check: a shell command that exits with 0 where all is well.
-    pub command: String,
+    pub command: Option<String>,
+    /// A file that says what the work has to be, relative to the file that names it: an agent holds the work against it.
+    #[schemars(with = "Option<String>")]
+    pub spec: Option<Utf8PathBuf>,
+    /// Which agent: an adapter, a named agent or a command; without it the loop's own, started afresh.
+    pub reviewer: Option<String>,
+    /// Which model it uses.
+    pub model: Option<String>,
     /// Whether it decides; else it informs.
     #[serde(default = "is_hard")]
     pub hard: bool,
@@ -274,9 +284,26 @@ pub struct Gate {
     /// How often it is tried again before it counts as failed.
     #[serde(default)]
     pub retries: u32,
-    /// When it is run.
+    /// When it is run; without it `iteration`, and `claim` where it is an agent.
     #[serde(default)]
-    pub when: When,
+    pub when: Option<When>,
+}
+
+/// `[critique]`: an agent looks at the progress now and then.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Critique {
+    /// Behind how many iterations each time; without it never.
+    #[schemars(range(min = 1))]
+    pub every: Option<NonZeroU32>,
+    /// Which agent: an adapter, a named agent or a command; without it the loop's own, started afresh.
+    pub critic: Option<String>,
+    /// Which model it uses.
+    pub model: Option<String>,
+    /// How long it may take.
+    #[serde(deserialize_with = "written::duration")]
+    #[schemars(with = "Option<Written>", extend("default" = "5m"))]
+    pub timeout: Option<Millis>,
 }
 
 fn is_hard() -> bool {
@@ -284,11 +311,10 @@ fn is_hard() -> bool {
 }
 
 /// When a gate is run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
     /// After every iteration that changed something, and after every claim.
-    #[default]
     Iteration,
     /// After a claim only.
     Claim,

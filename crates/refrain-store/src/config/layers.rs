@@ -153,10 +153,10 @@ pub struct Settings {
 /// # Errors
 /// [`ConfigError`] for the first file or variable that cannot be used.
 pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigError> {
-    let user_file = places.config_home.join("config.toml");
+    let user_file = file::user_place(places.config_home);
     let mut layers = Vec::new();
     let (mut user_caps, mut project_caps) = (Caps::default(), Caps::default());
-    if let Some(file) = file::user_file(&user_file)? {
+    if let Some(file) = file::user_file(places.config_home)? {
         let layer = file.layer()?;
         user_caps = Caps::from(&layer.config.budget);
         layers.push(layer.given);
@@ -218,11 +218,9 @@ impl Settings {
         let names = kinds.iter().chain(self.config.agents.keys()).map(String::as_str);
         let names: Vec<&str> = names.collect();
         let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
-        let what = format!(
-            "there is no agent {name:?}{}; accepted are {}",
-            meant.unwrap_or_default(),
-            names.join(", ")
-        );
+        let accepted = names.join(", ");
+        let what =
+            format!("there is no agent {name:?}; accepted are {accepted}{}", meant.unwrap_or_default());
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 

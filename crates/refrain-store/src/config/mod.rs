@@ -9,6 +9,7 @@ mod caps;
 mod file;
 pub mod keys;
 mod layers;
+mod objection;
 mod schema;
 mod show;
 mod variables;
@@ -18,7 +19,7 @@ mod written;
 mod tests;
 
 pub use caps::UserCaps;
-pub use file::{ConfigFile, project_file};
+pub use file::{ConfigFile, project_file, user_file};
 pub use keys::Config;
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
 pub use schema::{nearest, schema};

@@ -33,12 +33,14 @@ impl Known {
 }
 
 impl<'a> Table<'a> {
-    /// What is known of a key: its schema, `$ref` followed. None where there is no such key.
-    fn key(self, key: &str) -> Option<&'a Value> {
+    /// What is known of a key: its schema, `$ref` followed, also that of one that may be left out. None where there is no
+    /// such key.
+    pub(super) fn key(self, key: &str) -> Option<&'a Value> {
         let found = self.own["properties"].get(key).or_else(|| {
             // Names of one's own: agents, prompts, gates, models.
             Some(&self.own["additionalProperties"]).filter(|schema| schema.is_object())
         })?;
+        let found = found["anyOf"].as_array().and_then(|any| any.first()).unwrap_or(found);
         let target = found["$ref"].as_str().and_then(|target| self.root.pointer(target.strip_prefix('#')?));
         Some(target.unwrap_or(found))
     }

@@ -1,12 +1,12 @@
-//! What `config show` shows: every key, its value, and where that comes from. Variables for agents may hold secrets, and
+//! What `config show` and `trust` show: every key, its value, and where that comes from. Variables for agents may hold secrets, and
 //! are shown by name only.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::file::key;
-use super::layers::{Origin, Settings};
+use super::file::{ConfigFile, key};
+use super::layers::{ConfigError, Given, Origin, Settings};
 use super::schema::Known;
 
 /// One key.
@@ -26,18 +26,30 @@ fn as_text<S: serde::Serializer>(origin: &Origin, serializer: S) -> Result<S::Ok
     serializer.collect_str(origin)
 }
 
+fn entry(path: &[String], given: &Given) -> Entry {
+    let is_secret = path.iter().rev().nth(1).is_some_and(|above| above == "env");
+    let value = match is_secret {
+        true => Some(Value::from("[redacted]")),
+        false => serde_json::to_value(&given.value).ok(),
+    };
+    Entry { key: key(path), value, origin: given.origin.clone() }
+}
+
+impl ConfigFile {
+    /// Everything that it says, sorted.
+    ///
+    /// # Errors
+    /// [`ConfigError`] as [`parse`](Self::parse).
+    pub fn entries(&self) -> Result<Vec<Entry>, ConfigError> {
+        Ok(self.layer()?.given.iter().map(|(path, given)| entry(path, given)).collect())
+    }
+}
+
 impl Settings {
     /// Every key that there is or that was given, sorted.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
-        let given = self.given.iter().map(|(path, given)| {
-            let is_secret = path.iter().rev().nth(1).is_some_and(|above| above == "env");
-            let value = match is_secret {
-                true => Some(Value::from("[redacted]")),
-                false => serde_json::to_value(&given.value).ok(),
-            };
-            (path.clone(), Entry { key: key(path), value, origin: given.origin.clone() })
-        });
+        let given = self.given.iter().map(|(path, given)| (path.clone(), entry(path, given)));
         let known = Known::new();
         let tables =
             known.root().names().into_iter().filter_map(|name| Some((name, known.root().below(name)?)));

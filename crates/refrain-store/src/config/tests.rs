@@ -258,26 +258,37 @@ output = 10
 )]
 #[case(
     "[start]\nmax-iterations = 500",
-    ":2: start.max-iterations: \"500\": accepted are whole numbers in 1..=200"
+    ":2: start.max-iterations: 500: accepted are whole numbers in 1..=200"
 )]
-#[case("[start]\nmax-cost = -1", ":2: start.max-cost: \"-1\": accepted is an amount of US dollars above 0")]
-#[case("[start]\nclean-env = 'yes'", ":2: start.clean-env: invalid type: string \"yes\", expected a boolean")]
-#[case(
-    "[start]\npermissions = 'all'",
-    ":2: start.permissions: unknown variant `all`, expected one of `auto`, `full`, `agent`"
-)]
+#[case("[start]\nmax-cost = -1", ":2: start.max-cost: -1: accepted is an amount of US dollars above 0")]
+#[case("[start]\nclean-env = 'yes'", ":2: start.clean-env: \"yes\": accepted are true and false")]
+#[case("[start]\npermissions = 'all'", ":2: start.permissions: \"all\": accepted are auto, full, agent")]
 #[case("[start]\ncompletion-promise = ' '", ":2: start.completion-promise: a promise cannot be empty")]
 #[case("[start]\ncommand = \"a 'b\"", ":2: start.command: \"a 'b\": a quotation is not closed")]
 #[case("[start]\ncommand = []", ":2: start.command: accepted is a program and its arguments")]
-#[case("[start]\nagent-arg = [1]", ":2: start.agent-arg: invalid type: integer `1`, expected a string")]
+#[case("[start]\nagent-arg = [1]", ":2: start.agent-arg: [1]: accepted is one text, or a list of texts")]
 #[case("[start]\nagent = 'hal'", ":2: there is no agent \"hal\"; accepted are generic, claude,")]
 #[case("[start]\nagent = 'cluade'", "did you mean claude?")]
 #[case("[start]\nenv = { REFRAIN_DEPTH = '0' }", ":2: start.env: accepted are names of variables")]
-#[case("start = 3", ":1: start: invalid type: integer `3`, expected a table")]
-#[case("[start]\ntimeout = { a = 1 }", ":2: ")]
-#[case("[start]\na = ", ":2: ")]
-#[case("[start]\ntimeout = 1\ntimeout = 2", ":3: ")]
-#[case("[git]\nworkflow = 'push'", ":2: git.workflow: unknown variant `push`, expected `none` or `commit`")]
+#[case("start = 3", ":1: start: 3: accepted is a table")]
+#[case("[start]\ntimeout = { a = 1 }", ":2: start.timeout: a table: accepted are seconds")]
+#[case("[start]\ntimeout = [1]", ":2: start.timeout: [1]: accepted are seconds")]
+#[case("[start]\nmax-tokens = true", ":2: start.max-tokens: true: accepted")]
+#[case("[[start]]\na = 1", ":1: start: a list: accepted is a table")]
+#[case("[start]\nclean-env = 'true'", ":2: start.clean-env: \"true\": accepted is true, without quotes")]
+#[case("[start]\nmodel = 3", ":2: start.model: 3: accepted is a text in quotes")]
+#[case("[start]\nenv = { A = 1 }", ":2: start.env.A: a number: accepted is a text in quotes")]
+#[case(
+    "[agents.x]\nkind = 'claud'",
+    ":2: agents.x.kind: \"claud\": accepted are generic, claude, codex, opencode, gemini, acp; did you mean claude?"
+)]
+#[case(
+    "[gates.x]\ncommand = 'a'\nretries = -1",
+    ":3: gates.x.retries: -1: accepted are whole numbers from 0 to"
+)]
+#[case("[start]\na = ", ":2: this is no TOML: ")]
+#[case("[start]\ntimeout = 1\ntimeout = 2", ":3: this is no TOML: duplicate key")]
+#[case("[git]\nworkflow = 'push'", ":2: git.workflow: \"push\": accepted are none, commit")]
 #[case("[git]\ncommit-template = '{day}'", ":2: git.commit-template: {day} stands for nothing")]
 #[case("[git]\nlargest-file = '10MB'", ":2: git.largest-file: \"10MB\": accepted is a number of bytes")]
 #[case("[agents.Bad]\ncommand = 'x'", ":1: agents.Bad: accepted are names of a-z")]
@@ -285,15 +296,15 @@ output = 10
 #[case("[agents.x]\nkind = 'acp'", ":1: agents.x: it needs a command")]
 #[case("[agents.x]", ":1: agents.x: it needs a command")]
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
-#[case("[gates.x]\nhard = true", ":1: missing field `command`")]
+#[case("[gates.x]\nhard = true", ":1: gates.x: accepted is either command or spec")]
+#[case("[gates.x]\ncommand = 'a'\nspec = 'b.md'", ":1: gates.x: accepted is either command or spec")]
+#[case("[gates.x]\ncommand = 'a'\nmodel = 'b'", ":3: gates.x.model: a command has none; accepted with spec")]
+#[case("[critique]\nevery = 0", ":2: critique.every: ")]
 #[case("[gates.x]\ncommand = ' '", ":2: gates.x.command: it is empty")]
 #[case("[protect]\nfrozen = ['ci', '']", ":2: protect.frozen: a glob cannot be empty")]
 #[case("[protect]\nexisting = ['[a']", ":2: protect.existing: \"[a\" is no glob")]
-#[case("[prices.m]\ninput = 1", ":1: missing field `output`")]
-#[case(
-    "[prices.m]\ninput = nan\noutput = 1",
-    ":2: prices.m.input: \"NaN\": accepted is an amount of US dollars"
-)]
+#[case("[prices.m]\ninput = 1", ":1: prices.m: it needs output")]
+#[case("[prices.m]\ninput = nan\noutput = 1", ":2: prices.m.input: nan: accepted is an amount of US dollars")]
 fn what_cannot_be_used_is_refused_by_line_and_key(#[case] text: &str, #[case] says: &str) {
     let refusal = Home::new().project(text).refusal();
     assert!(refusal.contains(says), "{refusal}");
@@ -310,8 +321,8 @@ fn what_cannot_be_used_is_refused_by_line_and_key(#[case] text: &str, #[case] sa
     "many",
     "REFRAIN_MAX_ITERATIONS: \"many\": accepted are whole numbers in 1..=200"
 )]
-#[case("REFRAIN_CLEAN_ENV", "yes", "REFRAIN_CLEAN_ENV: invalid type: string \"yes\", expected a boolean")]
-#[case("REFRAIN_GIT_WORKFLOW", "push", "REFRAIN_GIT_WORKFLOW: unknown variant `push`")]
+#[case("REFRAIN_CLEAN_ENV", "yes", "REFRAIN_CLEAN_ENV: \"yes\": accepted are true and false")]
+#[case("REFRAIN_GIT_WORKFLOW", "push", "REFRAIN_GIT_WORKFLOW: \"push\": accepted are none, commit")]
 #[case("REFRAIN_AGENT", "hal", "REFRAIN_AGENT: there is no agent \"hal\"")]
 fn a_variable_is_refused_by_its_name(#[case] name: &str, #[case] value: &str, #[case] says: &str) {
     let refusal = Home::new().variable(name, value).refusal();

@@ -31,7 +31,7 @@ pub(super) fn layer(variables: &[(OsString, OsString)]) -> Result<Values, Config
             let Some(text) = set.get(name.as_str()) else { continue };
             let origin = Origin::Variable(name.clone());
             let value = match text.to_str() {
-                Some(text) => value(table, key, text),
+                Some(text) => value(&known, &[table.to_owned(), key.to_owned()], text),
                 None => Err("it is no UTF-8 text".to_owned()),
             };
             let value = value.map_err(|what| ConfigError::Wrong { at: origin.clone(), what })?;
@@ -42,14 +42,15 @@ pub(super) fn layer(variables: &[(OsString, OsString)]) -> Result<Values, Config
 }
 
 /// The text as the value that the key takes: itself, or what it says.
-fn value(table: &str, key: &str, text: &str) -> Result<toml::Value, String> {
+fn value(known: &Known, path: &[String; 2], text: &str) -> Result<toml::Value, String> {
+    let [table, key] = path;
     let fits = |value: &toml::Value| {
-        let inner = toml::Table::from_iter([(key.to_owned(), value.clone())]);
-        let whole = toml::Table::from_iter([(table.to_owned(), toml::Value::Table(inner))]);
+        let inner = toml::Table::from_iter([(key.clone(), value.clone())]);
+        let whole = toml::Table::from_iter([(table.clone(), toml::Value::Table(inner))]);
         whole.try_into::<Config>().map(drop)
     };
     let as_text = toml::Value::String(text.to_owned());
     let Err(error) = fits(&as_text) else { return Ok(as_text) };
     let switch = text.parse().ok().map(toml::Value::Boolean).filter(|switch| fits(switch).is_ok());
-    switch.ok_or_else(|| error.message().to_owned())
+    switch.ok_or_else(|| known.objection(path, &as_text).unwrap_or_else(|| error.message().to_owned()))
 }

@@ -9,38 +9,31 @@ use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
 use refrain_core::values::{self, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
+use toml::Value;
 
-/// A text or a number, as text.
-pub(super) struct Written(String);
+use super::objection::shown;
+
+/// A value, as the text that it is read from: of a text what it says, of all else what stands in the file. What is neither
+/// a text nor a number no reader takes, and it says what it would.
+pub(super) struct Written {
+    text: String,
+    shown: String,
+}
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl Visitor<'_> for Any {
-            type Value = Written;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a number")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Written, E> {
-                Ok(Written(text.to_owned()))
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Written, E> {
-                Ok(Written(number.to_string()))
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Written, E> {
-                Ok(Written(number.to_string()))
-            }
-
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Written, E> {
-                Ok(Written(number.to_string()))
-            }
-        }
-        deserializer.deserialize_any(Any)
+        let value = Value::deserialize(deserializer)?;
+        let shown = shown(&value);
+        Ok(match value {
+            Value::String(text) => Self { text, shown },
+            Value::Float(number) => Self { text: number.to_string(), shown },
+            Value::Integer(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_)
+            | Value::Array(_)
+            | Value::Table(_) => Self { text: shown.clone(), shown },
+        })
     }
 }
 
@@ -62,8 +55,8 @@ fn read<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     read: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, D::Error> {
-    let Written(text) = Written::deserialize(deserializer)?;
-    read(&text).map_err(|accepted| D::Error::custom(format!("{text:?}: {accepted}")))
+    let Written { text, shown } = Written::deserialize(deserializer)?;
+    read(&text).map_err(|accepted| D::Error::custom(format!("{shown}: {accepted}")))
 }
 
 /// Readers for `deserialize_with`: one for each kind of value.
@@ -133,27 +126,12 @@ struct Words(Vec<String>);
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Words;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("words, as one text or as a list")
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => {
+                words(&text).map(Self).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
             }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-                words(text).map(Words).map_err(|error| E::custom(format!("{text:?}: {error}")))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
-                let mut words = Vec::new();
-                while let Some(word) = list.next_element()? {
-                    words.push(word);
-                }
-                Ok(Words(words))
-            }
+            other => other.try_into().map(Self).map_err(D::Error::custom),
         }
-        deserializer.deserialize_any(Any)
     }
 }
 

@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::event::{
     Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process, Pushed,
-    Reviewed, Seal, StopReason, Urgency, Wait, WaitKind,
+    Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
@@ -22,7 +22,7 @@ use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, StuckSpec};
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
-use super::{Durability, Journal, records, verify};
+use super::{Durability, Journal, records, whole};
 
 const FORMAT_1: &[u8] = include_bytes!("golden/format-1.jsonl");
 
@@ -39,7 +39,12 @@ fn finished(exit: Exit) -> Event {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
     }))
+}
+
+fn seal() -> Seal {
+    Seal { bytes: 12, blake3: "ab".repeat(32) }
 }
 
 /// The end of an agent that streams, with all that a report can hold.
@@ -73,7 +78,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,
         fingerprint: (exit != Exit::Code(0)).then(|| "0123456789abcdef".parse().unwrap()),
-        log: Some(Seal { bytes: 12, blake3: "ab".repeat(32) }),
+        log: Some(seal()),
         review: None,
     }))
 }
@@ -99,7 +104,12 @@ fn base_taken() -> Event {
         Dirty { path: RepoPath::from_bytes(b"notes/\xff"), stamp: Some(7) },
         Dirty { path: RepoPath::from_bytes(b"gone"), stamp: None },
     ];
-    Event::BaseTaken(Box::new(Base { head: Some(oid(1)), branch: Some("loop/a".into()), dirty }))
+    Event::BaseTaken(Box::new(Base {
+        head: Some(oid(1)),
+        branch: Some("loop/a".into()),
+        dirty,
+        ..Base::default()
+    }))
 }
 
 fn settled(iteration: u32, result: CommitResult) -> Event {
@@ -298,5 +308,5 @@ fn a_journal_of_format_1_is_read_as_it_was_meant() {
     let expected: Vec<Record> =
         events.map(|(event, second)| Record { seq: second as u64 + 1, at: at(second), event }).collect();
     assert_eq!(records(&sandbox.loop_dir).unwrap(), expected);
-    assert_eq!(verify(&sandbox.loop_dir).unwrap().records, expected.len() as u64);
+    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), expected.len());
 }

@@ -27,7 +27,7 @@ pub struct Snapshot {
 /// # Errors
 /// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
-    fold(open(dir)?, dir.journal(), |_| {})
+    fold(open(dir)?, dir.journal(), |_, _| {})
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.
@@ -36,7 +36,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// As [`read`].
 pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
     let mut records = Vec::new();
-    fold(open(dir)?, dir.journal(), |record| records.push(record))?;
+    fold(open(dir)?, dir.journal(), |record, _| records.push(record))?;
     Ok(records)
 }
 
@@ -48,11 +48,11 @@ fn open(dir: &LoopDir) -> Result<File, JournalError> {
     }
 }
 
-/// Reads, checks and folds, line by line; each record is then `given` away.
+/// Reads, checks and folds, line by line; each record is then `given` away, with its hash.
 pub(super) fn fold(
     file: File,
     path: Utf8PathBuf,
-    mut given: impl FnMut(Record),
+    mut given: impl FnMut(Record, Hash),
 ) -> Result<Snapshot, JournalError> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<LoopState>;
@@ -81,27 +81,35 @@ pub(super) fn fold(
             None => state = Some(LoopState::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
-        given(record);
+        given(record, head);
         good += read;
     }
 }
 
-/// What `refrain verify` finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// How many records stand and fit.
-    pub records: u64,
+/// A whole journal, checked: what `refrain verify` and `refrain report` begin with.
+#[derive(Debug)]
+pub struct Whole {
+    /// Its records.
+    pub records: Vec<Record>,
+    /// The hash of each, which is that of all in front of it too.
+    pub hashes: Vec<String>,
+    /// What they add up to.
+    pub state: LoopState,
     /// Bytes of an unterminated last line.
     pub torn: u64,
 }
 
-/// Checks every byte of the loop's journal.
+/// The journal of the loop in `dir` with all its hashes, each checked.
 ///
 /// # Errors
-/// [`JournalError::Damaged`] names the first line that is not as it was written.
-pub fn verify(dir: &LoopDir) -> Result<Verdict, JournalError> {
-    let snapshot = read(dir)?;
-    Ok(Verdict { records: snapshot.state.seq, torn: snapshot.torn })
+/// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
+pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
+    let (mut records, mut hashes) = (Vec::new(), Vec::new());
+    let snapshot = fold(open(dir)?, dir.journal(), |record, hash| {
+        records.push(record);
+        hashes.push(String::from_utf8_lossy(&hash).into_owned());
+    })?;
+    Ok(Whole { records, hashes, state: snapshot.state, torn: snapshot.torn })
 }
 
 /// A journal that is read while it grows. Hashes are not checked: this is for showing.

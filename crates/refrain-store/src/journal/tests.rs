@@ -9,7 +9,7 @@ use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{AttemptId, Damage, Event, Spec};
 
-use super::{Durability, Journal, JournalError, Tail, read, records, verify};
+use super::{Durability, Journal, JournalError, Tail, read, records, whole};
 use crate::layout::LoopDir;
 
 pub(super) struct Sandbox {
@@ -98,7 +98,8 @@ fn what_was_committed_is_what_is_read() {
     let snapshot = read(&sandbox.loop_dir).unwrap();
     assert_eq!(snapshot.state, *journal.state());
     assert_eq!((snapshot.state.seq, snapshot.torn), (5, 0));
-    assert_eq!(verify(&sandbox.loop_dir).unwrap().records, 5);
+    let checked = whole(&sandbox.loop_dir).unwrap();
+    assert_eq!((checked.records.len(), checked.hashes.len(), checked.torn), (5, 5, 0));
     let again = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     assert_eq!(again.state(), journal.state());
 }
@@ -125,14 +126,14 @@ fn any_single_changed_byte_is_found() {
             let mut bad = good.clone();
             bad[position] ^= bit;
             write(&path, &bad);
-            match verify(&sandbox.loop_dir) {
+            match whole(&sandbox.loop_dir) {
                 Err(JournalError::Damaged { line, .. }) => {
                     let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
                     // A line break that is no more joins two lines: the damage is told on the first.
                     assert_eq!(line as usize, expected, "byte {position}");
                 }
                 // Without its line break the last line is a write that was cut off: told, not passed over in silence.
-                Ok(verdict) => assert!(position == last && verdict.torn > 0, "byte {position}"),
+                Ok(found) => assert!(position == last && found.torn > 0, "byte {position}"),
                 Err(other) => panic!("byte {position}: {other}"),
             }
         }

@@ -118,7 +118,7 @@ impl Journal {
         let lock = AppendLock::open(&dir)?;
         let file = open(&dir, false)?;
         let Snapshot { state, torn, good, head, .. } =
-            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_| {}))?;
+            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_, _| {}))?;
         let mut disk = Disk { dir: dir.clone(), file, lock, good, reclaimed: None, failed: false };
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));

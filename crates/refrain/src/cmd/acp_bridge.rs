@@ -29,6 +29,7 @@ enum Allowed {
     Auto,
     Full,
     Agent,
+    ReadOnly,
 }
 
 /// Bridges until the agent is done.
@@ -43,6 +44,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         Allowed::Auto => Permissions::Auto,
         Allowed::Full => Permissions::Full,
         Allowed::Agent => Permissions::Agent,
+        Allowed::ReadOnly => Permissions::ReadOnly,
     };
     let dir = context.dir.clone().into_std_path_buf();
     let mut bridge = AcpBridge::new(program, command.collect(), dir, permissions);

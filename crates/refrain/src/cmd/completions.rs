@@ -1,5 +1,5 @@
 //! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the definition,
-//! ids from the loops that are there. Nothing else in the program knows of completion.
+//! ids from the loops that are there, names from the configuration. Nothing else in the program knows of completion.
 //!
 //! A shell asks in the middle of somebody's typing: what cannot be found out is left out without a word, and nothing is
 //! written.
@@ -7,18 +7,20 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use clap::builder::StyledStr;
+use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
+use refrain_core::text::{clip, printable, squeeze};
+use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
 use super::{archive, cancel, pause, resume, steer, watch};
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
-/// Print what teaches a shell to complete verbs, options and the ids of loops
+/// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents and prompts
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -26,10 +28,14 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
+// In short lines: one that a narrow terminal breaks cannot be copied.
 const EXAMPLES: &str = "Where it belongs:
-  bash  echo 'source <(refrain completions bash)' >> ~/.bashrc
-  zsh   echo 'source <(refrain completions zsh)' >> ~/.zshrc      (below compinit)
-  fish  echo 'refrain completions fish | source' >> ~/.config/fish/config.fish";
+  into ~/.bashrc:
+    source <(refrain completions bash)
+  into ~/.zshrc, below compinit:
+    source <(refrain completions zsh)
+  into ~/.config/fish/config.fish:
+    refrain completions fish | source";
 
 /// The variable by which a shell's script asks. Private to it: whoever sets it gets answers instead of a program.
 const ASKS: &str = "_REFRAIN_COMPLETES";
@@ -64,15 +70,19 @@ pub(crate) fn answer() -> bool {
     answer.try_complete(std::env::args_os(), here.as_deref()).unwrap_or(true)
 }
 
+/// How much is said of a name, in bytes.
+const HELP: usize = 60;
+
 /// Whether a verb can mean a loop.
 type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 10] = [
+const MEANT: [(&str, CouldBe); 11] = [
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
     ("logs", any),
     ("pause", pause::could_be),
+    ("report", any),
     ("resume", resume::could_be),
     ("show", any),
     ("status", any),
@@ -98,6 +108,11 @@ fn with_values(verbs: Command) -> Command {
         start.mut_args(|arg| match arg.get_id().as_str() {
             "prompt_file" => arg.value_hint(ValueHint::FilePath),
             "working_dir" => arg.value_hint(ValueHint::DirPath),
+            "agent" => {
+                let kinds = arg.get_possible_values();
+                arg.add(ArgValueCandidates::new(move || agents(&kinds)))
+            }
+            "prompt_name" => arg.add(ArgValueCandidates::new(prompts)),
             _ => arg,
         })
     });
@@ -106,6 +121,34 @@ fn with_values(verbs: Command) -> Command {
         let with_ids = |arg: Arg| if arg.get_id() == "id" { arg.add(ids.clone()) } else { arg };
         verbs.mut_subcommand(verb, |verb| verb.mut_args(with_ids))
     })
+}
+
+/// The adapters, and before them the agents that the configuration names.
+fn agents(kinds: &[PossibleValue]) -> Vec<CompletionCandidate> {
+    let config = settings().map(|settings| settings.config);
+    let own = config.into_iter().flat_map(|config| config.agents).map(|(name, agent)| {
+        let runs = agent.command.map(|command| command.to_string());
+        let runs = runs.or_else(|| agent.kind.map(|kind| kind.to_string())).unwrap_or_default();
+        (name, Some(StyledStr::from(clip(&printable(&runs).replace('\n', " "), HELP).into_owned())))
+    });
+    let kinds = kinds.iter().map(|kind| (kind.get_name().to_owned(), kind.get_help().cloned()));
+    own.chain(kinds).map(|(name, help)| CompletionCandidate::new(name).help(help)).collect()
+}
+
+/// The prompts that the configuration names.
+fn prompts() -> Vec<CompletionCandidate> {
+    let config = settings().map(|settings| settings.config);
+    let names = config.into_iter().flat_map(|config| config.prompts).map(|(name, prompt)| {
+        let task = prompt.text.or_else(|| prompt.file.map(Utf8PathBuf::into_string)).unwrap_or_default();
+        (name, clip(&squeeze(&printable(&task)), HELP).into_owned())
+    });
+    names.map(|(name, task)| CompletionCandidate::new(name).help(Some(StyledStr::from(task)))).collect()
+}
+
+/// What is configured where the words so far lead to.
+fn settings() -> Option<Settings> {
+    let context = values::read_environment(run_in()).ok()?;
+    context.service().ok()?.settings(Chosen::default(), context.inside.is_none()).ok()
 }
 
 /// The ids of the loops that could be meant, last touched first, each with how it stands.

@@ -81,11 +81,12 @@ fn text(shown: &Shown, with_origin: bool) -> String {
     let flat = |text: &str| printable(text).replace('\n', " ");
     let mut text = String::new();
     if let Some(Shared { path, trusted: false }) = &shown.project_file {
-        let path = flat(path.as_str());
-        let note = format!(
-            "# {path} is not trusted and counts as not there; refrain trust shows what it would allow"
-        );
-        text.push_str(&format!("{}\n", note.yellow()));
+        for note in [
+            format!("# {} is not trusted and counts as not there;", flat(path.as_str())),
+            "# refrain trust shows what it would allow".to_owned(),
+        ] {
+            text.push_str(&format!("{}\n", note.yellow()));
+        }
     }
     for Entry { key, value, origin } in &shown.values {
         let key = flat(key);

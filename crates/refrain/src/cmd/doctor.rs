@@ -49,11 +49,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.fix {
         refuse_inside(context, "--fix")?;
     }
-    let checkup = context.service()?.examine(args.fix);
+    let checkup = context.service()?.examine(args.fix, context.inside.is_none());
     if args.json {
         out::print_json(&checkup)?;
     } else {
-        out::print(&text(&checkup));
+        out::print(&text(&checkup, out::terminal_width()));
     }
     Ok(match checkup.grade {
         Grade::Ok | Grade::Warning => Code::Done,
@@ -71,8 +71,8 @@ fn refuse_inside(context: &Context, flag: &str) -> Result<(), CliError> {
 }
 
 /// A line for each finding, and below it what to do.
-fn text(checkup: &Checkup) -> String {
-    let mut text: String = checkup.findings.iter().map(line).collect();
+fn text(checkup: &Checkup, width: Option<usize>) -> String {
+    let mut text: String = checkup.findings.iter().map(|finding| lines(finding, width)).collect();
     let count =
         |count: usize, one, many| phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many);
     let fixable = checkup.findings.iter().filter(|finding| finding.fix == Some(Fix::Possible)).count();
@@ -90,9 +90,11 @@ fn text(checkup: &Checkup) -> String {
 
 /// How far the longest grade and the longest subject reach.
 const GRADES: usize = 7;
-const SUBJECTS: usize = 11;
+const SUBJECTS: usize = 13;
+/// Where what is said begins.
+const SAID: usize = GRADES + SUBJECTS + 4;
 
-fn line(finding: &Finding) -> String {
+fn lines(finding: &Finding, width: Option<usize>) -> String {
     let flat = |text: &str| printable(text).replace('\n', " ");
     let grade = format!("{:<GRADES$}", finding.grade.as_str());
     let grade = match finding.grade {
@@ -102,11 +104,18 @@ fn line(finding: &Finding) -> String {
     };
     let about = finding.about.as_deref().map(|about| format!("{}: ", flat(about))).unwrap_or_default();
     let subject = finding.subject.as_str();
-    let mut line = format!("{grade}  {subject:<SUBJECTS$}  {about}{}\n", flat(&finding.found));
-    if let Some(advice) = &finding.advice {
-        line.push_str(&format!("{:GRADES$}  {:SUBJECTS$}  to do: {}\n", "", "", flat(advice)));
-    }
-    line
+    let begin = format!("{grade}  {subject:<SUBJECTS$}  ");
+    let below = phrase::indent(SAID, width);
+    // Where there is no room beside them, it begins below them.
+    let (above, begin) = if below.len() == SAID {
+        (String::new(), begin.as_str())
+    } else {
+        (begin.trim_end().to_owned() + "\n", below.as_str())
+    };
+    let said = phrase::broken(begin, SAID, &format!("{about}{}", flat(&finding.found)), width);
+    let advice = finding.advice.as_deref().map(|advice| format!("to do: {}", flat(advice)));
+    let advice = advice.map(|advice| phrase::broken(&below, SAID, &advice, width) + "\n");
+    format!("{above}{said}\n{}", advice.unwrap_or_default())
 }
 
 /// What was done, what it means, and how to undo it.
@@ -163,9 +172,12 @@ mod tests {
             Finding::ok(Subject::Git, "git 2.47.3"),
             Finding::warning(Subject::FileSystem, "NFS\u{1b}[2J\nagain", "use a local one").about("/mnt"),
         ]);
-        let expected = "ok       git          git 2.47.3\n\
-             warning  file-system  /mnt: NFS again\n                      to do: use a local one\n\n\
+        let expected = "ok       git            git 2.47.3\n\
+             warning  file-system    /mnt: NFS again\n                        to do: use a local one\n\n\
              0 problems, 1 warning\n";
-        assert_eq!(plain(&text(&checkup)), expected);
+        assert_eq!(plain(&text(&checkup, None)), expected);
+        let narrow = "ok       git\n  git 2.47.3\n\
+             warning  file-system\n  /mnt: NFS again\n  to do: use a local one\n\n0 problems, 1 warning\n";
+        assert_eq!(plain(&text(&checkup, Some(40))), narrow);
     }
 }

@@ -101,9 +101,11 @@ impl GateArgs {
     pub(super) fn proof(
         &self,
         config: &Config,
+        review: Option<Check>,
+        check: impl Fn(&str, &Gate) -> Result<Check, CliError>,
         offer: impl FnOnce() -> Result<Offer, CliError>,
     ) -> Result<Proof, CliError> {
-        let mut gates = self.specs(&config.gates)?;
+        let mut gates = self.specs(&config.gates, review, check)?;
         let both = |configured: &[String], given: &[String]| [configured, given].concat();
         let mut protect = ProtectSpec {
             frozen: both(&config.protect.frozen, &self.protect),
@@ -125,6 +127,7 @@ impl GateArgs {
                     CliError::usage(error).hint("accepted is a project with tests, or --gate CMD with it")
                 );
             }
+            gates.sort_by_key(GateSpec::is_review);
             protect.frozen.extend(offer.protect);
             protect.existing.extend(offer.protect_existing);
             protect.parts = offer.parts;
@@ -154,8 +157,14 @@ impl GateArgs {
     }
 
     /// The gates: those of the configuration, then those that decide, then those that inform. What an option says of all of
-    /// them holds for configured ones too; a gate of a configured one's name takes its place.
-    fn specs(&self, configured: &BTreeMap<String, Gate>) -> Result<Vec<GateSpec>, CliError> {
+    /// them holds for configured ones too; a gate of a configured one's name takes its place. `review` is the gate that an
+    /// agent is, `check` what a configured one checks. Agents come last: they cost, and are spared where something failed.
+    fn specs(
+        &self,
+        configured: &BTreeMap<String, Gate>,
+        review: Option<Check>,
+        check: impl Fn(&str, &Gate) -> Result<Check, CliError>,
+    ) -> Result<Vec<GateSpec>, CliError> {
         let success = self.success_command.as_ref().map(|command| {
             let name = "success".parse().map_err(|error| CliError::usage(format!("{error}")))?;
             Ok::<_, CliError>(Asked { name: Some(name), command: command.clone() })
@@ -176,7 +185,8 @@ impl GateArgs {
                 name.parse().map_err(|error| CliError::usage(format!("gates.{name}: {error}")))?;
             if !names.contains(&name) {
                 names.push(name.clone());
-                specs.push(self.configured(name, gate));
+                let check = check(name.as_str(), gate)?;
+                specs.push(self.configured(name, gate, check));
             }
         }
         for (Asked { name, command }, hard) in given {
@@ -194,6 +204,18 @@ impl GateArgs {
                 when: self.when().unwrap_or_default(),
             });
         }
+        if let Some(check) = review {
+            let name = "spec".parse::<GateName>().map_err(|error| CliError::usage(format!("{error}")))?;
+            specs.push(GateSpec {
+                name: name.apart_from(&names),
+                check,
+                hard: true,
+                timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
+                retries: self.gate_retries.unwrap_or_default(),
+                when: self.when().unwrap_or(GateWhen::Claim),
+            });
+        }
+        specs.sort_by_key(GateSpec::is_review);
         Ok(specs)
     }
 
@@ -202,14 +224,14 @@ impl GateArgs {
         self.clean_checkout || configured.unwrap_or_default()
     }
 
-    fn configured(&self, name: GateName, gate: &Gate) -> GateSpec {
-        let when = match gate.when {
-            When::Iteration => GateWhen::Iteration,
-            When::Claim => GateWhen::Claim,
+    fn configured(&self, name: GateName, gate: &Gate, check: Check) -> GateSpec {
+        let when = match (gate.when, &check) {
+            (Some(When::Iteration), _) | (None, Check::Command(_)) => GateWhen::Iteration,
+            (Some(When::Claim), _) | (None, Check::Review(_)) => GateWhen::Claim,
         };
         GateSpec {
             name,
-            check: Check::Command(gate.command.clone()),
+            check,
             hard: gate.hard,
             timeout: self.gate_timeout.or(gate.timeout).unwrap_or(GateSpec::TIMEOUT),
             retries: self.gate_retries.unwrap_or(gate.retries),

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
-use refrain_core::usage::Report;
+use refrain_core::report::{Report, Verdict};
+use refrain_core::usage;
 use refrain_core::view::Status;
 use refrain_core::view::checkup::Checkup;
 use refrain_engine::Trusted;
 
 use super::config::Shown;
-use super::verify::Verdict;
 use crate::error::{CliError, Code};
 
 /// Write the generated documentation
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("list", schemars::schema_for!(Vec<Status>)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
-        ("usage", schemars::schema_for!(Report)),
+        ("usage", schemars::schema_for!(usage::Report)),
+        ("report", schemars::schema_for!(Report)),
         ("verify", schemars::schema_for!(Verdict)),
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),

@@ -52,18 +52,18 @@ pub(super) fn loop_or_tell(row: Listed) -> Option<Brief> {
     match row {
         Listed::Loop(brief) => Some(*brief),
         Listed::Damaged { name, error } => {
-            let line = format!("{name}: {}", chain(&error)).replace('\n', " ");
-            out::tell(&format!("refrain: {}\n", printable(&line)));
+            out::tell_line("", &format!("refrain: {name}: {}", chain(&error)));
             None
         }
     }
 }
 
-/// Prints for a terminal a table that fits it; else one plain line a loop, nothing cut off and without any colour.
+/// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
 fn print(loops: &[Brief], with_project: bool) {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
-        let lines: String = loops.iter().map(|brief| line(brief, now, with_project)).collect();
+        let coloured = out::is_coloured();
+        let lines: String = loops.iter().map(|brief| line(brief, now, with_project, coloured)).collect();
         out::print_raw(lines.as_bytes());
         return;
     };
@@ -71,12 +71,14 @@ fn print(loops: &[Brief], with_project: bool) {
     out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
 }
 
-fn line(brief: &Brief, now: Timestamp, with_project: bool) -> String {
+fn line(brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> String {
     let Brief { id, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
-    let (status, changed, reason) = (status.as_str(), ago(*updated_at, now), flat(reason));
+    let word = format!("{:<14}", status.as_str());
+    let status = if coloured { phrase::coloured(*status, &word) } else { word };
+    let (changed, reason) = (ago(*updated_at, now), flat(reason));
     let iteration = phrase::progress(*iteration, *max_iterations);
     let project = if with_project { ["  ", &flat(project)].concat() } else { String::new() };
-    format!("{id:<24} {status:<14} {iteration:>7}  {changed:>12}  {reason}{project}\n")
+    format!("{id:<24} {status} {iteration:>7}  {changed:>12}  {reason}{project}\n")
 }
 
 /// A loop, in words.

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
+use clap::Command;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -15,9 +16,19 @@ pub(crate) struct Args {
     dir: Option<Utf8PathBuf>,
 }
 
+/// Every verb with the synopsis that its help has: the one that would be made for the page names all options, and not what
+/// they take.
+fn with_usage(verb: Command) -> Command {
+    let mut verb = verb.mut_subcommands(with_usage);
+    let usage = verb.render_usage().to_string();
+    verb.override_usage(usage.trim_start_matches("Usage: ").to_owned())
+}
+
 /// Prints or writes them.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let definition = crate::cli::definition();
+    let mut definition = crate::cli::definition().disable_help_subcommand(true);
+    definition.build();
+    let definition = with_usage(definition);
     let failed =
         |error: std::io::Error| CliError::new(Code::Failed, format!("the manual cannot be written: {error}"));
     match &args.dir {

@@ -7,7 +7,6 @@ use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
-use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot, remember_this_boot};
@@ -101,7 +100,7 @@ fn configured(context: &Context, service: &Service, args: &Args) -> ShowArgs {
     match service.settings(Chosen::default(), context.inside.is_none()) {
         Ok(settings) => args.show.clone().or_configured(&settings.config.notify),
         Err(error) => {
-            out::tell(&format!("note: [notify] is not read: {}\n", printable(&error.to_string())));
+            out::tell_line("", &format!("note: [notify] is not read: {error}"));
             args.show.clone()
         }
     }

@@ -1,7 +1,7 @@
 //! `refrain start`: from what a person typed and configured to a specification ([`resolve`]), and then to a running loop.
 
 mod kinds;
-mod others;
+pub(super) mod others;
 mod resolve;
 mod stuck;
 
@@ -25,6 +25,7 @@ use self::stuck::StuckArgs;
 use crate::cli::Context;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
+use crate::cmd::review_args::ReviewArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -117,6 +118,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     gates: GateArgs,
     #[command(flatten)]
+    reviews: ReviewArgs,
+    #[command(flatten)]
     stuck: StuckArgs,
     /// Give it your prompt alone, in every iteration
     #[arg(long)]
@@ -125,10 +128,19 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
+// In short lines: one that a narrow terminal breaks cannot be copied.
 const EXAMPLES: &str = "Examples:
-  refrain start --command \"claude -p\" --prompt \"Fix the tests. Output <promise>COMPLETE</promise> when done.\"
-  refrain start --agent codex --gate \"cargo test\" --soft-gate \"cargo clippy -- -D warnings\" --prompt \"Fix the tests.\"
-  refrain start --command ./agent.sh --prompt-file TASK.md --max-iterations 10 --timeout 20m --detach
+  refrain start --agent claude \\
+    --max-cost 5 \"Fix the tests.\"
+  refrain start --agent codex \\
+    --gate \"cargo test\" \\
+    --soft-gate \"cargo clippy\" \\
+    --git-workflow commit \\
+    --prompt-file TASK.md
+  refrain start --command ./agent.sh \\
+    --max-iterations 10 \\
+    --timeout 20m --detach \\
+    \"Fix the tests.\"
 
 What is left out here, the configuration says: refrain config show. All about it: docs/configuration.md";
 
@@ -162,9 +174,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     }
     if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
         let name = runner.id();
-        crate::out::tell(&format!(
-            "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}\n"
-        ));
+        crate::out::tell_line(
+            "",
+            &format!(
+                "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}"
+            ),
+        );
     }
     let show = args.show.or_configured(&settings.config.notify);
     match show.detach {
@@ -176,10 +191,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
 /// What somebody configured and this loop goes without: a file that nobody trusts.
 fn mention_what_does_not_count(settings: &Settings) {
     if let ProjectFile::Untrusted(path) = &settings.project_file {
-        let path = printable(path.as_str()).replace('\n', " ");
-        crate::out::tell(&format!(
-            "note: {path} is not trusted and counts as not there; refrain trust shows what it would allow\n"
-        ));
+        crate::out::tell_line(
+            "",
+            &format!(
+                "note: {path} is not trusted and counts as not there; refrain trust shows what it would allow"
+            ),
+        );
     }
 }
 
@@ -188,9 +205,12 @@ fn mention_neighbours(runner: &Runner) {
     let neighbours = runner.neighbours();
     if !neighbours.is_empty() {
         let names = neighbours.join(", ");
-        crate::out::tell(&format!(
-            "note: {names} may be running in {} too; --share-worktree says that this is meant\n",
-            runner.worktree()
-        ));
+        crate::out::tell_line(
+            "",
+            &format!(
+                "note: {names} may be running in {} too; --share-worktree says that this is meant",
+                runner.worktree()
+            ),
+        );
     }
 }

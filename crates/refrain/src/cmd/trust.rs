@@ -3,10 +3,9 @@
 use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
-use refrain_core::git::Workflow;
-use refrain_core::spec::{AgentKind, Permissions};
+use owo_colors::OwoColorize;
 use refrain_core::text::{clip, printable};
-use refrain_engine::config::{self, Config};
+use refrain_engine::config::{self, Entry};
 use refrain_engine::{EngineError, Trust, now};
 
 use crate::cli::Context;
@@ -27,7 +26,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Shows what the file would allow, asks where there is somebody to ask, and trusts it.
+/// Shows all that the file says, asks where there is somebody to ask, and trusts it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let trust = Trust::new(&context.host.state_home);
     if args.list {
@@ -53,7 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return Err(CliError::usage(error).hint("docs/configuration.md says what may stand in it"));
     };
     // Only what can be used is worth a decision.
-    let allows = allows(&file.parse()?);
+    let allows = allows(&file.entries()?);
     let path = printable(file.path.as_str()).replace('\n', " ");
     if trust.is_trusted(&project.root, &file.text) {
         out::print(&format!("{path} is trusted already. It may\n{allows}"));
@@ -92,62 +91,78 @@ fn list(trust: &Trust, json: bool) -> Result<ExitCode, CliError> {
     Ok(Code::Done.into())
 }
 
-/// How much of a prompt is shown, in bytes: the begin says which it is.
-const SHOWN: usize = 200;
+/// How much of a value is shown, in bytes: more than anything but a prompt, whose begin says which it is.
+const SHOWN: usize = 2000;
 
-/// What the file makes Refrain do that its limits and templates do not: run, tell, set, read.
-fn allows(config: &Config) -> String {
-    let mut lines = Vec::new();
-    let mut say = |verb: &str, what: &str, place: &str| {
-        let flat = |text: &str| printable(text).replace('\n', " ");
-        lines.push(format!("  {verb:<4} {}  ({})\n", flat(what), flat(place)));
-    };
-    let of_kind = |name: &str| AgentKind::named(name).and_then(AgentKind::program).map(str::to_owned);
-    let start = &config.start;
-    let program = start.command.as_ref().map(ToString::to_string);
-    if let Some(what) = program.or_else(|| of_kind(start.agent.as_deref()?)) {
-        say("run", &what, "start");
-    }
-    for (name, agent) in &config.agents {
-        let place = format!("agents.{name}");
-        let program = agent.command.as_ref().map(ToString::to_string);
-        if let Some(what) = program.or_else(|| agent.kind?.program().map(str::to_owned)) {
-            say("run", &what, &place);
-        }
-        for word in agent.args.iter().flatten() {
-            say("add", word, &place);
-        }
-        if agent.permissions == Some(Permissions::Full) {
-            say("give", "full permissions", &place);
-        }
-        agent.env.keys().for_each(|name| say("set", name, &place));
-    }
-    for word in start.agent_arg.iter().flatten() {
-        say("add", word, "start");
-    }
-    if start.permissions == Some(Permissions::Full) {
-        say("give", "full permissions", "start");
-    }
-    start.env.keys().for_each(|name| say("set", name, "start"));
-    if config.git.workflow == Some(Workflow::Commit) {
-        say("do", "a commit behind each iteration", "git");
-    }
-    if let Some(command) = &config.notify.command {
-        say("run", &command.to_string(), "notify.command");
-    }
-    for (name, gate) in &config.gates {
-        say("run", &gate.command, &format!("gates.{name}"));
-    }
-    for (name, prompt) in &config.prompts {
-        let place = format!("prompts.{name}");
-        match (&prompt.text, &prompt.file) {
-            (Some(text), _) => say("say", &clip(text, SHOWN), &place),
-            (None, Some(file)) => say("read", file.as_str(), &place),
-            (None, None) => {}
+/// Everything that the file says: first what is run, then what that is given, then all else.
+fn allows(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for (says, heading) in [(Says::Run, "run"), (Says::Give, "give to what it runs"), (Says::Set, "set")] {
+        let of = entries.iter().filter(|entry| Says::of(&entry.key) == says).peekable();
+        let lines: String = of.map(line).collect();
+        if !lines.is_empty() {
+            text.push_str(&format!("{}\n{lines}", heading.bold()));
         }
     }
-    match lines.is_empty() {
-        true => "  run nothing: it sets limits and the like\n".to_owned(),
-        false => lines.concat(),
+    if text.is_empty() { "do nothing: it is empty\n".to_owned() } else { text }
+}
+
+fn line(Entry { key, value, .. }: &Entry) -> String {
+    let flat = |text: &str| printable(text).replace('\n', " ");
+    let value = value.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("  {} = {}\n", flat(key), flat(&clip(&value, SHOWN)))
+}
+
+/// What a key is about, the most momentous first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Run,
+    Give,
+    Set,
+}
+
+impl Says {
+    /// The names of tables and keys have no dots; those of agents, prompts and variables may, and stand between them.
+    fn of(key: &str) -> Self {
+        let last = key.rsplit('.').next().unwrap_or_default();
+        match (key.split('.').next().unwrap_or_default(), last) {
+            ("start", "agent" | "command")
+            | ("agents", "kind" | "command")
+            | ("gates", "command" | "reviewer")
+            | ("critique", "critic")
+            | ("notify", "command") => Self::Run,
+            ("start", "agent-arg" | "model" | "permissions" | "prompt-name" | "clean-env")
+            | ("agents" | "prompts", _) => Self::Give,
+            ("start", _) if key.starts_with("start.env.") => Self::Give,
+            _ => Self::Set,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_engine::config::ConfigFile;
+
+    use super::*;
+
+    #[test]
+    fn all_of_a_file_is_shown_and_what_is_run_comes_first() {
+        let text = "[git]\nworkflow = 'commit'\nworktree = true\n[start]\nmax-cost = 5\nagent = 'work'\nenv = { A = 'hidden' }\n\
+            permissions = 'full'\n[agents.work]\ncommand = ['x', 'a b']\nargs = '-y'\n[gates.test]\ncommand = 'cargo test'\n\
+            retries = 2\n[notify]\ncommand = \"ntfy \\u0007\"\n[prompts.fix]\ntext = 'Mend it.'\n[prices.m]\ninput = 1\noutput = 2\n";
+        let file = ConfigFile { path: "/p/refrain.toml".into(), text: text.into() };
+        let shown = anstream::adapter::strip_str(&allows(&file.entries().unwrap())).to_string();
+        let expected = "run\n  agents.work.command = [\"x\",\"a b\"]\n  gates.test.command = \"cargo test\"\n  \
+            notify.command = \"ntfy \\u0007\"\n  start.agent = \"work\"\n\
+            give to what it runs\n  agents.work.args = \"-y\"\n  prompts.fix.text = \"Mend it.\"\n  \
+            start.env.A = \"[redacted]\"\n  start.permissions = \"full\"\n\
+            set\n  gates.test.retries = 2\n  git.workflow = \"commit\"\n  git.worktree = true\n  prices.m.input = 1\n  \
+            prices.m.output = 2\n  start.max-cost = 5\n";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn an_empty_file_sets_nothing() {
+        assert_eq!(allows(&[]), "do nothing: it is empty\n");
     }
 }

@@ -125,7 +125,8 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     let what = report.project.as_deref().unwrap_or("all projects");
     let since = report.since.map(|since| since.to_zoned(zone.clone()).strftime(" since %Y-%m-%d %H:%M"));
     let since = since.map(|since| since.to_string()).unwrap_or_default();
-    let mut text = format!("{}{since}, in {}\n", printable(what), report.time_zone);
+    let what = format!("{}{since}, in {}", printable(what), report.time_zone);
+    let mut text = phrase::broken("", 2, &what, width) + "\n";
     if !report.caps.is_empty() {
         text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
     }
@@ -134,8 +135,13 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     }
     let lines = table(report, width);
     text.extend(lines);
-    text.push_str(&stops(&report.stops));
-    text.extend(report.iterations_to_done.as_ref().map(to_done));
+    let mut line = |line: &str| text.push_str(&(phrase::broken("", 2, line, width) + "\n"));
+    if !report.stops.is_empty() {
+        line(&stops(&report.stops));
+    }
+    if let Some(spread) = &report.iterations_to_done {
+        line(&to_done(spread));
+    }
     text
 }
 
@@ -200,16 +206,13 @@ fn stops(stops: &[Stop]) -> String {
         let why = why.as_ref().and_then(|why| why.as_str()).map(|why| format!(" ({why})"));
         format!("{} {}{}", stop.loops, stop.status.as_str(), why.unwrap_or_default())
     };
-    if stops.is_empty() {
-        return String::new();
-    }
-    format!("stopped: {}\n", stops.iter().map(stop).collect::<Vec<_>>().join(", "))
+    format!("stopped: {}", stops.iter().map(stop).collect::<Vec<_>>().join(", "))
 }
 
 fn to_done(spread: &Spread) -> String {
     let Spread { loops, min, p25, median, p75, max } = spread;
     if *loops == 1 {
-        return format!("iterations to done: {min}\n");
+        return format!("iterations to done: {min}");
     }
-    format!("iterations to done: {median} (median; half of them {p25} to {p75}, all {min} to {max})\n")
+    format!("iterations to done: {median} (median; half of them {p25} to {p75}, all {min} to {max})")
 }

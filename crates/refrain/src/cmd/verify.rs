@@ -2,64 +2,105 @@
 
 use std::process::ExitCode;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_engine::{EngineError, JournalError, Verdict as Found};
+use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::{out, values};
+use crate::{out, phrase, values};
 
-/// Check every byte of a loop's journal
+/// Check a loop's journal to the byte, and that what it says of logs, trees and commits is so
+///
+/// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
+/// archived and deleted since or cleaned up by git, is said apart.
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Which; the only one, where it is left out
+    /// Which; the one that the report is on, or the only one, where it is left out
     id: Option<LoopId>,
+    /// A report, as refrain report --json printed it, that is to say the same as the journal
+    #[arg(long, value_name = "FILE")]
+    report: Option<Utf8PathBuf>,
     /// Print the verdict as an object
     #[arg(long)]
     json: bool,
 }
 
-/// What was found.
-#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-pub(crate) struct Verdict {
-    /// The loop.
-    id: LoopId,
-    /// Whether every byte is as it was written.
-    intact: bool,
-    /// How many records stand and fit.
-    records: u64,
-    /// What is wrong with the first record that is not; null where all are.
-    problem: Option<String>,
-    /// Bytes of a last line that was cut off while it was written; the next writer puts them aside.
-    torn_bytes: u64,
-}
-
-/// Says that it is intact, or fails with the first line that is not.
+/// Says what agrees, or fails with what does not.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain verify", |_| true)?;
-    let found = service.verify(&id);
+    let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
+    let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
+    let id = values::only_loop(&service, id, "refrain verify", |_| true)?;
+    let verdict = service.verify(&id, given.as_ref())?;
     if args.json {
-        let (verdict, code) = match found {
-            Ok(Found { records, torn }) => {
-                (Verdict { id, intact: true, records, problem: None, torn_bytes: torn }, Code::Done)
-            }
-            Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {
-                let problem = Some(error.to_string());
-                (
-                    Verdict { id, intact: false, records: line.saturating_sub(1), problem, torn_bytes: 0 },
-                    Code::Failed,
-                )
-            }
-            Err(error) => return Err(error.into()),
-        };
         out::print_json(&verdict)?;
-        return Ok(code.into());
+    } else if let Some(problem) = &verdict.problem {
+        let next = "nothing was changed; the other loops go on, and what its agent did is in your files";
+        return Err(CliError::new(Code::Failed, problem.clone()).hint(next));
+    } else {
+        out::print(&text(&verdict));
     }
-    let found = found?;
-    out::print(&format!("{}: {} records, every byte as it was written\n", id, found.records));
-    if found.torn > 0 {
-        out::print(&format!("  its tail was torn: {} bytes of a last write are no record\n", found.torn));
+    Ok(if verdict.agrees { Code::Done } else { Code::Failed }.into())
+}
+
+fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, CliError> {
+    let refused = |why: String| {
+        CliError::usage(format!("--report {given}: {why}"))
+            .hint("accepted is what refrain report --json prints")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    Given::read(&text).map_err(|why| refused(format!("it is no report: {why}")))
+}
+
+/// What agrees, by kinds; then one line for each thing that does not.
+fn text(verdict: &Verdict) -> String {
+    let Verdict { id, records, torn_bytes, checks, .. } = verdict;
+    let mut text = format!("{id}: {records} records, every byte as it was written\n");
+    if *torn_bytes > 0 {
+        text.push_str(&format!("  its tail was torn: {torn_bytes} bytes of a last write are no record\n"));
     }
-    Ok(Code::Done.into())
+    for subject in [Subject::File, Subject::Base, Subject::Tree, Subject::Commit, Subject::Report] {
+        let of = |outcome| {
+            let is_it = move |check: &&Check| check.subject == subject && check.outcome == outcome;
+            checks.iter().filter(is_it)
+        };
+        let agreeing = u32::try_from(of(Outcome::Agrees).count()).unwrap_or(u32::MAX);
+        if agreeing > 0 {
+            text.push_str(&format!("  {}\n", agrees(subject, agreeing)));
+        }
+        for check in of(Outcome::Differs) {
+            text.push_str(&format!("  DIFFERS: {}\n", about(check)));
+        }
+        for check in of(Outcome::Unchecked) {
+            text.push_str(&format!("  not checked: {}\n", about(check)));
+        }
+    }
+    text
+}
+
+fn agrees(subject: Subject, count: u32) -> String {
+    let files = |one, many| phrase::counted(count, one, many);
+    match subject {
+        Subject::File => {
+            format!("{} as sealed: logs, prompts, what the agent printed", files("file", "files"))
+        }
+        Subject::Base => "the commit that it began at is in the repository".to_owned(),
+        Subject::Tree => "the proven tree is in the repository, with all that is in it".to_owned(),
+        Subject::Commit => format!("{} in the repository, as recorded", files("commit", "commits")),
+        Subject::Report => "the report says what the journal says".to_owned(),
+    }
+}
+
+fn about(check: &Check) -> String {
+    let what = match check.subject {
+        Subject::File => "",
+        Subject::Base => "the commit that it began at, ",
+        Subject::Tree => "the proven tree, ",
+        Subject::Commit => "commit ",
+        Subject::Report => "the report ",
+    };
+    let why = check.why.as_deref().unwrap_or_default();
+    refrain_core::text::printable(&format!("{what}{}: {why}", check.which)).replace('\n', " ")
 }

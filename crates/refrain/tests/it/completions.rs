@@ -59,6 +59,29 @@ fn each_verb_is_completed_with_the_loops_that_it_can_mean() {
 }
 
 #[test]
+fn agents_and_prompts_of_the_configuration_are_completed() {
+    let sandbox = sandbox();
+    let file = "[agents.careful]\nkind = \"claude\"\n[agents.house]\ncommand = \"./a.sh\"\n[prompts.fix]\ntext = \"Mend\\nit.\"\n";
+    testkit::write(&sandbox.project().join("refrain.toml"), file);
+    let adapters = ["acp", "claude", "codex", "gemini", "generic", "opencode"];
+    let sorted = |words: &[&str]| {
+        let mut found = follow(&sandbox, words);
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "nobody trusts the file yet");
+    sandbox.refrain(&["trust"]).with_code(0);
+    assert_eq!(sorted(&["refrain", "start", "--agent", "c"]), ["careful", "claude", "codex"]);
+    assert_eq!(follow(&sandbox, &["refrain", "loop", "start", "--agent", "ho"]), ["house"]);
+    assert_eq!(follow(&sandbox, &["refrain", "start", "--prompt-name", ""]), ["fix"]);
+    let ask = ["--", "refrain", "start", "--prompt-name", ""];
+    let fish = sandbox.command(&ask).env("_REFRAIN_COMPLETES", "fish").run().with_code(0);
+    assert!(fish.has_line("fix\tMend it."), "with its begin as help: {fish:?}");
+    testkit::write(&sandbox.project().join("refrain.toml"), "[agents");
+    assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters);
+}
+
+#[test]
 fn ids_are_those_of_the_project_that_the_words_name() {
     let sandbox = with_loops();
     let project = sandbox.project();

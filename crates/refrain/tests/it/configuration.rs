@@ -95,7 +95,8 @@ fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
          args = [\"--x\\u001b[31m\"]\nenv = { TOKEN = \"hunter2\" }\n[gates.test]\ncommand = \"cargo test\"\n",
     );
     let run = sandbox.refrain(&["trust"]).with_code(0);
-    for part in ["trusted already", "agent --fast", "codex", "full permissions", "TOKEN", "cargo test"] {
+    for part in ["trusted already", "agent --fast", "codex", "permissions = \"full\"", "TOKEN", "cargo test"]
+    {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
     assert!(!run.stdout.contains("hunter2") && !run.stdout.contains('\u{1b}'), "{}", run.stdout);

@@ -45,7 +45,7 @@ fn where_all_is_well_it_says_so_and_touches_nothing() {
     let before = sandbox.snapshot();
     let run = doctor(&sandbox, &[]).run().with_code(0);
     assert!(sandbox.snapshot() == before, "something was touched");
-    assert!(run.stdout.contains("ok       login        claude: logged in (api_key)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("ok       login          claude: logged in (api_key)\n"), "{}", run.stdout);
     assert!(run.stdout.contains("commits are made by Test <test@localhost>"), "{}", run.stdout);
     let object = doctor(&sandbox, &["--json"]).run().with_code(0).json();
     assert_eq!((&object["schema"], &object["problems"]), (&json!(1), &json!(0)));
@@ -375,4 +375,73 @@ fn after_a_reboot_only_what_it_interrupted_is_resumed() {
     let known = fs::read_to_string(sandbox.root().join("home/state/refrain/boot")).unwrap();
     assert_eq!(known, boot.trim());
     assert_eq!(sandbox.status("job")["status"], "crashed");
+}
+
+/// What it says of the configuration: grade, which file or key, what was found.
+fn of_configuration(found: &[Value]) -> Vec<(String, String, String)> {
+    let of = found.iter().filter(|finding| finding["subject"] == "configuration");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    of.map(|it| (text(&it["grade"]), text(&it["about"]), text(&it["found"]))).collect()
+}
+
+#[test]
+fn configuration_that_would_keep_a_loop_from_starting_is_found_before() {
+    let sandbox = sandbox();
+    let codex = "case $1 in --version) echo codex-cli 0.169.0 ;; *) echo ok ;; esac";
+    program(&sandbox, "codex", codex);
+    let look = |code| of_configuration(&findings(&sandbox, &[], code));
+    let [(grade, _, found)] = look(0).try_into().unwrap();
+    assert_eq!((grade.as_str(), found.as_str()), ("ok", "nothing is configured: all is as built in"));
+
+    let shared = sandbox.project().join("refrain.toml");
+    write(&shared, "[start]\nmax-iteration = 3\n");
+    let [(grade, _, found)] = look(0).try_into().unwrap();
+    assert!(grade == "warning" && found.contains("refrain.toml:2") && found.contains("max-iterations"));
+    assert!(found.contains("not trusted either"), "{found}");
+
+    let agents = "[agents.here]\nkind = \"codex\"\n[agents.gone]\ncommand = \"./gone.sh\"\n";
+    write(&shared, format!("{agents}[prompts.fix]\nfile = \"fix.md\"\n[start]\nprompt-name = \"mend\"\n"));
+    let [(grade, about, found)] = look(0).try_into().unwrap();
+    assert!(grade == "warning" && about.ends_with("refrain.toml") && found.contains("not trusted"));
+    sandbox.refrain(&["trust"]).with_code(0);
+    let found = look(0);
+    let told: Vec<_> = found.iter().map(|(grade, about, _)| (grade.as_str(), about.as_str())).collect();
+    let [("ok", _), ("warning", "agents.gone"), ("warning", "prompts.fix"), ("warning", "")] = told[..]
+    else {
+        panic!("{found:#?}");
+    };
+    assert!(found[3].2.contains("refrain.toml:8: there is no prompt \"mend\""), "{found:#?}");
+
+    let home = sandbox.root().join("home/config/refrain");
+    fs::create_dir_all(&home).unwrap();
+    write(&home.join("config.toml"), "[start]\ntimeout = \"soon\"\n");
+    let found = look(1);
+    assert!(found[0].0 == "problem" && found[0].2.contains("config.toml:2: start.timeout"), "{found:#?}");
+    fs::remove_file(home.join("config.toml")).unwrap();
+    let run = doctor(&sandbox, &["--json"]).env("REFRAIN_MAX_ITERATIONS", "many").run().with_code(1).json();
+    let found = of_configuration(run["findings"].as_array().unwrap());
+    assert!(found[1].2.contains("REFRAIN_MAX_ITERATIONS"), "{found:#?}");
+}
+
+#[test]
+fn a_catalog_that_was_put_aside_can_be_removed() {
+    let sandbox = sandbox();
+    program(&sandbox, "claude", "echo '{\"loggedIn\": true, \"authMethod\": \"api_key\"}'");
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(0);
+    let catalog = find_file(&sandbox.root().join("home"), "catalog.sqlite").expect("there is a catalog");
+    write(&catalog, "no SQLite at all, and long enough to be told from an empty file");
+    sandbox.refrain(&["list"]).with_code(0);
+    let aside = catalog.with_file_name("catalog.sqlite.aside");
+    assert!(aside.exists());
+    assert_eq!(wrong(&findings(&sandbox, &[], 0), "loops")[0]["fix"], "possible");
+    findings(&sandbox, &["--fix"], 0);
+    assert!(!aside.exists() && catalog.exists());
+}
+
+/// A file of this name somewhere below a folder.
+fn find_file(dir: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<_> = fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path()).collect();
+    let own = entries.iter().find(|path| path.file_name().is_some_and(|own| own == name)).cloned();
+    own.or_else(|| entries.iter().filter(|path| path.is_dir()).find_map(|dir| find_file(dir, name)))
 }

@@ -48,6 +48,8 @@ mod protect;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
+mod report;
+#[cfg(test)]
 mod seeing;
 #[cfg(test)]
 mod stopping;

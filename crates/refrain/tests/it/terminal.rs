@@ -229,6 +229,16 @@ fn colour_only_on_a_terminal_and_without_no_color() {
     }
     let forced = sandbox.command(&start).env("CLICOLOR_FORCE", "1").run().with_code(0);
     assert!(forced.stdout.contains("\x1b[32m"), "{forced:?}");
+    for (name, value, has_colour) in
+        [("CLICOLOR_FORCE", "1", true), ("FORCE_COLOR", "1", true), ("FORCE_COLOR", "0", false)]
+    {
+        for words in [["list"].as_slice(), &["config", "show"], &["start", "--help"]] {
+            let listed = sandbox.command(words).env(name, value).run().with_code(0).stdout;
+            assert_eq!(listed.contains("\x1b["), has_colour, "{name}={value} {words:?}: {listed:?}");
+        }
+    }
+    let both = sandbox.command(&["list"]).env("FORCE_COLOR", "1").env("NO_COLOR", "1").run().with_code(0);
+    assert!(!both.stdout.contains('\x1b'), "{both:?}");
     let piped = sandbox.refrain(&start).with_code(0);
     assert!(!piped.stdout.contains('\x1b') && !piped.stderr.contains('\x1b'), "{piped:?}");
     for words in [["--help"].as_slice(), &["start", "--help"], &["start", "--bad"]] {
@@ -277,10 +287,11 @@ fn what_is_shown_of_a_loop_fits_a_narrow_terminal() {
         assert!(until.concat().replace("\r         ", " ").contains("10m 0s of silence"), "{until:#?}");
         for words in [["status", "job"], ["show", "job"], ["watch", "job"]] {
             let (_, shown) = Terminal::of_width(width, &sandbox, &words, &[("NO_COLOR", "1")]).wait();
-            // What is copied is whole: a path, a command.
+            // What is copied is whole: a path, a word, a command.
             let long = |line: &&str| {
                 line.trim_end().chars().count() > width.into()
                     && !line.contains('/')
+                    && line.trim().contains(' ')
                     && !line.trim_start().starts_with("next")
             };
             assert_eq!(

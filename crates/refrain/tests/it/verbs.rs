@@ -306,6 +306,8 @@ fn completions_and_manuals_know_every_verb_but_the_hidden_ones() {
     let pages: Vec<_> = pages.collect();
     assert!(pages.contains(&"refrain-start.1".to_owned()), "{pages:?}");
     assert!(!pages.iter().any(|page| page.contains("drive") || page.contains("generate")), "{pages:?}");
+    let steer = std::fs::read_to_string(man.join("refrain-steer.1")).unwrap();
+    assert!(steer.contains("\\fBrefrain steer\\fR [OPTIONS] [ID] [TEXT]..."), "{steer}");
     assert!(sandbox.tool("sh", &["-c", "command -v mandoc"]).run().code != 0 || lint(&sandbox).is_empty());
     let page = sandbox.refrain(&["man"]).with_code(0).stdout;
     assert!(page.contains("Exit codes"), "{page}");

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 use super::super::state::{LoopState, Phase};
-use crate::agent::Usage;
+use super::super::trouble::{Answer, Trouble, answer};
+use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
-use crate::gate::{Check, GateName, Verdict};
+use crate::gate::{Check, GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -23,6 +24,9 @@ enum Word {
     None,
     /// Nothing, as nobody saw it end.
     Lost,
+    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the work's
+    /// fault.
+    Unable,
     /// Nobody knows, as not all that it printed was kept.
     Unkept,
 }
@@ -44,6 +48,7 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (None, _) if trouble(finished).is_some() => Self::Unable,
             (None, _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
@@ -53,6 +58,14 @@ impl Word {
             }
         }
     }
+}
+
+/// What kept an agent that reviews from its verdict, where that was not the work.
+fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
+    let reviewed = finished.review.as_ref().filter(|it| matches!(it.verdict, Verdict::Missing { .. }))?;
+    let fault = reviewed.report.as_ref()?.fault.as_ref()?;
+    let answer = answer(fault.kind);
+    matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
 }
 
 impl Word {
@@ -103,7 +116,16 @@ impl LoopState {
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
-        let results = |last: &Proof| asked.iter().map(|gate| last.of_gate(*gate).cloned()).collect();
+        let results = |last: &Proof| {
+            // A reviewer was not asked where something else refused it.
+            let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
+            let refused = last.failing(&self.spec).next().is_some();
+            let of = |gate: &usize| match last.of_gate(*gate) {
+                None if refused && is_spared(gate) => None,
+                result => Some(result.cloned()),
+            };
+            asked.iter().filter_map(of).collect()
+        };
         let kept: Option<Vec<_>> = self.proof.as_ref().filter(fits).and_then(results);
         if let (Some(kept), Phase::Proving(proving)) = (kept, &mut self.phase) {
             proving.results = kept;
@@ -174,6 +196,10 @@ impl LoopState {
         if let Some(runs) = proving.runs.get_mut(place) {
             *runs = run;
         }
+        self.wait = None;
+        self.trouble.next = None;
+        self.hurried = false;
+        let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
         proving.running = Some(Running { gate: place, run, started_at: at, stopping: None });
         Ok(())
     }
@@ -211,8 +237,21 @@ impl LoopState {
                 self.refunds_in_a_row += 1;
                 self.forget_gate(None);
             }
+            Word::Unable => {
+                let of = self.proving().map(Proving::folder);
+                let hindered = match trouble(finished).zip(of) {
+                    Some(((Answer::Wait(kind), fault), of)) => {
+                        let bound = self.limits.retry_for;
+                        self.trouble.meet((kind, fault), at, (&self.spec.id, of), bound)
+                    }
+                    Some(((Answer::Person(why), _), _)) => Some(why),
+                    Some(((Answer::Budget | Answer::Charge, _), _)) | None => None,
+                };
+                self.forget_gate(hindered);
+            }
             Word::Said(failure) => {
                 self.refunds_in_a_row = 0;
+                self.trouble = Trouble::default();
                 self.settle_gate(&running, failure, (Some(finished), usage), at);
             }
         }
@@ -285,6 +324,15 @@ impl LoopState {
             log: finished.and_then(|finished| finished.log.clone()),
             usage,
         });
+        if gate.is_some_and(|gate| gate.hard) && proving.results.last().is_some_and(|last| !last.passed()) {
+            // It is refused anyway: nobody is paid to say so once more.
+            let answered = proving.results.len();
+            let is_left = |(at, place): (usize, usize)| {
+                let review = self.spec.gates.get(place).is_some_and(GateSpec::is_review);
+                (at < answered || !review).then_some(place)
+            };
+            proving.asked = proving.asked.iter().copied().enumerate().filter_map(is_left).collect();
+        }
         if proving.results.len() < proving.asked.len() {
             return;
         }

@@ -112,7 +112,10 @@ fn resume_after_the_cap_needs_more_iterations(#[case] asked: Option<u32>) {
     let journal = journal.runs(3_000, Exit::Code(0)).runs(3_000, Exit::Code(0)).obey();
     assert_eq!(
         journal.state.resume(&grant(asked, None)),
-        Err(Refusal::NothingGranted { used: "2 iterations".into(), flag: "--max-iterations 22".into() })
+        Err(Refusal::NothingGranted {
+            used: "2 iterations are used up".into(),
+            flag: "--max-iterations 22".into()
+        })
     );
     assert!(journal.state.resume(&grant(Some(22), None)).is_ok(), "what the refusal names is accepted");
 }
@@ -132,7 +135,7 @@ fn resume_after_the_loops_own_duration_needs_more_time(
     for asked in [None, Some(Millis(ms)), Some(Millis(ms - 1))] {
         assert_eq!(
             journal.state.resume(&grant(None, asked)),
-            Err(Refusal::NothingGranted { used: used.into(), flag: flag.into() })
+            Err(Refusal::NothingGranted { used: format!("{used} are used up"), flag: flag.into() })
         );
     }
     assert!(journal.state.resume(&grant(None, Some(Millis(enough * 1_000)))).is_ok());
@@ -278,17 +281,17 @@ fn refusals_say_what_to_type() {
     let capped = Journal::limited(|limits| limits.max_iterations = Some(1)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once, 1 iteration being used up; grant it more in all with --max-iterations 21"
+        "it would stop at once: 1 iteration is used up; grant it more in all with --max-iterations 21"
     );
     let capped = Journal::limited(|limits| limits.max_iterations = Some(2));
     let capped = capped.runs(1, Exit::Code(0)).runs(1, Exit::Code(0)).obey();
     assert_eq!(
         refusal(capped),
-        "it would stop at once, 2 iterations being used up; grant it more in all with --max-iterations 22"
+        "it would stop at once: 2 iterations are used up; grant it more in all with --max-iterations 22"
     );
     assert_eq!(
         refusal(Journal::ended(End::TimedOut)),
-        "it would stop at once, 3.0s being used up; grant it more in all with --max-duration 60s"
+        "it would stop at once: 3.0s are used up; grant it more in all with --max-duration 60s"
     );
     assert_eq!(refusal(Journal::ended(End::Cancelled)), "it is cancelled");
     let paused = Journal::ended(End::Paused).state.admits(&Ask::Pause(Urgency::Now)).unwrap_err();

@@ -93,6 +93,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         output_error: None,
         report: None,
         fingerprint: None,
+        sealed: Default::default(),
     }
 }
 

@@ -292,6 +292,29 @@ fn where_usage_is_known_only_at_the_end_the_next_iteration_is_refused_before_it_
 }
 
 #[test]
+fn what_would_stop_it_again_is_named_at_once_and_what_is_named_is_enough() {
+    let uses = |n| reporting(move |report| report.tokens = Some((Scope::Attempt, tokens(n, 0))));
+    let limit = |limits: &mut crate::spec::Limits| {
+        (limits.max_tokens, limits.max_iterations) = (Some(1_000), Some(1))
+    };
+    let both = capped(AgentKind::Codex, limit).spawns().ends(uses(600)).obey();
+    let refusal = both.state.resume(&Grant::default()).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "it would stop at once: 1 iteration is used up, 600 of 1000 tokens are used, and an iteration like the last \
+         takes 600 more; grant it more in all with --max-iterations 21 --max-tokens 2400"
+    );
+    let needs = crate::view::status(&both.state, crate::view::Alive::NOBODY).needs;
+    assert_eq!(needs.as_deref(), Some("refrain resume mend --max-iterations 21 --max-tokens 2400"));
+    let grant = |max_iterations| Grant { max_iterations, max_tokens: Some(2_400), ..Grant::default() };
+    assert!(both.state.resume(&grant(Some(21))).is_ok() && both.state.resume(&grant(None)).is_err());
+    let used_up =
+        capped(AgentKind::Codex, |limits| limits.max_tokens = Some(500)).spawns().ends(uses(600)).obey();
+    let refusal = used_up.state.resume(&Grant::default()).unwrap_err().to_string();
+    assert!(refusal.contains(": 600 of 500 tokens are used up; grant"), "{refusal}");
+}
+
+#[test]
 fn a_cap_on_money_that_cannot_be_kept_blocks() {
     let journal = capped(AgentKind::Opencode, |limits| limits.max_cost = Some(Usd(1_000)));
     let silent = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(5, 5))));

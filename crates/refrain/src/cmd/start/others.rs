@@ -1,8 +1,9 @@
 //! Agents beside the one that a loop begins with: who goes on where it is stuck, who reviews, who criticises. Each is named
 //! as `--agent` names it: an adapter, or an agent of the configuration.
 
-use refrain_core::spec::{AgentKind, AgentSpec, OutputFormat, PromptMode};
-use refrain_engine::config::Settings;
+use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode};
+use refrain_engine::config::{Command, Settings};
+use refrain_engine::objection;
 
 use crate::error::CliError;
 
@@ -70,4 +71,46 @@ pub(super) fn with_model(
     }
     let price = settings.price(model);
     Ok(AgentSpec { model: Some(model.to_owned()), price, ..worker.clone() })
+}
+
+/// An agent that judges, said as the name of an agent or as a command; the worker where nothing is said. It is to keep the
+/// loop's caps too.
+pub(in crate::cmd) fn judge(
+    who: &str,
+    said: Option<&str>,
+    model: Option<&str>,
+    (worker, limits): (&AgentSpec, &Limits),
+    settings: &Settings,
+) -> Result<AgentSpec, CliError> {
+    let judge = match said {
+        None => worker.clone(),
+        Some(name) if AgentKind::named(name).is_some() || settings.config.agents.contains_key(name) => {
+            agent(who, name, worker, settings)?
+        }
+        Some(command) => {
+            let Command { program, args } =
+                command.parse().map_err(|error| CliError::usage(format!("{who}: {error}")))?;
+            AgentSpec {
+                kind: AgentKind::of_program(&program),
+                program,
+                args,
+                prompt_mode: PromptMode::Auto,
+                model: None,
+                price: None,
+                output_format: OutputFormat::Auto,
+                ..worker.clone()
+            }
+        }
+    };
+    let judge = match model {
+        None => judge,
+        Some(model) => with_model(who, model, &judge, settings)?,
+    };
+    if let Some(why) = objection(judge.kind, &judge.args) {
+        return Err(CliError::usage(format!("{who}: {why}")));
+    }
+    judge.admits(limits.max_cost.is_some(), limits.max_tokens.is_some()).map_err(|refusal| {
+        CliError::usage(format!("{who}: {refusal}")).hint("what it costs counts against the loop's caps")
+    })?;
+    Ok(judge)
 }

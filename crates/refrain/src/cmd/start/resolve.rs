@@ -9,12 +9,13 @@ use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::keys::{PROMISE, Start};
+use refrain_engine::config::keys::{Gate, PROMISE, Start};
 use refrain_engine::config::{Settings, nearest};
 use refrain_engine::{Service, objection, prompt_limit};
 
 use super::Args;
 use crate::cli::Context;
+use crate::cmd::review_args;
 use crate::error::CliError;
 
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
@@ -39,19 +40,25 @@ pub(super) fn spec(
     }
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
-    let proof = args.gates.proof(&settings.config, || Ok(service.offer(&working_dir)?))?;
+    let limits = limits(args, start, &agent);
+    let worker = (&agent, &limits);
+    let review = args.reviews.check(&context.dir, worker, settings)?;
+    let configured = |name: &str, gate: &Gate| review_args::configured(name, gate, worker, settings);
+    let offer = || Ok(service.offer(&working_dir)?);
+    let proof = args.gates.proof(&settings.config, review, configured, offer)?;
+    let critique = args.reviews.critique(worker, settings)?;
     let spec = Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
         prompt,
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
         promise: promise(args, start, &agent)?,
-        limits: limits(args, start, &agent),
+        limits,
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
         protect: proof.protect,
         clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
-        critique: None,
+        critique,
         caps: settings.project_caps,
         keep_failed: false,
         mirrors: Vec::new(),

@@ -1,0 +1,71 @@
+//! An agent as a judge of another one's work: it only reads, in a session of its own, whatever the arguments say that it has
+//! as a worker. What of those would say otherwise is left out; how it is confined instead stands beside each adapter's other
+//! permissions. A generic command is started as it is: nobody knows its arguments.
+
+use refrain_core::spec::{AgentKind, AgentSpec, Permissions};
+
+use crate::args::Given;
+use crate::codex;
+
+/// Arguments of a program that a judge goes without.
+struct Struck {
+    /// Flags without a value.
+    bare: &'static [&'static str],
+    /// Flags with one, or with a list of them.
+    valued: &'static [&'static str],
+}
+
+const CLAUDE: Struck = Struck {
+    bare: &[
+        "--dangerously-skip-permissions",
+        "--allow-dangerously-skip-permissions",
+        "--continue",
+        "-c",
+        "--fork-session",
+        "--strict-mcp-config",
+    ],
+    valued: &[
+        "--permission-mode",
+        "--allowedTools",
+        "--allowed-tools",
+        "--disallowedTools",
+        "--disallowed-tools",
+        "--tools",
+        "--mcp-config",
+        "--setting-sources",
+        "--json-schema",
+        "--resume",
+        "-r",
+        "--session-id",
+    ],
+};
+const CODEX: Struck = Struck {
+    bare: &["--full-auto", "--approve-for-me", "--dangerously-bypass-approvals-and-sandbox", "--yolo"],
+    valued: &["-s", "--sandbox", "-a", "--ask-for-approval", "--add-dir", "--output-schema"],
+};
+const OPENCODE: Struck = Struck {
+    bare: &["--auto", "--dangerously-skip-permissions", "--continue", "-c", "--fork"],
+    valued: &["--session", "-s"],
+};
+const GEMINI: Struck = Struck {
+    bare: &["--yolo", "-y"],
+    valued: &["--approval-mode", "--allowed-tools", "--resume", "-r", "--session-id"],
+};
+const NOTHING: Struck = Struck { bare: &[], valued: &[] };
+
+/// The agent, as a judge.
+#[must_use]
+pub fn judge(agent: &AgentSpec) -> AgentSpec {
+    let struck = match agent.kind {
+        AgentKind::Claude => CLAUDE,
+        AgentKind::Codex => CODEX,
+        AgentKind::Opencode => OPENCODE,
+        AgentKind::Gemini => GEMINI,
+        AgentKind::Generic | AgentKind::Acp => NOTHING,
+    };
+    let mut args = Given::new(&agent.args).without(struck.bare, struck.valued);
+    if agent.kind == AgentKind::Codex {
+        codex::begin_anew(&mut args);
+    }
+    AgentSpec { args, permissions: Permissions::ReadOnly, ..agent.clone() }
+}

@@ -1,0 +1,17 @@
+//! What the author of a whole message says in it: its lines without code, quotations and comments.
+
+use super::block::{Block, Place};
+use super::line::visible;
+use crate::text::printable;
+
+/// The lines that stand in plain text, in their order. Where inline code stood, `\u{fffc}` stands.
+pub(crate) fn plain_lines(message: &str) -> Vec<String> {
+    let (mut block, mut in_comment) = (Block::new(), false);
+    let message = printable(message);
+    let lines = message.trim_start_matches('\u{feff}').lines();
+    let plain = |line: &str| match block.enter(line.as_bytes()) {
+        Place::Text => Some(visible(line, &mut in_comment).text),
+        Place::Blank | Place::Code | Place::Quote => None,
+    };
+    lines.filter_map(plain).collect()
+}

@@ -1,0 +1,111 @@
+//! A report that somebody gives, compared with the one that the journal makes.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::object::{JournalMark, Report};
+use crate::ids::LoopId;
+use crate::view::StatusWord;
+
+/// A report that somebody gives.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The loop that it is on.
+    pub id: LoopId,
+    /// The journal that it was made from.
+    pub journal: JournalMark,
+    /// Whether its loop had no runner then, and should have had one.
+    pub is_crashed: bool,
+    /// The version of Refrain that made it.
+    pub reported: String,
+    whole: Value,
+}
+
+/// What has to be known of a report before it can be compared with anything.
+#[derive(Deserialize)]
+struct Marks {
+    schema: u32,
+    id: LoopId,
+    status: String,
+    refrain: Reported,
+    journal: JournalMark,
+}
+
+#[derive(Deserialize)]
+struct Reported {
+    reported: String,
+}
+
+impl Given {
+    /// Reads what `refrain report --json` printed.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let marks = Marks::deserialize(&whole).map_err(|error| error.to_string())?;
+        if marks.schema != super::SCHEMA {
+            return Err(format!(
+                "it has the shape {}, and this version knows {}",
+                marks.schema,
+                super::SCHEMA
+            ));
+        }
+        Ok(Self {
+            id: marks.id,
+            journal: marks.journal,
+            is_crashed: marks.status == StatusWord::Crashed.as_str(),
+            reported: marks.refrain.reported,
+            whole,
+        })
+    }
+
+    /// Every place in which it says something else than the report that was `made`, but for those that are `unknown` now:
+    /// `proof.tree`, `proof.gates.0.log.end`. A key that only one of both has differs too.
+    ///
+    /// # Errors
+    /// Where the one that was made is no JSON, which cannot be.
+    pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Vec<String>> {
+        // By way of its text: so amounts of money are read as those of the given one were.
+        let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;
+        let mut found = Vec::new();
+        compare(
+            "",
+            Some(&self.whole),
+            Some(&made),
+            &|place| unknown.iter().any(|it| it == place),
+            &mut found,
+        );
+        Ok(found)
+    }
+}
+
+fn compare(
+    place: &str,
+    given: Option<&Value>,
+    made: Option<&Value>,
+    is_unknown: &dyn Fn(&str) -> bool,
+    found: &mut Vec<String>,
+) {
+    if given == made || is_unknown(place) {
+        return;
+    }
+    let below = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
+    match (given, made) {
+        (Some(Value::Object(given)), Some(Value::Object(made))) => {
+            let keys: BTreeSet<&String> = given.keys().chain(made.keys()).collect();
+            for key in keys {
+                compare(&below(key), given.get(key), made.get(key), is_unknown, found);
+            }
+        }
+        (Some(Value::Array(given)), Some(Value::Array(made))) => {
+            for place in 0..given.len().max(made.len()) {
+                let key = below(&place.to_string());
+                compare(&key, given.get(place), made.get(place), is_unknown, found);
+            }
+        }
+        _ => found.push(if place.is_empty() { "all of it".to_owned() } else { place.to_owned() }),
+    }
+}

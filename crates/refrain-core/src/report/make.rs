@@ -1,0 +1,166 @@
+//! The report, made from a loop's events, its state, and what was found outside of both.
+
+use std::collections::BTreeMap;
+
+use super::object::{
+    Asked, BaseReport, ClaimMade, CommitMade, Files, GateProof, JournalMark, Log, ProofReport, Refused,
+    Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
+};
+use super::trail::Trail;
+use crate::agent::Usage;
+use crate::event::ClaimSource;
+use crate::git::Oid;
+use crate::r#loop::{Attempt, LoopState, Proof, Saved};
+use crate::spec::Spec;
+use crate::text::cut_middle;
+use crate::view::{self, Alive, Status};
+
+/// How much of a prompt a report holds, in bytes.
+const PROMPT: usize = 64 << 10;
+/// How many paths that were dirty before the loop are named.
+const DIRTY: usize = 200;
+
+/// What neither the events nor the state of a loop say.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The version of Refrain that makes the report.
+    pub refrain: String,
+    /// The journal that the events are from.
+    pub journal: JournalMark,
+    /// Whether the loop's runner lives; none where that cannot be known.
+    pub runner: Option<bool>,
+    /// The tree of the commit that the loop began at.
+    pub base_tree: Option<Oid>,
+    /// Which files differ between the base and what the loop made.
+    pub files: Option<Files>,
+    /// The sealed files.
+    pub evidence: Vec<SealedFile>,
+    /// Where the log of each gate's last result lies, and the last lines of it, by the gate's place.
+    pub gate_logs: BTreeMap<usize, (String, Option<String>)>,
+}
+
+/// The tree that a report is on: the one that the gates were asked about last, else that of the last commit.
+#[must_use]
+pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
+    let proven = state.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
+    proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
+}
+
+/// The report on the loop.
+#[must_use]
+pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
+    let status = view::status(state, Alive { runner: found.runner, orphan: None });
+    let seal =
+        |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
+    let log = |place: usize| {
+        let (path, end) = found.gate_logs.get(&place).cloned().unwrap_or_default();
+        Log { seal: seal(&path), path, end }
+    };
+    let gates = state.gate_results().zip(&status.gates).map(|(result, gate)| GateProof {
+        gate: gate.clone(),
+        iteration: result.of.iteration,
+        run: result.run,
+        log: log(result.gate),
+    });
+    let gates: Vec<_> = gates.collect();
+    let proof = state.proof.as_ref().map(|proof| ProofReport {
+        tree: proof.candidate.tree.clone(),
+        iteration: state.attempts.iter().rev().find(|it| it.proof.is_some()).map_or(0, |it| it.id.iteration),
+        partial: proof.candidate.partial,
+        restless: proof.restless,
+        touched: proof.candidate.touched.iter().map(ToString::to_string).collect(),
+        gates,
+    });
+    let (left_out, left_out_more) = trail.left_out;
+    Report {
+        schema: SCHEMA,
+        id: status.id.clone(),
+        status: status.status,
+        verified: status.verified,
+        started_at: status.started_at,
+        updated_at: status.updated_at,
+        ended_at: status.ended_at,
+        active_ms: state.active(state.updated_at).into(),
+        refrain: Versions { started: trail.refrain, reported: found.refrain },
+        asked: asked(state, &status),
+        agents: trail.agents,
+        base: state.git.base.as_ref().map(|base| BaseReport {
+            commit: base.head.clone(),
+            tree: found.base_tree,
+            dirty: base.dirty.iter().take(DIRTY).map(|dirty| dirty.path.clone()).collect(),
+            dirty_more: base.dirty.len().saturating_sub(DIRTY) as u64,
+        }),
+        claim: claim(state, &status),
+        proof,
+        refused: state.attempts.iter().filter_map(|attempt| refused(&state.spec, attempt)).collect(),
+        spent: Spent {
+            total: state.spent.into(),
+            workers: state.attempts.iter().fold(Usage::default(), |sum, attempt| sum + attempt.usage).into(),
+            reviewers: trail.reviewers.into(),
+            critics: trail.critics.into(),
+        },
+        commits: trail
+            .commits
+            .into_iter()
+            .map(|(commit, tree, iteration)| CommitMade { by_agent: tree.is_none(), commit, tree, iteration })
+            .collect(),
+        left_out,
+        left_out_more,
+        files: found.files,
+        saved: saved(state),
+        journal: found.journal,
+        evidence: found.evidence,
+        reason: status.reason,
+        needs: status.needs,
+        iterations: status.iterations.unwrap_or_default(),
+    }
+}
+
+/// Where the work is kept of a loop that ended without a proof.
+fn saved(state: &LoopState) -> Option<SavedWork> {
+    Some(match state.progress.saved.clone()? {
+        Saved::Branch { name, commit, pushed } => {
+            SavedWork { branch: Some(name), commit: Some(commit), pushed, why_not: None }
+        }
+        Saved::Not { why } => SavedWork { branch: None, commit: None, pushed: None, why_not: Some(why) },
+    })
+}
+
+fn asked(state: &LoopState, status: &Status) -> Asked {
+    Asked {
+        prompt: cut_middle(&state.spec.prompt, PROMPT).into_owned(),
+        promise: status.completion_promise.clone(),
+        limits: state.limits.clone(),
+        project: state.spec.project.file_name().unwrap_or_default().to_owned(),
+        branch: status.branch.clone(),
+    }
+}
+
+fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
+    let (claim, last) = (status.claim?, state.attempts.last()?);
+    let said = last.finished.as_ref().map(|finished| finished.preview.clone()).unwrap_or_default();
+    Some(ClaimMade { source: claim.source, iteration: last.id.iteration, at: claim.at, said })
+}
+
+/// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
+fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
+    let source = attempt.claim.filter(|source| *source != ClaimSource::Gates)?;
+    let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
+    let at = attempt.ended_at;
+    Some(Refused { iteration: attempt.id.iteration, source, at, why: objections(spec, proof) })
+}
+
+fn objections(spec: &Spec, proof: &Proof) -> Vec<String> {
+    let mut why: Vec<String> = proof
+        .failing(spec)
+        .filter_map(|result| {
+            let failure = result.failure.as_ref()?;
+            Some(format!("gate {} failed: {failure}", result.spec(spec)?.name))
+        })
+        .collect();
+    why.extend(proof.candidate.touched.iter().map(ToString::to_string));
+    if proof.restless {
+        why.push("gates or hooks change each time what they are asked about".to_owned());
+    }
+    why
+}

@@ -1,0 +1,20 @@
+//! The report on a loop: what was asked and claimed, what proved it, what it took, and by what a later reader can check
+//! all that. It is made from the journal's events and from what only the shell can find out (git's answers, the ends of
+//! logs), and holds nothing that changes while nothing happens: made once more from the same journal it is the same, and
+//! so it can be checked. How it looks on a terminal or a page is the binary's business.
+
+mod compare;
+mod make;
+mod object;
+mod redact;
+mod trail;
+mod verdict;
+
+pub use compare::Given;
+pub use make::{Found, make, tree};
+pub use object::{
+    AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, FileChange, Files, GateProof, JournalMark,
+    Log, ProofReport, Refused, Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
+};
+pub use trail::{Kept, KeptFile, Trail};
+pub use verdict::{Check, Outcome, Subject, Verdict};

@@ -1,0 +1,158 @@
+//! What a journal's events say and its state does not: who started the loop and who worked on it, which files were sealed,
+//! which commits have which trees, who used how much.
+
+use super::object::AgentUsed;
+use crate::agent::{AgentReport, Usage};
+use crate::event::{AttemptFinished, Event, GateFinished, Record, Seal};
+use crate::gate::{Check, GateName};
+use crate::git::{CommitResult, LeftOut, Oid};
+use crate::ids::AttemptId;
+use crate::spec::{AgentSpec, Spec};
+
+/// What a loop left behind, as its events have it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trail {
+    /// The version of Refrain that started it.
+    pub refrain: String,
+    /// Each agent, model and version that made attempts, in the order in which they came.
+    pub agents: Vec<AgentUsed>,
+    /// Every file whose hash is on record, in the order in which they were sealed.
+    pub files: Vec<KeptFile>,
+    /// Every commit that was recorded, oldest first: the commit, its tree where Refrain made it, behind which iteration.
+    pub commits: Vec<(Oid, Option<Oid>, u32)>,
+    /// What the last commit left out, and how much more than is named.
+    pub left_out: (Vec<LeftOut>, u64),
+    /// What reviewers used.
+    pub reviewers: Usage,
+    /// What critics used.
+    pub critics: Usage,
+}
+
+/// A file that was kept and sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Behind which attempt; of iteration 0 where that was before the first.
+    pub of: AttemptId,
+    /// Which of its files.
+    pub kept: Kept,
+    /// What it was when it was whole.
+    pub seal: Seal,
+}
+
+/// Which file of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// What the agent was told.
+    Prompt,
+    /// What it printed on standard output.
+    Output {
+        /// Whether that is a stream of events.
+        streams: bool,
+    },
+    /// What this run of a gate printed.
+    Gate(GateName, u32),
+}
+
+impl Trail {
+    /// Of these events, all of one loop, from the first on.
+    #[must_use]
+    pub fn of(records: &[Record]) -> Self {
+        let mut trail = Self::default();
+        let Some(Event::LoopStarted(started)) = records.first().map(|record| &record.event) else {
+            return trail;
+        };
+        trail.refrain.clone_from(&started.refrain);
+        let (spec, mut agent) = (&started.spec, &started.spec.agent);
+        let (mut attempt, mut run) = (AttemptId::BEFORE, 1);
+        for record in records {
+            match &record.event {
+                Event::AgentChanged(other) => agent = other,
+                Event::AttemptStarted(id) => attempt = *id,
+                Event::AttemptFinished(finished) => trail.finish(attempt, finished, agent),
+                Event::RunnerStarted { interrupted: Some(id), adopted: Some(adopted), .. } => {
+                    trail.finish(*id, adopted, agent);
+                }
+                Event::GateStarted { run: started, .. } => run = *started,
+                Event::GateFinished(finished) => trail.finish_gate((attempt, run), finished, spec),
+                Event::CritiqueFinished(finished) => {
+                    if let Some(critique) = &spec.critique {
+                        trail.critics = trail.critics + used(&critique.critic, finished.report.as_deref());
+                    }
+                }
+                Event::CommitSettled(report) => {
+                    let of = |commit: &Oid, tree| (commit.clone(), tree, report.iteration);
+                    trail.commits.extend(report.by_agent.iter().map(|commit| of(commit, None)));
+                    if let CommitResult::Made { commit, tree } = &report.result {
+                        trail.commits.push(of(commit, Some(tree.clone())));
+                    }
+                    trail.left_out = (report.left_out.clone(), report.left_out_more);
+                }
+                Event::LoopStarted(_)
+                | Event::RunnerStarted { .. }
+                | Event::BaseTaken(_)
+                | Event::BaseRefused { .. }
+                | Event::IterationBegun { .. }
+                | Event::AttemptSpawned { .. }
+                | Event::AttemptSpawnFailed { .. }
+                | Event::AttemptStopRequested { .. }
+                | Event::AttemptSwept { .. }
+                | Event::CandidateTaken { .. }
+                | Event::CandidateRefused { .. }
+                | Event::GateSpawnFailed { .. }
+                | Event::GateStopRequested { .. }
+                | Event::CritiqueStarted { .. }
+                | Event::CritiqueFailed { .. }
+                | Event::CritiqueStopRequested { .. }
+                | Event::WorkSaved { .. }
+                | Event::WorkUnsaved { .. }
+                | Event::WorktreeReleased { .. }
+                | Event::Asked { .. }
+                | Event::WaitStarted(_)
+                | Event::LoopEnded(_)
+                | Event::LoopResumed { .. }
+                | Event::JournalTorn { .. }
+                | Event::JournalRestored { .. } => {}
+            }
+        }
+        trail
+    }
+
+    fn finish(&mut self, of: AttemptId, finished: &AttemptFinished, agent: &AgentSpec) {
+        let output = Kept::Output { streams: agent.streams() };
+        let files = [(Kept::Prompt, &finished.sealed.prompt), (output, &finished.sealed.output)];
+        let sealed = files.into_iter().filter_map(|(kept, seal)| Some((kept, seal.clone()?)));
+        self.files.extend(sealed.map(|(kept, seal)| KeptFile { of, kept, seal }));
+        let session = finished.report.as_ref().map(|report| report.session.clone()).unwrap_or_default();
+        let used = AgentUsed {
+            kind: agent.kind,
+            command: std::iter::once(&agent.program).chain(&agent.args).cloned().collect(),
+            model: session.model.or_else(|| agent.model.clone()),
+            version: session.version,
+            attempts: 0,
+        };
+        let is_it = |other: &&mut AgentUsed| AgentUsed { attempts: 0, ..(*other).clone() } == used;
+        match self.agents.iter_mut().find(is_it) {
+            Some(other) => other.attempts += 1,
+            None => self.agents.push(AgentUsed { attempts: 1, ..used }),
+        }
+    }
+
+    fn finish_gate(&mut self, (of, run): (AttemptId, u32), finished: &GateFinished, spec: &Spec) {
+        let kept = Kept::Gate(finished.gate.clone(), run);
+        self.files.extend(finished.log.clone().map(|seal| KeptFile { of, kept, seal }));
+        let gate = spec.gates.iter().find(|gate| gate.name == finished.gate);
+        if let (Some(Check::Review(review)), Some(said)) = (gate.map(|gate| &gate.check), &finished.review) {
+            self.reviewers = self.reviewers + used(&review.agent, said.report.as_deref());
+        }
+    }
+}
+
+/// What an agent used that was started afresh.
+fn used(agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+    let Some(report) = report else { return Usage { at_least: agent.streams(), ..Usage::default() } };
+    agent.priced(Usage {
+        tokens: report.tokens.map(|(_, tokens)| tokens).unwrap_or_default(),
+        cost: report.cost.map(|(_, cost)| cost),
+        at_least: !report.is_final,
+    })
+}

@@ -1,0 +1,102 @@
+//! What checking a loop's evidence came to.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::ids::LoopId;
+
+/// What `refrain verify` found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// The loop.
+    pub id: LoopId,
+    /// Whether every byte of the journal is as it was written.
+    pub intact: bool,
+    /// How many records stand and fit.
+    pub records: u64,
+    /// What is wrong with the first record that is not; null where all are.
+    pub problem: Option<String>,
+    /// Bytes of a last line that was cut off while it was written; the next writer puts them aside.
+    pub torn_bytes: u64,
+    /// Whether nothing differs from what the journal says; what cannot be checked does not count.
+    pub agrees: bool,
+    /// What was compared with the journal, piece by piece; nothing where the journal itself is not intact.
+    pub checks: Vec<Check>,
+}
+
+impl Verdict {
+    /// Of a journal that is intact, and of what was compared with it.
+    #[must_use]
+    pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
+        let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
+        Self { id, intact: true, records, problem: None, torn_bytes, agrees, checks }
+    }
+
+    /// Of a journal with only so many records in front of the first that is damaged.
+    #[must_use]
+    pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
+        let problem = Some(problem);
+        Self { id, intact: false, records, problem, torn_bytes: 0, agrees: false, checks: Vec::new() }
+    }
+}
+
+/// One thing that was compared with what the journal says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Check {
+    /// What kind of thing.
+    pub subject: Subject,
+    /// Which: a path, the name of an object.
+    pub which: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What differs, or why it cannot be checked; null where it agrees.
+    pub why: Option<String>,
+}
+
+/// What can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// A file that was sealed: a gate's log, a prompt, what an agent printed.
+    File,
+    /// The commit that the loop began at.
+    Base,
+    /// The tree that was proven, with all that is in it.
+    Tree,
+    /// A commit that was made in the loop.
+    Commit,
+    /// A report that was given.
+    Report,
+}
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is as the journal says.
+    Agrees,
+    /// It is not as the journal says, or not there where it has to be.
+    Differs,
+    /// It is not there any more, and need not be; or nobody can tell.
+    Unchecked,
+}
+
+impl Check {
+    /// It is as the journal says.
+    #[must_use]
+    pub fn agrees(subject: Subject, which: impl ToString) -> Self {
+        Self { subject, which: which.to_string(), outcome: Outcome::Agrees, why: None }
+    }
+
+    /// It is not as the journal says.
+    #[must_use]
+    pub fn differs(subject: Subject, which: impl ToString, why: impl ToString) -> Self {
+        Self { subject, which: which.to_string(), outcome: Outcome::Differs, why: Some(why.to_string()) }
+    }
+
+    /// It cannot be compared.
+    #[must_use]
+    pub fn unchecked(subject: Subject, which: impl ToString, why: impl ToString) -> Self {
+        Self { subject, which: which.to_string(), outcome: Outcome::Unchecked, why: Some(why.to_string()) }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a reviewer's final message amounts to. Fail-safe: a pass is only what can be nothing else.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Deserialize;
+
+use super::{FAIL, PASS};
+use crate::gate::Verdict;
+use crate::promise::plain_lines;
+use crate::text::{cut_middle, printable};
+
+/// How much of what a reviewer found is kept, in bytes: it is told to the agent, and stands in the journal.
+const LONGEST_FINDINGS: usize = 4096;
+
+/// Your verdict on the work.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    /// "pass" only if every requirement of the specification passes.
+    verdict: Word,
+    /// One for each requirement.
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Finding {
+    /// The requirement, in short.
+    requirement: String,
+    verdict: Word,
+    /// The file and line that show it, or what is missing.
+    evidence: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Pass,
+    Fail,
+}
+
+/// The JSON Schema of a verdict, for agents that can be held to one.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<Answer>();
+    // Names of ours are nothing to an agent.
+    schema.remove("title");
+    schema.to_value()
+}
+
+/// What the final message of a reviewer says: the object that [`schema`] describes, or [`PASS`] alone on a line. A message
+/// that says both that it passes and that it fails, fails; neither in code, nor quoted, nor in a comment is anything said.
+#[must_use]
+pub fn judge(message: Option<&str>) -> Verdict {
+    let message = printable(message.unwrap_or_default());
+    let text = message.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return missing("it said nothing");
+    }
+    if !text.starts_with('{') {
+        return match Said::of(text) {
+            Said { fails: true, .. } => Verdict::Fail { findings: kept(text) },
+            Said { passes: true, fails: false } => Verdict::Pass,
+            Said { passes: false, fails: false } => missing("its final message holds no verdict"),
+        };
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Answer>();
+    let answer = match values.next() {
+        Some(Ok(answer)) => answer,
+        Some(Err(error)) => return missing(&format!("its verdict cannot be read: {error}")),
+        None => return missing("its verdict cannot be read"),
+    };
+    let rest = text.get(values.byte_offset()..).unwrap_or_default().trim();
+    let said = Said::of(rest);
+    let failing = answer.findings.iter().any(|finding| finding.verdict == Word::Fail);
+    match answer.verdict {
+        Word::Fail => Verdict::Fail { findings: kept(&listed(&answer)) },
+        Word::Pass if failing => Verdict::Fail { findings: kept(&listed(&answer)) },
+        Word::Pass if said.fails => Verdict::Fail { findings: kept(rest) },
+        Word::Pass if said.passes || rest.is_empty() => Verdict::Pass,
+        Word::Pass => missing("other words follow its verdict"),
+    }
+}
+
+fn missing(why: &str) -> Verdict {
+    Verdict::Missing { why: why.to_owned() }
+}
+
+fn kept(findings: &str) -> String {
+    cut_middle(findings.trim(), LONGEST_FINDINGS).into_owned()
+}
+
+/// What failed, a line each; all that was found where nothing is said to have failed.
+fn listed(answer: &Answer) -> String {
+    let failing = answer.findings.iter().filter(|finding| finding.verdict == Word::Fail);
+    let mut text = String::new();
+    for Finding { requirement, evidence, .. } in failing {
+        let _ = writeln!(text, "- {}: {}", requirement.trim(), evidence.trim());
+    }
+    match text.is_empty() {
+        true => "it names no requirement that fails".to_owned(),
+        false => text,
+    }
+}
+
+/// What the plain words of a message say.
+struct Said {
+    passes: bool,
+    fails: bool,
+}
+
+impl Said {
+    fn of(text: &str) -> Self {
+        let lines = plain_lines(text);
+        Self { passes: lines.iter().any(|line| is_pass(line)), fails: lines.iter().any(|line| is_fail(line)) }
+    }
+}
+
+/// The word alone, at the very beginning of its line, but for emphasis and a full stop. List marks and indentation are not
+/// passed over: so begins a line of a diff.
+fn is_pass(line: &str) -> bool {
+    let bare = line.trim_end().trim_matches(['*', '_']).trim_end_matches('.').trim_end_matches(['*', '_']);
+    bare == PASS
+}
+
+/// The word anywhere.
+fn is_fail(line: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word.trim_matches('_') == FAIL)
+}

@@ -1,0 +1,43 @@
+//! Sealing: what a kept file is when it is whole. Whoever changes a byte of it later is found out by `refrain verify`.
+
+use crate::event::Seal;
+
+/// A seal in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Sealing {
+    bytes: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Sealing {
+    /// The next bytes of the file.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.hasher.update(bytes);
+    }
+
+    /// The seal of all of them.
+    #[must_use]
+    pub fn done(&self) -> Seal {
+        Seal { bytes: self.bytes, blake3: self.hasher.finalize().to_hex().to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_does_not_depend_on_how_it_was_cut() {
+        let (mut whole, mut parts) = (Sealing::default(), Sealing::default());
+        whole.add(b"12 passed\n");
+        b"12 passed\n".chunks(3).for_each(|part| parts.add(part));
+        assert_eq!(whole.done(), parts.done());
+        assert_eq!(whole.done().bytes, 10);
+        assert_eq!(
+            Sealing::default().done().blake3,
+            "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
+            "that of nothing, as everybody has it"
+        );
+    }
+}

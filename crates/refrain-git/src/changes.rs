@@ -1,0 +1,42 @@
+//! What a loop changed, as words for whoever reviews it: the differences between two trees.
+
+use std::ffi::OsStr;
+
+use refrain_core::git::Oid;
+use refrain_core::review::Changes;
+use refrain_core::text::{cut_middle, printable};
+
+use crate::error::GitError;
+use crate::git::Git;
+use crate::repository::Repository;
+
+/// How much of the differences is kept, in bytes: more than a reviewer is ever told.
+const LONGEST: usize = 256 << 10;
+/// As git knows it without being told.
+const NO_FILES: &[u8] = b"";
+
+impl Repository {
+    /// What is different in `tree` from the commit `base`, or from nothing. Files that are binary are only named. The
+    /// project's own attributes do not count: they could hide a file.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, [`GitError::Cancelled`], or where the differences are out of all proportion.
+    pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
+        let git = self.git();
+        let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
+        let git = git.with_attributes_of(&nothing);
+        let from = base.map_or_else(|| nothing.clone(), ToString::to_string);
+        let stat = told(git, &["--stat=120"], [&from, tree.as_str()])?;
+        let diff = told(git, &["--patch"], [&from, tree.as_str()])?;
+        Ok(Changes { stat, diff, partial: false })
+    }
+}
+
+/// What git tells of the differences between two trees, with nothing of the person's or the project's in it.
+fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
+    let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
+    let args = fixed.iter().chain(how).chain(&between).map(OsStr::new);
+    let said = git.output(args, &[])?;
+    let said = String::from_utf8_lossy(&said);
+    Ok(cut_middle(&printable(&said), LONGEST).into_owned())
+}

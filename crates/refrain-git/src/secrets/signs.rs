@@ -1,0 +1,167 @@
+//! Of what a text is made: words and small numbers, as people write names, or letters, digits and signs as chance throws them.
+
+/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs too, but
+/// the names between them are longer.
+pub(super) fn is_scrambled(text: &str) -> bool {
+    let signs: std::collections::BTreeSet<char> =
+        text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
+    let is_pattern = ["a-z", "A-Z", "0-9", "(?", "[^", ".*", ".+"].iter().any(|mark| text.contains(mark));
+    let runs = runs(text);
+    let letters = runs.iter().filter(|(kind, _)| *kind == Kind::Letters);
+    let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
+    let has_digits = runs.iter().any(|(kind, _)| *kind == Kind::Digits);
+    let is_long = text.len() >= 40;
+    let (fewest, longest) = if is_long { (3, 5) } else { (4, 4) };
+    text.len() >= 20
+        && signs.len() >= fewest
+        && has_digits
+        && len < count * longest
+        && (is_long || !text.contains("()"))
+        && !is_pattern
+        && !text.contains(['\\', '"', '\'', '`'])
+        && entropy(text.as_bytes()) >= 3.8
+}
+
+/// Code, not a value: a call, an index, a chain of names.
+pub(super) fn is_expression(text: &str) -> bool {
+    text.contains(['(', ')', '[', ']', '{', '}', ';', '|', '"', '\'', '`', '\\'])
+}
+
+/// At least three of lower case, upper case, digits and signs, and among them a sign that names do not have.
+pub(super) fn is_mixed(text: &str) -> bool {
+    let has = |test: fn(&char) -> bool| usize::from(text.chars().any(|c| test(&c)));
+    let signs = has(|c| {
+        c.is_ascii_punctuation()
+            && !matches!(
+                c,
+                '.' | '-' | '_' | '/' | ':' | ',' | '(' | ')' | '[' | ']' | '{' | '}' | ';' | '"' | '\''
+            )
+    });
+    let kinds =
+        has(char::is_ascii_lowercase) + has(char::is_ascii_uppercase) + has(char::is_ascii_digit) + signs;
+    signs == 1 && kinds >= 3 && !is_expression(text)
+}
+
+/// Whether a text is made of words and small numbers: a name, an option, a sentence without spaces. Random letters are
+/// not: they change between kinds of characters all the time.
+pub(super) fn is_words(text: &str) -> bool {
+    let runs = runs(text);
+    let (mut letters, mut words, mut digits, mut numbers) = (0, 0, 0, 0_usize);
+    for (kind, run) in &runs {
+        match kind {
+            Kind::Letters => {
+                letters += run.len();
+                words += 1;
+            }
+            Kind::Digits => {
+                digits += run.len();
+                numbers += 1;
+            }
+            Kind::Sign => {}
+        }
+    }
+    if words == 0 {
+        return false;
+    }
+    let is_plain_digits = runs.iter().all(|(kind, run)| *kind != Kind::Digits || run.len() <= 4);
+    let has_long_words = letters * 2 >= words * 5;
+    let is_cased = runs.iter().filter(|(kind, _)| *kind == Kind::Letters).all(|(_, run)| is_cased(run));
+    let is_sayable = runs
+        .iter()
+        .filter(|(kind, run)| *kind == Kind::Letters && run.len() > 3)
+        .all(|(_, run)| is_sayable(run));
+    // A number stands at an end, or behind a sign: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
+    let is_inside =
+        |run: &&[(Kind, &str)]| matches!(run, [(Kind::Letters, _), (Kind::Digits, _), (Kind::Letters, _)]);
+    // Abbreviations are words too, but random letters have more of them, most of all where nothing parts the words.
+    let is_odd = |(kind, run): &&(Kind, &str)| *kind == Kind::Letters && (run.len() <= 2 || !has_vowel(run));
+    let odd = runs.iter().filter(is_odd).count();
+    let has_signs = runs.iter().any(|(kind, _)| *kind == Kind::Sign);
+    let inside = runs.windows(3).filter(is_inside).count();
+    odd * (if has_signs { 2 } else { 3 }) <= words
+        && (inside == 0 || inside == 1 && (has_signs || odd == 0))
+        && is_plain_digits
+        && has_long_words
+        && is_cased
+        && is_sayable
+        && digits * 2 <= letters
+        && (numbers * 2 <= words || numbers == 1)
+}
+
+fn has_vowel(letters: &str) -> bool {
+    letters.contains(['a', 'e', 'i', 'o', 'u', 'y', 'A', 'E', 'I', 'O', 'U', 'Y'])
+}
+
+/// Whether letters are as in a word: all small, all capital, or one capital and small ones.
+fn is_cased(letters: &str) -> bool {
+    let small = |text: &str| text.chars().all(char::is_lowercase);
+    small(letters) || letters.chars().all(char::is_uppercase) || letters.get(1..).is_some_and(small)
+}
+
+/// Whether letters can be said: they have vowels, and not too much between them.
+fn is_sayable(letters: &str) -> bool {
+    let (mut consonants, mut longest, mut vowels) = (0, 0, 0);
+    for c in letters.chars() {
+        if matches!(c.to_ascii_lowercase(), 'a' | 'e' | 'i' | 'o' | 'u' | 'y') {
+            vowels += 1;
+            consonants = 0;
+        } else {
+            consonants += 1;
+            longest = longest.max(consonants);
+        }
+    }
+    // Abbreviations, such as HTTPS, have none at all.
+    longest <= 5 && vowels * 8 >= letters.len() || letters.len() <= 5
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letters,
+    Digits,
+    Sign,
+}
+
+/// The text in pieces of one kind; letters are parted where a capital follows a small one.
+fn runs(text: &str) -> Vec<(Kind, &str)> {
+    let kind = |c: char| match c {
+        c if c.is_ascii_digit() => Kind::Digits,
+        c if c.is_alphabetic() => Kind::Letters,
+        _ => Kind::Sign,
+    };
+    let mut runs = Vec::new();
+    let (mut from, mut last) = (0, None::<char>);
+    for (at, c) in text.char_indices() {
+        let parts =
+            last.is_some_and(|last| kind(last) != kind(c) || (last.is_lowercase() && c.is_uppercase()));
+        if parts {
+            runs.extend(last.map(|last| (kind(last), &text[from..at])));
+            from = at;
+        }
+        last = Some(c);
+    }
+    runs.extend(last.map(|last| (kind(last), &text[from..])));
+    runs
+}
+
+pub(super) fn distinct(value: &[u8]) -> usize {
+    let mut seen = [false; 256];
+    for byte in value {
+        seen[usize::from(*byte)] = true;
+    }
+    seen.iter().filter(|seen| **seen).count()
+}
+
+/// Bits a character, after Shannon.
+pub(super) fn entropy(value: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    for byte in value {
+        counts[usize::from(*byte)] += 1;
+    }
+    let all = value.len() as f64;
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| f64::from(*count) / all)
+        .map(|p| -p * p.log2())
+        .sum()
+}

@@ -1,0 +1,107 @@
+//! Why a value cannot stand where it stands, in words for people: by the schema, which knows of each key what is accepted.
+//! What the schema cannot say, like which durations there are, the readers of the values say themselves.
+
+use serde_json::Value as Json;
+use toml::Value;
+
+use super::schema::{Known, Table, nearest};
+
+/// The longest value that is shown whole, in bytes.
+const SHOWN: usize = 60;
+
+impl Known {
+    /// What is wrong with a value under the path of its key, if the schema can say it.
+    pub(super) fn objection(&self, path: &[String], value: &Value) -> Option<String> {
+        let (name, above) = path.split_last()?;
+        let table = above.iter().try_fold(self.root(), |table, step| table.below(step))?;
+        // Values of `env` may be secrets.
+        let is_secret = path.iter().any(|name| name == "env");
+        table.objection(name, value, if is_secret { kind(value).to_owned() } else { shown(value) })
+    }
+}
+
+impl Table<'_> {
+    fn objection(self, key: &str, value: &Value, shown: String) -> Option<String> {
+        let schema = self.key(key)?;
+        let words: Vec<&str> =
+            schema["oneOf"].as_array().into_iter().flatten().filter_map(|it| it["const"].as_str()).collect();
+        if !words.is_empty() {
+            let text = value.as_str();
+            if text.is_some_and(|text| words.contains(&text)) {
+                return None;
+            }
+            let meant = text.and_then(|text| nearest(text, words.iter().copied()));
+            let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            return Some(format!("{shown}: accepted are {}{meant}", words.join(", ")));
+        }
+        let takes = |kind: &str| match &schema["type"] {
+            Json::Array(kinds) => kinds.iter().any(|it| it == kind),
+            one => one == kind,
+        };
+        let accepted = if takes("object") {
+            match value {
+                Value::Table(table) => return lacking(schema, table),
+                _ => "accepted is a table".to_owned(),
+            }
+        } else if takes("boolean") {
+            match value {
+                Value::Boolean(_) => return None,
+                Value::String(text) if text.parse::<bool>().is_ok() => {
+                    format!("accepted is {text}, without quotes")
+                }
+                _ => "accepted are true and false".to_owned(),
+            }
+        } else if takes("integer") {
+            match value {
+                Value::Integer(number) if u32::try_from(*number).is_ok() => return None,
+                _ => format!("accepted are whole numbers from 0 to {}", u32::MAX),
+            }
+        } else if takes("array") {
+            match value {
+                Value::String(_) => return None,
+                Value::Array(items) if items.iter().all(Value::is_str) => return None,
+                _ => "accepted is one text, or a list of texts, in quotes".to_owned(),
+            }
+        } else if takes("string") && !takes("number") {
+            match value {
+                Value::String(_) => return None,
+                _ => "accepted is a text in quotes".to_owned(),
+            }
+        } else {
+            return None;
+        };
+        Some(format!("{shown}: {accepted}"))
+    }
+}
+
+/// What a table needs and does not have.
+fn lacking(schema: &Json, table: &toml::Table) -> Option<String> {
+    let needed = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let lacking: Vec<&str> = needed.filter(|name| !table.contains_key(*name)).collect();
+    (!lacking.is_empty()).then(|| format!("it needs {}", lacking.join(" and ")))
+}
+
+/// The value, as it could stand in a file. Tables are only named: one may hold an `env`.
+pub(super) fn shown(value: &Value) -> String {
+    let text = match value {
+        // As people write it: `toml` takes other quotes where there are quotes in it.
+        Value::String(text) => format!("{text:?}"),
+        Value::Table(_) => return kind(value).to_owned(),
+        Value::Array(items) if items.iter().any(|item| item.is_table() || item.is_array()) => {
+            return kind(value).to_owned();
+        }
+        other => other.to_string().replace('\n', " "),
+    };
+    if text.len() <= SHOWN { text } else { format!("a long {}", kind(value).trim_start_matches("a ")) }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a text",
+        Value::Integer(_) | Value::Float(_) => "a number",
+        Value::Boolean(_) => "a switch",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}

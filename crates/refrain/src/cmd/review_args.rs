@@ -1,0 +1,108 @@
+//! The options of `start` that name agents which judge the work: by a specification, as a gate, or now and then, as a critic.
+
+use std::num::NonZeroU32;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::gate::{Check, ReviewSpec};
+use refrain_core::review::LONGEST_SPEC;
+use refrain_core::spec::{AgentSpec, CritiqueSpec, Limits};
+use refrain_engine::config::Settings;
+use refrain_engine::config::keys::Gate;
+
+use crate::cmd::start::others;
+use crate::error::CliError;
+
+/// Who judges the work.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReviewArgs {
+    /// A file that says what the work has to be: an agent that only reads holds every claim against it. A gate called `spec`
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec_gate: Option<Utf8PathBuf>,
+    /// Who reviews: an agent's name or a command; the loop's own agent, started afresh, where it is left out
+    #[arg(long, value_name = "KIND|CMD", requires = "spec_gate")]
+    reviewer: Option<String>,
+    /// Which model it uses
+    #[arg(long, value_name = "NAME", requires = "spec_gate")]
+    reviewer_model: Option<String>,
+    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    critique_every: Option<NonZeroU32>,
+    /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
+    #[arg(long, value_name = "KIND|CMD")]
+    critic: Option<String>,
+}
+
+impl ReviewArgs {
+    /// What `--spec-gate` checks; none where it is not given.
+    pub(super) fn check(
+        &self,
+        dir: &Utf8Path,
+        worker: (&AgentSpec, &Limits),
+        settings: &Settings,
+    ) -> Result<Option<Check>, CliError> {
+        let Some(file) = &self.spec_gate else { return Ok(None) };
+        let (reviewer, model) = (self.reviewer.as_deref(), self.reviewer_model.as_deref());
+        let spec = specification(&format!("--spec-gate {file}"), &dir.join(file))?;
+        let agent = others::judge("--reviewer", reviewer, model, worker, settings)?;
+        Ok(Some(Check::Review(Box::new(ReviewSpec { agent, spec }))))
+    }
+
+    /// Who criticises, and when.
+    pub(super) fn critique(
+        &self,
+        worker: (&AgentSpec, &Limits),
+        settings: &Settings,
+    ) -> Result<Option<CritiqueSpec>, CliError> {
+        let configured = &settings.config.critique;
+        let Some(every) = self.critique_every.or(configured.every) else {
+            return match self.critic {
+                None => Ok(None),
+                Some(_) => Err(CliError::usage("--critic: accepted with --critique-every")),
+            };
+        };
+        let (who, critic, model) = match &self.critic {
+            Some(critic) => ("--critic", Some(critic.as_str()), None),
+            None => ("critique", configured.critic.as_deref(), configured.model.as_deref()),
+        };
+        let critic = others::judge(who, critic, model, worker, settings)?;
+        let timeout = configured.timeout.unwrap_or(CritiqueSpec::TIMEOUT);
+        Ok(Some(CritiqueSpec { every: every.get(), critic, timeout }))
+    }
+}
+
+/// What a configured gate checks.
+pub(super) fn configured(
+    name: &str,
+    gate: &Gate,
+    worker: (&AgentSpec, &Limits),
+    settings: &Settings,
+) -> Result<Check, CliError> {
+    let Some(file) = &gate.spec else {
+        return Ok(Check::Command(gate.command.clone().unwrap_or_default()));
+    };
+    let who = format!("gates.{name}");
+    let spec = specification(&format!("{who}.spec: {file}"), file)?;
+    let agent = others::judge(&who, gate.reviewer.as_deref(), gate.model.as_deref(), worker, settings)?;
+    Ok(Check::Review(Box::new(ReviewSpec { agent, spec })))
+}
+
+/// What the work is held against: read once, so that nobody changes it while the loop runs.
+fn specification(who: &str, path: &Utf8Path) -> Result<String, CliError> {
+    let refuse = |why: String| {
+        let accepted = format!("accepted is a file of UTF-8 text, at most {LONGEST_SPEC} bytes");
+        CliError::usage(format!("{who} cannot be read as a specification: {why}; {accepted}"))
+    };
+    let meta = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    // What is no file may never end, or never begin.
+    if !meta.is_file() {
+        return Err(refuse("it is no file".to_owned()));
+    }
+    if meta.len() > LONGEST_SPEC as u64 {
+        return Err(refuse(format!("it has {} bytes", meta.len())));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    match text.trim().is_empty() {
+        true => Err(refuse("it is empty".to_owned())),
+        false => Ok(text),
+    }
+}

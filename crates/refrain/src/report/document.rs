@@ -1,0 +1,349 @@
+//! What a report says, in words.
+
+use jiff::Timestamp;
+use refrain_core::event::ClaimSource;
+use refrain_core::r#loop::Outcome;
+use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
+use refrain_core::spec::Millis;
+use refrain_core::view::{Iteration, Usage};
+use refrain_core::{AttemptId, agent};
+
+use super::parts::{Cell, Section, Tone, shown};
+use crate::phrase::{self, counted, thousands};
+use crate::telling::words;
+
+/// A report as it is read.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) title: String,
+    /// How the loop stands, and whether it is verified.
+    pub(crate) verdict: Cell,
+    pub(crate) reason: String,
+    pub(crate) sections: Vec<Section>,
+}
+
+/// The document on a report, with times as `clock` says them.
+pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Document {
+    let sections = [
+        summary(report, clock),
+        Section::new("What was asked").quote("The prompt", &report.asked.prompt, false),
+        claim(report, clock),
+        proof(report),
+        refused(report, clock),
+        iterations(report),
+        files(report),
+        commits(report),
+        spent(report),
+        evidence(report),
+    ];
+    Document {
+        title: format!("Report on loop {}", report.id),
+        verdict: verdict(report),
+        reason: shown(&report.reason),
+        sections: sections.into_iter().filter(|section| !section.blocks.is_empty()).collect(),
+    }
+}
+
+fn verdict(report: &Report) -> Cell {
+    let (tone, verified) = match report.verified {
+        Some(true) => (Tone::Good, "verified"),
+        Some(false) => (Tone::Bad, "not verified"),
+        None => (Tone::Plain, "unverified"),
+    };
+    Cell::new(tone, format!("{}, {verified}", report.status.as_str()))
+}
+
+fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
+    let asked = &report.asked;
+    let branch = asked.branch.as_ref().map_or_else(String::new, |branch| format!(", branch {branch}"));
+    let refrain = match &report.refrain {
+        same if same.started == same.reported => same.started.clone(),
+        other => format!("{}; reported by {}", other.started, other.reported),
+    };
+    let charged = u32::try_from(report.iterations.iter().filter(|it| it.charged).count()).unwrap_or(u32::MAX);
+    let attempts = u32::try_from(report.iterations.len()).unwrap_or(u32::MAX);
+    let iterations = format!(
+        "{} charged, {}",
+        phrase::progress(charged, asked.limits.max_iterations),
+        counted(attempts, "attempt", "attempts")
+    );
+    let mut facts = vec![
+        ("project", Cell::plain(format!("{}{branch}", asked.project))),
+        ("base", Cell::plain(report.base.as_ref().map(base).unwrap_or_default())),
+    ];
+    facts.extend(report.agents.iter().map(|agent| ("agent", Cell::plain(who(agent)))));
+    facts.extend([
+        ("refrain", Cell::plain(refrain)),
+        (
+            "until",
+            Cell::plain(asked.promise.as_ref().map(|text| format!("it says {text}")).unwrap_or_default()),
+        ),
+        ("iterations", Cell::plain(iterations)),
+        ("used", Cell::plain(phrase::used(&report.spent.total))),
+        ("started", Cell::plain(clock(report.started_at))),
+        ("ended", Cell::plain(report.ended_at.map(clock).unwrap_or_default())),
+        ("took", Cell::plain(report.active_ms.to_string())),
+        ("kept", Cell::plain(kept(report))),
+        ("next", Cell::code(report.needs.as_deref().unwrap_or_default())),
+    ]);
+    Section::new("Summary").facts(facts)
+}
+
+fn base(base: &BaseReport) -> String {
+    let commit = base.commit.as_ref().map_or_else(|| "no commit yet".to_owned(), |it| format!("commit {it}"));
+    let tree = base.tree.as_ref().map_or_else(String::new, |tree| format!(", tree {}", tree.short()));
+    let dirty = match base.dirty.len() as u64 + base.dirty_more {
+        0 => String::new(),
+        1 => "; 1 file was changed before, and is no part of what was proven".to_owned(),
+        many => format!("; {many} files were changed before, and are no part of what was proven"),
+    };
+    format!("{commit}{tree}{dirty}")
+}
+
+fn who(agent: &AgentUsed) -> String {
+    let version = agent.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let model = agent.model.as_ref().map_or_else(String::new, |model| format!(", model {model}"));
+    let attempts = counted(agent.attempts, "attempt", "attempts");
+    format!("{}{version}{model}: {} ({attempts})", agent.kind, words(agent.command.iter()))
+}
+
+/// Where the work is of a loop that ended without a proof.
+fn kept(report: &Report) -> String {
+    let Some(saved) = &report.saved else { return String::new() };
+    match (&saved.branch, &saved.commit, &saved.why_not) {
+        (Some(branch), Some(commit), _) => format!("on branch {branch}, commit {commit}"),
+        (_, _, Some(why)) => format!("on no branch: {why}"),
+        (_, _, None) => String::new(),
+    }
+}
+
+fn claim(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
+    let section = Section::new("What was claimed");
+    let Some(claim) = &report.claim else { return section };
+    section.facts(vec![
+        ("by", Cell::plain(source(claim.source))),
+        ("in", Cell::plain(format!("iteration {}", claim.iteration))),
+        ("at", Cell::plain(clock(claim.at))),
+        ("it said", Cell::plain(&claim.said)),
+    ])
+}
+
+/// Who claims.
+fn source(source: ClaimSource) -> &'static str {
+    match source {
+        ClaimSource::Promise => "the agent's promise",
+        ClaimSource::StateFile => "status: done in state.md",
+        ClaimSource::ExitCode => "the command's exit code 0",
+        ClaimSource::Gates => "the gates alone",
+    }
+}
+
+fn proof(report: &Report) -> Section {
+    let title = match report.verified {
+        Some(true) => "What proved it",
+        Some(false) | None => "What the gates said",
+    };
+    let section = Section::new(title);
+    let Some(proof) = &report.proof else {
+        return section.words("No gate was asked. Nothing but the claim says that the work is done.");
+    };
+    let tree = proof.tree.as_ref().map(ToString::to_string).unwrap_or_default();
+    let about = match proof.iteration {
+        0 => "what was there before the first iteration".to_owned(),
+        n => format!("what iteration {n} left"),
+    };
+    let mut section = section.facts(vec![("about", Cell::plain(about)), ("tree", Cell::code(tree))]);
+    if proof.partial {
+        section = section.words("The loop changed something that this tree does not show: what was dirty before it, or may not be committed.");
+    }
+    if proof.restless {
+        section = section.words("Gates or hooks changed each time what they were asked about.");
+    }
+    let touched = proof.touched.iter().map(|touched| vec![Cell::new(Tone::Bad, touched)]);
+    let section =
+        section.table("What of the protected was touched", &["touched although protected"], touched);
+    let gates = ["gate", "result", "exit", "took", "iteration", "before the loop", "command"];
+    let section = section.table("The last result of each gate", &gates, proof.gates.iter().map(gate));
+    proof.gates.iter().fold(section, |section, proof| match &proof.log.end {
+        Some(end) => section.quote(format!("{}: the end of {}", proof.gate.name, proof.log.path), end, true),
+        None => section,
+    })
+}
+
+fn gate(proof: &GateProof) -> Vec<Cell> {
+    let gate = &proof.gate;
+    let kind = if gate.hard { "" } else { " (soft)" };
+    let result = match &gate.why {
+        None if gate.flaky => "passed, flaky: it had failed on the same files".to_owned(),
+        None => "passed".to_owned(),
+        Some(why) => format!("failed: {why}"),
+    };
+    let before = match gate.failed_before {
+        Some(true) => "failed",
+        Some(false) => "passed",
+        None => "not asked",
+    };
+    let iteration = if proof.iteration == 0 { "before".to_owned() } else { proof.iteration.to_string() };
+    vec![
+        Cell::code(format!("{}{kind}", gate.name)),
+        Cell::verdict(gate.passed, result),
+        Cell::number(gate.exit_code.map_or_else(|| "none".to_owned(), |code| code.to_string())),
+        Cell::number(Millis(gate.duration_ms)),
+        Cell::number(iteration),
+        Cell::plain(before),
+        Cell::code(&gate.command),
+    ]
+}
+
+fn refused(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
+    let rows = report.refused.iter().map(|refused| {
+        vec![
+            Cell::number(refused.iteration),
+            Cell::plain(source(refused.source)),
+            Cell::plain(clock(refused.at)),
+            Cell::new(Tone::Bad, refused.why.join("; ")),
+        ]
+    });
+    let head = ["iteration", "claimed by", "at", "refused, as"];
+    Section::new("Claims that were refused").table("Each with what spoke against it", &head, rows)
+}
+
+fn iterations(report: &Report) -> Section {
+    let head = ["iteration", "outcome", "exit", "took", "gates", "used", "last line"];
+    let rows = report.iterations.iter().map(iteration);
+    Section::new("Iterations").table("Every attempt, oldest first", &head, rows)
+}
+
+fn iteration(it: &Iteration) -> Vec<Cell> {
+    let took = it.ended_at.map(|ended| Millis::from(ended.duration_since(it.started_at).unsigned_abs()));
+    let exit = match (it.exit_code, it.signal) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => String::new(),
+    };
+    let refunded = if it.charged || it.ended_at.is_none() { "" } else { ", refunded" };
+    let gates: Vec<_> = it
+        .gates
+        .iter()
+        .map(|gate| format!("{} {}", gate.name, if gate.passed { "passed" } else { "failed" }))
+        .collect();
+    vec![
+        Cell::number(AttemptId { iteration: it.n, attempt: it.attempt }),
+        Cell::plain(format!("{}{refunded}", it.outcome.map_or("running", outcome))),
+        Cell::number(exit),
+        Cell::number(took.map(|took| took.to_string()).unwrap_or_default()),
+        Cell::plain(gates.join(", ")),
+        Cell::plain(phrase::used(&it.usage)),
+        Cell::plain(it.preview.as_deref().unwrap_or_default()),
+    ]
+}
+
+/// What an attempt amounts to.
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Claimed => "claimed",
+        Outcome::Ended => "no claim",
+        Outcome::Failed => "failed",
+        Outcome::TimeLimit => "took too long",
+        Outcome::Silence => "silent for too long",
+        Outcome::LoopDuration => "the loop's time was over",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Lost => "lost",
+        Outcome::NotStarted => "not started",
+        Outcome::OutputLost => "output lost",
+        Outcome::Budget => "budget used up",
+        Outcome::Limit => "provider's limit",
+        Outcome::Outage => "provider's outage",
+        Outcome::Unable => "unable to work",
+    }
+}
+
+fn files(report: &Report) -> Section {
+    let section = Section::new("Files changed");
+    let Some(files) = &report.files else { return section };
+    let sum = |of: &dyn Fn(&refrain_core::report::FileChange) -> Option<u64>| {
+        files.changed.iter().filter_map(of).sum::<u64>()
+    };
+    let count = u32::try_from(files.changed.len() as u64 + files.more).unwrap_or(u32::MAX);
+    let of = if files.more > 0 { ", of which the first are named" } else { "" };
+    let section = section.words(format!(
+        "{}{of}: {} lines added, {} removed, between tree {} and tree {}.",
+        counted(count, "file", "files"),
+        sum(&|file| file.added),
+        sum(&|file| file.removed),
+        files.from.as_ref().map_or("nothing", |tree| tree.short()),
+        files.to.short(),
+    ));
+    let lines =
+        |count: Option<u64>| Cell::number(count.map_or_else(|| "binary".to_owned(), |it| it.to_string()));
+    let rows = files.changed.iter().map(|file| {
+        let change = match file.change {
+            Change::Added => "added",
+            Change::Modified => "modified",
+            Change::Retyped => "retyped",
+            Change::Deleted => "deleted",
+        };
+        vec![Cell::plain(change), lines(file.added), lines(file.removed), Cell::code(file.path.to_string())]
+    });
+    section.table("Files that differ", &["change", "added", "removed", "file"], rows)
+}
+
+fn commits(report: &Report) -> Section {
+    let rows = report.commits.iter().map(|commit| {
+        vec![
+            Cell::code(commit.commit.to_string()),
+            Cell::number(commit.iteration),
+            Cell::plain(if commit.by_agent { "the agent" } else { "Refrain" }),
+            Cell::code(commit.tree.as_ref().map_or("", |tree| tree.as_str())),
+        ]
+    });
+    let section = Section::new("Commits");
+    let section = section.table("Commits made in the loop", &["commit", "iteration", "by", "tree"], rows);
+    let left_out = report
+        .left_out
+        .iter()
+        .map(|left| vec![Cell::code(left.path.to_string()), Cell::plain(left.why.to_string())]);
+    section.table("What was left out of them", &["not committed", "as"], left_out)
+}
+
+fn spent(report: &Report) -> Section {
+    let known = |usage: &Usage| usage.input_tokens.is_some() || usage.cost_usd.is_some() || usage.at_least;
+    let spent = &report.spent;
+    let all = [
+        ("the agent", spent.workers),
+        ("reviewers", spent.reviewers),
+        ("critics", spent.critics),
+        ("all together", spent.total),
+    ];
+    let rows = all.into_iter().filter(|(_, usage)| known(usage)).map(|(name, usage)| {
+        let tokens = |count: Option<u64>| Cell::number(count.map_or_else(|| "unknown".to_owned(), thousands));
+        let at_least = if usage.at_least { "at least " } else { "" };
+        let cost =
+            usage.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| agent::Usd::from(cost).to_string());
+        vec![
+            Cell::plain(name),
+            tokens(usage.input_tokens),
+            tokens(usage.cached_input_tokens),
+            tokens(usage.output_tokens),
+            Cell::number(format!("{at_least}{cost}")),
+        ]
+    });
+    let head = ["who", "tokens in", "of these cached", "tokens out", "cost"];
+    Section::new("What it used").table("Tokens and money", &head, rows)
+}
+
+fn evidence(report: &Report) -> Section {
+    let tree = report.proof.as_ref().and_then(|proof| proof.tree.as_ref());
+    let journal = format!("{} records, hash {}", report.journal.records, report.journal.hash);
+    let section = Section::new("How to check this").facts(vec![
+        ("run", Cell::code(format!("refrain verify {}", report.id))),
+        ("journal", Cell::code(journal)),
+        ("tree", Cell::code(tree.map(ToString::to_string).unwrap_or_default())),
+    ]);
+    let rows = report.evidence.iter().map(|file| {
+        vec![Cell::code(&file.path), Cell::number(file.seal.bytes), Cell::code(&file.seal.blake3)]
+    });
+    let head = ["file", "bytes", "blake3"];
+    section.table("What was kept, in the loop's folder", &head, rows).on_pages_only()
+}

@@ -1,0 +1,28 @@
+//! A document as one page that needs nothing else: no script, no network, no other file. Every text in it is escaped by the
+//! template library, as the template's name ends in `html`.
+
+use askama::Template;
+
+use super::document::Document;
+use super::parts::{Block, Section};
+
+/// The page.
+#[derive(Debug, Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    title: &'a str,
+    verdict: &'a super::parts::Cell,
+    reason: &'a str,
+    sections: &'a [Section],
+    /// When it was made, and by what.
+    made: &'a str,
+}
+
+/// The whole page; `made` says by what it was made.
+///
+/// # Errors
+/// Where it cannot be written into memory, which cannot be.
+pub(crate) fn page(document: &Document, made: &str) -> Result<String, askama::Error> {
+    let Document { title, verdict, reason, sections } = document;
+    Page { title, verdict, reason, sections, made }.render()
+}

@@ -1,0 +1,444 @@
+//! `report` and `verify`: what a loop came to, and whether its evidence still says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::Sandbox;
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// Claims in every iteration, and is done from the second on; the loop commits.
+fn proven(sandbox: &Sandbox) {
+    let script = format!(
+        "echo \"try $REFRAIN_ITERATION\" > tries.txt\n[ $REFRAIN_ITERATION -lt 2 ] || echo good > work.txt\nrm -f README.md\n{CLAIM}"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let gate = "tests=grep -qs good work.txt && echo 12 passed || { echo work is bad; exit 1; }";
+    sandbox
+        .refrain(&[
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            "Mend the work.",
+            "--gate",
+            gate,
+            "--git-workflow",
+            "commit",
+            "--quiet",
+        ])
+        .with_code(0);
+}
+
+fn report(sandbox: &Sandbox, id: &str) -> Value {
+    sandbox.refrain(&["report", id, "--json"]).with_code(0).json()
+}
+
+/// What `verify --json` compared, as `(subject, outcome)`, and whether it all agrees.
+fn checks(sandbox: &Sandbox, words: &[&str], code: i32) -> (bool, Vec<(String, String, String)>) {
+    let words = [&["verify", "--json"], words].concat();
+    let verdict = sandbox.refrain(&words).with_code(code).json();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = |check: &Value| (text(&check["subject"]), text(&check["outcome"]), text(&check["which"]));
+    let checks = verdict["checks"].as_array().unwrap().iter().map(of).collect();
+    (verdict["agrees"].as_bool().unwrap(), checks)
+}
+
+fn not_agreeing(checks: &[(String, String, String)]) -> Vec<(&str, &str, &str)> {
+    let all =
+        checks.iter().map(|(subject, outcome, which)| (subject.as_str(), outcome.as_str(), which.as_str()));
+    all.filter(|(_, outcome, _)| *outcome != "agrees").collect()
+}
+
+fn kept(sandbox: &Sandbox, path: &str) -> PathBuf {
+    sandbox.loop_dir("job").join(path)
+}
+
+#[test]
+fn a_report_says_what_was_asked_claimed_and_proven() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let report = report(&sandbox, "job");
+    let status = sandbox.status("job");
+    for same in ["id", "status", "verified", "reason", "needs", "started_at", "ended_at"] {
+        assert_eq!(report[same], status[same], "{same}");
+    }
+    assert_eq!((&report["verified"], &report["asked"]["prompt"]), (&json!(true), &json!("Mend the work.")));
+    assert_eq!(report["claim"]["source"], "promise");
+    assert_eq!((&report["claim"]["iteration"], &report["proof"]["iteration"]), (&json!(2), &json!(2)));
+    assert_eq!(report["proof"]["tree"], status["tree"]);
+    let refused = report["refused"].as_array().unwrap();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(refused[0]["why"], json!(["gate tests failed: exit code 1"]));
+
+    let gate = &report["proof"]["gates"][0];
+    assert_eq!((&gate["passed"], &gate["failed_before"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&gate["log"]["path"], &gate["log"]["end"]),
+        (&json!("iterations/0002/gates/tests.log"), &json!("12 passed\n"))
+    );
+    assert_eq!(gate["log"]["seal"]["bytes"], 10);
+    let seal = report["evidence"].as_array().unwrap().iter().find(|file| file["path"] == gate["log"]["path"]);
+    assert_eq!(seal.unwrap()["seal"], gate["log"]["seal"]);
+    let paths: Vec<_> =
+        report["evidence"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(
+        paths,
+        [
+            "iterations/0000/gates/tests.log",
+            "iterations/0001/prompt.md",
+            "iterations/0001/output.log",
+            "iterations/0001/gates/tests.log",
+            "iterations/0002/prompt.md",
+            "iterations/0002/output.log",
+            "iterations/0002/gates/tests.log"
+        ]
+    );
+    assert!(paths.iter().all(|path| kept(&sandbox, path).exists()));
+
+    let files: Vec<_> = report["files"]["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            (
+                file["change"].as_str().unwrap(),
+                file["path"].as_str().unwrap(),
+                file["added"].clone(),
+                file["removed"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("deleted", "README.md", json!(0), json!(1)),
+            ("added", "tries.txt", json!(1), json!(0)),
+            ("added", "work.txt", json!(1), json!(0)),
+        ]
+    );
+    assert_eq!(report["commits"][0]["commit"], status["commits"][0]);
+    assert_eq!(report["commits"][0]["tree"], status["tree"]);
+    assert_eq!(report["base"]["commit"], sandbox.git(&["rev-parse", "HEAD~1"]).trim());
+    assert_eq!(report["base"]["tree"], sandbox.git(&["rev-parse", "HEAD~1^{tree}"]).trim());
+    let last = fs::read_to_string(kept(&sandbox, "journal.jsonl")).unwrap();
+    assert!(
+        last.trim_end().ends_with(&format!("\"hash\":\"{}\"}}", report["journal"]["hash"].as_str().unwrap()))
+    );
+    assert_eq!(report["journal"]["records"], sandbox.journal("job").len());
+}
+
+#[test]
+fn a_person_reads_it_on_a_terminal() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let shown = sandbox.refrain(&["report"]).with_code(0).stdout;
+    for line in [
+        "Report on loop job: completed, verified",
+        "  by      the agent's promise",
+        "  | 12 passed",
+        "  | Mend the work.",
+        "  3 files: 2 lines added, 1 removed, between tree",
+        "  run     refrain verify job",
+    ] {
+        assert!(shown.contains(line), "{line:?} is missing in\n{shown}");
+    }
+    let path = sandbox.project().join("report.txt");
+    sandbox.refrain(&["report", "job", "-o", "report.txt"]).with_code(0);
+    assert_eq!(fs::read_to_string(path).unwrap(), shown);
+}
+
+#[test]
+fn which_loop_is_meant_and_which_is_none() {
+    let sandbox = sandbox();
+    sandbox.refrain(&["report", "nobody"]).with_code(3);
+    sandbox.refrain(&["report"]).with_code(2);
+    let agent = sandbox.agent("agent", CLAIM);
+    for id in ["one", "two"] {
+        sandbox.refrain(&["start", "--command", &agent, "--name", id, "--quiet", "p"]).with_code(0);
+    }
+    let refused = sandbox.refrain(&["report"]).with_code(2);
+    assert!(refused.stderr.contains("refrain report one") && refused.stderr.contains("refrain report two"));
+    sandbox.refrain(&["report", "one", "--json", "--html"]).with_code(2);
+    let unwritten = sandbox.refrain(&["report", "one", "-o", "no/such/folder"]).with_code(1);
+    assert!(unwritten.stderr.contains("no/such/folder"), "{}", unwritten.stderr);
+}
+
+#[test]
+fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
+    let sandbox = plain_folder();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--quiet", "p"]).with_code(0);
+    let report = report(&sandbox, "job");
+    for unknown in ["verified", "proof", "files", "base", "saved"] {
+        assert_eq!(report[unknown], Value::Null, "{unknown}");
+    }
+    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(shown.starts_with("Report on loop job: completed, unverified\n"), "{shown}");
+    assert!(shown.contains("No gate was asked."), "{shown}");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+}
+
+#[test]
+fn a_loop_that_stopped_short_says_what_to_grant() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("date +%N >> work.txt\n{CLAIM}"));
+    let words =
+        ["start", "--command", &agent, "--name", "job", "-m", "2", "--gate", "tests=exit 3", "--quiet", "p"];
+    sandbox.refrain(&words).with_code(10);
+    let report = report(&sandbox, "job");
+    assert_eq!((&report["verified"], &report["claim"]), (&json!(false), &Value::Null));
+    assert!(report["needs"].as_str().unwrap().contains("--max-iterations"), "{report}");
+    assert_eq!(report["refused"].as_array().unwrap().len(), 2);
+    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(shown.starts_with("Report on loop job: iteration-cap, not verified\n"), "{shown}");
+}
+
+/// Texts that want to be something else than text.
+const HOSTILE: &str = r#"<script>alert(1)</script> "><img src=x onerror=alert(1)>"#;
+
+#[test]
+fn a_page_is_whole_and_whatever_is_in_it_is_only_text() {
+    let sandbox = sandbox();
+    let script = format!(
+        "printf 'x' > '<b>&\"bold\".txt'\nprintf '%s\\n' '{HOSTILE}'\n{CLAIM}\nprintf '\\033]0;title\\007\\033[31mred exe.\\342\\200\\256gnp %s\\n' '{HOSTILE}'"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let gate = format!(
+        "tests=printf '%s\\n' '{HOSTILE}'; head -c 9000 /dev/zero | tr '\\0' x; printf '\\n\\033[1mbold\\033[0m \\342\\200\\256evil\\a\\n'"
+    );
+    let prompt = format!("</pre>{HOSTILE}</title>");
+    sandbox
+        .refrain(&[
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            &prompt,
+            "--gate",
+            &gate,
+            "--git-workflow",
+            "commit",
+            "--env",
+            "TOKEN=hunter2hunter2",
+            "--quiet",
+        ])
+        .with_code(0);
+    sandbox.refrain(&["report", "job", "--html", "--output", "report.html"]).with_code(0);
+    let page = fs::read_to_string(sandbox.project().join("report.html")).unwrap();
+    assert_eq!(page, sandbox.refrain(&["report", "job", "--html"]).with_code(0).stdout);
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>"), "{page}");
+    for never in [
+        "<script",
+        "<img",
+        "<b>",
+        "</title></",
+        "http://",
+        "https://",
+        " src=\"",
+        " onerror=\"",
+        "\u{1b}",
+        "\u{7}",
+        "\u{202e}",
+    ] {
+        assert!(!page.to_lowercase().contains(never), "{never:?} is in\n{page}");
+    }
+    assert!(page.contains("exe.[U+202E]gnp") && page.contains("bold [U+202E]evil"), "{page}");
+    assert_eq!(page.matches("</title>").count(), 1);
+    assert_eq!((page.matches("<h1>").count(), page.matches("<main>").count()), (1, 1));
+    let opened = |name: &str| page.matches(&format!("<{name}")).count();
+    for name in ["table", "tr", "td", "section", "dl", "figure", "pre"] {
+        let closed = page.matches(&format!("</{name}>")).count();
+        // The style sheet speaks of elements, but has no angle brackets.
+        assert_eq!(opened(&format!("{name}>")) + opened(&format!("{name} ")), closed, "{name}");
+    }
+    let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown}");
+}
+
+#[test]
+fn secrets_do_not_leave_with_it() {
+    let sandbox = sandbox();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let agent = sandbox.agent("agent", &format!("echo \"I use $TOKEN\"\n{CLAIM}\necho 'and {token}'"));
+    sandbox
+        .refrain(&[
+            "start",
+            "--command",
+            &agent,
+            "--name",
+            "job",
+            "-p",
+            &format!("Say hunter2hunter2.\nUse {token}."),
+            "--env",
+            "TOKEN=hunter2hunter2",
+            "--gate",
+            &format!("tests=echo $TOKEN; echo {token}"),
+            "--quiet",
+        ])
+        .with_code(0);
+    for words in [["report", "job", "--json"], ["report", "job", "--html"], ["report", "job", "job"]] {
+        let words = if words[2] == "job" { &words[..2] } else { &words };
+        let told = sandbox.refrain(words).with_code(0).stdout;
+        assert!(!told.contains("hunter2") && !told.contains(&token), "{told}");
+        assert!(told.contains("[redacted"), "{told}");
+    }
+}
+
+#[test]
+fn what_is_as_it_was_agrees() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let (agrees, checks) = checks(&sandbox, &["job"], 0);
+    assert!(agrees && not_agreeing(&checks).is_empty(), "{checks:?}");
+    let of = |subject: &str| checks.iter().filter(|(of, ..)| of == subject).count();
+    assert_eq!(["file", "base", "tree", "commit"].map(of), [7, 1, 1, 1]);
+    let shown = sandbox.refrain(&["verify", "job"]).with_code(0).stdout;
+    for line in
+        ["every byte as it was written", "7 files as sealed", "1 commit in the repository, as recorded"]
+    {
+        assert!(shown.contains(line), "{shown}");
+    }
+    // Nothing of that is changed by looking, or by what the person does next.
+    testkit::write(&sandbox.project().join("later.txt"), "more");
+    sandbox.git(&["add", "later.txt"]);
+    sandbox.git(&["commit", "-qm", "Later"]);
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+}
+
+#[test]
+fn a_changed_or_missing_log_is_found() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let log = kept(&sandbox, "iterations/0001/gates/tests.log");
+    let whole = fs::read(&log).unwrap();
+    testkit::write(&log, "12 passed\n");
+    let run = sandbox.refrain(&["verify", "job"]).with_code(1);
+    assert!(run.stdout.contains("DIFFERS: iterations/0001/gates/tests.log"), "{}", run.stdout);
+    testkit::write(&log, [&whole[..whole.len() - 1], b"!"].concat());
+    let (agrees, found) = checks(&sandbox, &["job"], 1);
+    assert!(!agrees);
+    assert_eq!(not_agreeing(&found), [("file", "differs", "iterations/0001/gates/tests.log")]);
+    fs::remove_file(&log).unwrap();
+    let (_, found) = checks(&sandbox, &["job"], 1);
+    assert_eq!(not_agreeing(&found), [("file", "differs", "iterations/0001/gates/tests.log")]);
+    // In the archive there may be reasons.
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    let (agrees, found) = checks(&sandbox, &["job"], 0);
+    assert!(agrees);
+    assert_eq!(not_agreeing(&found), [("file", "unchecked", "iterations/0001/gates/tests.log")]);
+}
+
+#[test]
+fn a_commit_that_is_gone_is_found() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let commit = sandbox.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]).trim().to_owned();
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+    sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
+    sandbox.git(&["gc", "-q", "--prune=now"]);
+    let (agrees, found) = checks(&sandbox, &["job"], 1);
+    assert!(!agrees);
+    assert_eq!(
+        not_agreeing(&found),
+        [("tree", "differs", tree.as_str()), ("commit", "differs", commit.as_str())]
+    );
+}
+
+#[test]
+fn a_proven_tree_that_nobody_committed_may_be_cleaned_up() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--gate", "tests=echo 1 passed", "--quiet", "p"];
+    sandbox.refrain(&words).with_code(0);
+    let given = sandbox.root().join("report.json");
+    testkit::write(&given, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
+    let (_, found) = checks(&sandbox, &["job"], 0);
+    assert!(not_agreeing(&found).is_empty(), "{found:?}");
+    sandbox.git(&["gc", "-q", "--prune=now"]);
+    let tree = sandbox.status("job")["tree"].as_str().unwrap().to_owned();
+    let (agrees, found) = checks(&sandbox, &["--report", given.to_str().unwrap()], 0);
+    assert!(agrees);
+    assert_eq!(not_agreeing(&found), [("tree", "unchecked", tree.as_str())]);
+}
+
+#[test]
+fn a_report_that_was_changed_is_found() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let given = |name: &str, report: &Value| {
+        let path = sandbox.root().join(name);
+        testkit::write(&path, report.to_string());
+        path
+    };
+    let verify = |path: &Path, code: i32| {
+        sandbox.refrain(&["verify", "--report", path.to_str().unwrap()]).with_code(code)
+    };
+    let whole = report(&sandbox, "job");
+    let agrees = verify(&given("whole.json", &whole), 0);
+    assert!(agrees.stdout.contains("the report says what the journal says"), "{}", agrees.stdout);
+    for (place, value, named) in [
+        ("/reason", json!("all is well"), "reason"),
+        ("/proof/tree", json!("1".repeat(40)), "proof.tree"),
+        ("/proof/gates/0/command", json!("cargo test"), "proof.gates.0.command"),
+        ("/proof/gates/0/log/end", json!("99 passed\n"), "proof.gates.0.log.end"),
+        ("/refused", json!([]), "refused.0"),
+        ("/files/changed/0/path", json!("other.md"), "files.changed.0.path"),
+        ("/evidence/3/seal/bytes", json!(7), "evidence.3.seal.bytes"),
+    ] {
+        let mut forged = whole.clone();
+        *forged.pointer_mut(place).unwrap() = value;
+        let run = verify(&given("forged.json", &forged), 1);
+        let says = format!("it says something else at {named}\n");
+        assert!(run.stdout.contains(&says), "{place}: {}", run.stdout);
+    }
+    let mut of_another = whole.clone();
+    of_another["journal"]["hash"] = json!("0".repeat(32));
+    let run = verify(&given("another.json", &of_another), 1);
+    assert!(run.stdout.contains("another journal"), "{}", run.stdout);
+    testkit::write(&sandbox.root().join("none.json"), "{}");
+    let run = verify(&sandbox.root().join("none.json"), 2);
+    assert!(
+        run.stderr.contains("none.json") && run.stderr.contains("refrain report --json"),
+        "{}",
+        run.stderr
+    );
+    verify(&sandbox.root().join("missing.json"), 2);
+}
+
+#[test]
+fn a_report_of_before_a_loop_went_on_still_agrees() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo more >> work.txt");
+    let words =
+        ["start", "--command", &agent, "--name", "job", "-m", "1", "--gate", "tests=exit 1", "--quiet", "p"];
+    sandbox.refrain(&words).with_code(10);
+    let path = sandbox.root().join("first.json");
+    testkit::write(&path, sandbox.refrain(&["report", "job", "--json"]).with_code(0).stdout);
+    sandbox.refrain(&["resume", "job", "-m", "2", "--quiet"]).with_code(10);
+    sandbox.refrain(&["verify", "job", "--report", path.to_str().unwrap()]).with_code(0);
+}
+
+#[test]
+fn a_damaged_journal_is_a_verdict_too() {
+    let sandbox = sandbox();
+    proven(&sandbox);
+    let path = kept(&sandbox, "journal.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    testkit::write(&path, &bytes);
+    let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(1).json();
+    assert_eq!((&verdict["intact"], &verdict["agrees"]), (&json!(false), &json!(false)));
+    assert!(verdict["problem"].as_str().unwrap().contains("journal.jsonl, line "), "{verdict}");
+    assert_eq!(verdict["checks"], json!([]));
+    sandbox.refrain(&["report", "job"]).with_code(1);
+}
