@@ -66,6 +66,18 @@ pub fn base(
     env
 }
 
+/// What git is run in for this loop: with all that the person has set for it (keys, agents of keys, folders of
+/// configuration), however little the loop's agents get.
+#[must_use]
+pub fn of_git(
+    spec: &Spec,
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let mut env = of_person(inherited);
+    env.extend(spec.agent.env.iter().map(|(name, value)| (name.into(), value.expose().into())));
+    env
+}
+
 /// Variables that hold a login, or a part of one.
 pub const SECRETS: [&str; 7] = [
     "ANTHROPIC_API_KEY",

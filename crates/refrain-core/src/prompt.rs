@@ -287,6 +287,18 @@ fn what_was_not_committed(report: &CommitReport) -> Option<String> {
         }
         let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
     }
+    for (number, secret) in report.exposed.iter().filter(|it| !it.allowed).take(MOST_SECRETS).enumerate() {
+        if number == 0 {
+            if !text.is_empty() {
+                separate(&mut text);
+            }
+            text.push_str(
+                "YOU COMMITTED WHAT LOOKS LIKE A SECRET. It stays in the history: do not rewrite that. Take it out of the \
+                 file, and say in your notes that it has to be replaced:",
+            );
+        }
+        let _ = write!(text, "\n- {secret}");
+    }
     (!text.is_empty()).then_some(text)
 }
 

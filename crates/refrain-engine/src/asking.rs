@@ -16,7 +16,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
-use crate::{EngineError, Service, executor, now, repository};
+use crate::{EngineError, Service, chain, executor, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -166,9 +166,9 @@ fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<Str
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
-            let env = environment::base(spec, env.iter().cloned());
+            let env = environment::of_git(spec, env.iter().cloned());
             let open = |folder: &Utf8Path| Repository::open(folder, &env);
-            return Ok(repository::release(journal.state(), journal.dir(), open));
+            return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
         Claimed::Refused(by) => by,
     };

@@ -35,7 +35,7 @@ use crate::hearing::Hearing;
 use crate::judge::Brief;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, Opened, Tools, Work, changes};
+use crate::repository::{Done, LONGEST, Opened, Tools, Work, changes};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -88,6 +88,7 @@ pub(crate) struct Drive {
     purse: Option<Purse>,
     state_home: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    git_env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -126,6 +127,7 @@ impl Drive {
             purse: Some(Purse::new(&spec, journal.dir(), host)),
             state_home: host.state_home.clone(),
             env,
+            git_env: environment::of_git(&spec, host.env.iter().cloned()),
             sender,
             flight: None,
             journal,
@@ -407,7 +409,7 @@ impl Drive {
     ) -> Result<Job<Hearing>, EngineError> {
         let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
         blocking(move || {
-            let changes = changes(&state.spec, state.git.base.as_ref(), candidate.as_ref(), &env)?;
+            let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
             brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news))
         })
         .await
@@ -437,10 +439,11 @@ impl Drive {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
             let tools = Tools {
-                env: &self.env,
+                env: &self.git_env,
                 opened: &self.opened,
                 ground: &self.ground,
                 state_home: &self.state_home,
+                longest: LONGEST,
             };
             self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &tools)?;
         }
@@ -596,7 +599,7 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, worktree, supervisor, env, ground, .. } = self;
+        let Self { news, journal, lock, worktree, supervisor, git_env, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
@@ -606,7 +609,7 @@ impl Drive {
                 place.leave();
             }
             drop((journal, worktree, lock));
-            answer_without_runner(&dir, &env)
+            answer_without_runner(&dir, &git_env)
         });
         Ok(later.await?.unwrap_or(state))
     }

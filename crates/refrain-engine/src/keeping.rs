@@ -41,6 +41,7 @@ pub(crate) fn save(
             files: &[(STATE, told.state.as_bytes()), (CONTEXT, told.context.as_bytes())],
             index: &dir.index(),
             largest_file: state.spec.git.largest_file,
+            allow_secrets: &state.spec.git.allow_secrets,
             cancel: Some(cancel),
         })?;
         Ok((saved, repository))
@@ -54,7 +55,7 @@ pub(crate) fn save(
         Err(GitError::NotARepository(_)) => {
             Event::WorkUnsaved { why: "it was in no git repository when it began".to_owned() }
         }
-        Err(error) => Event::WorkUnsaved { why: repository::say(&error) },
+        Err(error) => Event::WorkUnsaved { why: repository::say(&error, repository::LONGEST) },
     }
 }
 

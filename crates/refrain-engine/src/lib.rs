@@ -58,6 +58,5 @@ pub use signals::Signals;
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::errand::Errand;
-    pub use refrain_proc::tool::{ToolError, run};
+    pub use refrain_proc::tool::{Tool, ToolError, run};
 }

@@ -57,7 +57,9 @@ pub(crate) fn prepare(
         let (index, cancel) = (&place.index(), Some(cancel));
         repository.check_out_clean(CleanRequest { tree, over: &over, folder: &folder, index, cancel })
     });
-    made.map_err(|error| format!("the clean checkout cannot be made: {}", repository::say(&error)))?;
+    made.map_err(|error| {
+        format!("the clean checkout cannot be made: {}", repository::say(&error, repository::LONGEST))
+    })?;
     let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
     let at = folder.join(inside);
     match at.is_dir() {

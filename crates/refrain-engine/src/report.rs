@@ -77,10 +77,11 @@ impl Case {
         let trail = Trail::of(&self.whole.records[..records]);
         let redactor = Redactor::new(&state.spec, []);
         let base = state.git.base.as_ref();
-        let base_tree = base.and_then(|base| self.tree_of(base.head.as_ref()?));
-        let files = base.and_then(|base| {
+        let began = state.git.began.as_ref();
+        let base_tree = began.and_then(|began| self.tree_of(began));
+        let files = base.and_then(|_| {
             // Without its beginning nobody knows what is new; where there was none, all is.
-            let from = if base.head.is_some() { Some(base_tree.as_ref()?) } else { None };
+            let from = if began.is_some() { Some(base_tree.as_ref()?) } else { None };
             self.files(from, report::tree(state, &trail)?)
         });
         let found = Found {
@@ -160,7 +161,10 @@ impl Case {
     }
 
     fn check_repository(&self) -> Vec<Check> {
-        let Some(base) = &self.whole.state.git.base else { return Vec::new() };
+        let git = &self.whole.state.git;
+        if git.base.is_none() {
+            return Vec::new();
+        }
         let trail = Trail::of(&self.whole.records);
         let proven = self.whole.state.proven_tree();
         let mut checks = Vec::new();
@@ -171,7 +175,7 @@ impl Case {
                 return vec![Check::unchecked(Subject::Tree, which, chain(error))];
             }
         };
-        if let Some(head) = &base.head {
+        if let Some(head) = &git.began {
             checks.push(match repository.recorded(head) {
                 Ok(Some(_)) => Check::agrees(Subject::Base, head),
                 Ok(None) => Check::unchecked(Subject::Base, head, "it is not in the repository any more"),

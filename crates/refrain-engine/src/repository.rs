@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_agents::environment;
 use refrain_core::event::Event;
-use refrain_core::git::{Base, Checkout, CommitReport, Fill, Skipped};
+use refrain_core::git::{Base, Checkout, CommitReport, Fill, Oid, Skipped};
 use refrain_core::r#loop::Candidate;
 use refrain_core::review::Changes;
+use refrain_core::spec::Millis;
 use refrain_core::{LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
@@ -23,7 +24,7 @@ use crate::proving_ground::{Ground, Ready};
 use crate::{EngineError, chain, keeping, now, proving_ground};
 
 /// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
-const LONGEST: Duration = Duration::from_mins(10);
+pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
@@ -52,6 +53,8 @@ pub(crate) struct Tools<'a> {
     /// Where gates run that are not to run in the worktree.
     pub(crate) ground: &'a Ground,
     pub(crate) state_home: &'a Utf8Path,
+    /// How long it may take.
+    pub(crate) longest: Duration,
 }
 
 impl Work {
@@ -92,9 +95,10 @@ impl Work {
             opened: Arc::clone(tools.opened),
             ground: Arc::clone(tools.ground),
             state_home: tools.state_home.to_owned(),
+            longest: tools.longest,
         };
         let handle = tokio::task::spawn_blocking(move || run(&job));
-        Ok(Some(Self { step, until: Instant::now() + LONGEST, cancel, handle }))
+        Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
     }
 
     /// What came of it, once it is done.
@@ -131,6 +135,7 @@ pub(crate) struct Job {
     opened: Opened,
     ground: Ground,
     state_home: Utf8PathBuf,
+    longest: Duration,
 }
 
 impl Job {
@@ -156,7 +161,7 @@ impl Job {
         };
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
-            Err(error) => Event::BaseRefused { error: say(&error) },
+            Err(error) => Event::BaseRefused { error: self.say(&error) },
         }
     }
 
@@ -168,13 +173,14 @@ impl Job {
                 base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             };
             Ok((repository.tree(request)?, self.touched(&repository)?))
         });
         match taken {
             Ok(((tree, partial), touched)) => Event::CandidateTaken { tree: Some(tree), partial, touched },
-            Err(error) => Event::CandidateRefused { error: say(&error) },
+            Err(error) => Event::CandidateRefused { error: self.say(&error) },
         }
     }
 
@@ -188,8 +194,6 @@ impl Job {
                 max: limits.max_iterations,
                 timestamp: &stamp(now()),
             };
-            // Only who has just begun to work for the loop may find a commit that another made and did not record.
-            let may_be_made = opened.is_none();
             let repository = match opened.take() {
                 // Who could stop the last step stops this one no more.
                 Some(repository) => repository.with_cancel(self.cancel.clone()),
@@ -200,17 +204,16 @@ impl Job {
                 last_head: git.head.as_ref(),
                 id: &spec.id,
                 iteration: *iteration,
-                may_be_made,
                 message: &spec.git.commit_template.fill(fill),
                 index: &self.dir.index(),
                 largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             })
         };
         let report = report(&mut opened).unwrap_or_else(|error| {
-            // Git may have been ended behind the commit: whoever repeats the step is to look for it.
             *opened = None;
-            CommitReport::skipped(*iteration, Skipped::Failed { said: say(&error) }, git.head.clone())
+            CommitReport::skipped(*iteration, Skipped::Failed { said: self.say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
     }
@@ -226,14 +229,20 @@ impl Job {
     }
 
     fn release(&self) -> Event {
-        Event::WorktreeReleased { kept: release(&self.state, &self.dir, |folder| self.repository(folder)) }
+        let open = |folder: &Utf8Path| self.repository(folder);
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
+    }
+
+    /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+    fn say(&self, error: &GitError) -> String {
+        say(error, self.longest)
     }
 }
 
 /// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
 pub(crate) fn changes(
     spec: &Spec,
-    base: Option<&Base>,
+    began: Option<&Oid>,
     candidate: Option<&Candidate>,
     env: &[(OsString, OsString)],
 ) -> Result<Option<Changes>, EngineError> {
@@ -242,14 +251,14 @@ pub(crate) fn changes(
     };
     let cancel = Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
     let repository = Repository::open(&spec.worktree, &marked(env, spec))?.with_cancel(cancel);
-    let changes = repository.changes(base.and_then(|base| base.head.as_ref()), tree)?;
+    let changes = repository.changes(began, tree)?;
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
 /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
-pub(crate) fn say(error: &GitError) -> String {
+pub(crate) fn say(error: &GitError, longest: Duration) -> String {
     if matches!(error, GitError::Cancelled) {
-        "git, or a hook, took longer than 10 minutes and was ended".to_owned()
+        format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
     } else {
         chain(error)
     }
@@ -260,6 +269,7 @@ pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
     open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+    say: impl FnOnce(&GitError) -> String,
 ) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
@@ -270,7 +280,7 @@ pub(crate) fn release(
         return Some(chain(&error));
     }
     // A worktree begins at a commit.
-    let began = state.git.base.as_ref()?.head.as_ref()?;
+    let began = state.git.began.as_ref()?;
     let branch = spec.git.new_branch()?;
     let removed =
         open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
@@ -279,6 +289,18 @@ pub(crate) fn release(
         Ok(Removal::Kept(why)) => Some(why),
         Err(error) => Some(say(&error)),
     }
+}
+
+/// Makes the worktree of a loop that is to go on anew, from its branch, where the folder is gone; says whether it was. What
+/// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
+pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
+    let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
+    if !state.holds_worktree() || state.spec.worktree.exists() {
+        return Ok(false);
+    }
+    let repository = Repository::open(&state.spec.project, env)?;
+    repository.restore_worktree(&state.spec.worktree, branch, state.git.head.as_ref())?;
+    Ok(true)
 }
 
 /// Checks before anything is begun that the loop will find the repository that it needs, and fills in what its branch and
@@ -324,7 +346,14 @@ pub(crate) fn settle(
             *from = repository.resolve(from)?.to_string();
             let own = project.own_worktree(state_home, &spec.id);
             let inside = spec.working_dir.strip_prefix(&project.worktree).unwrap_or(Utf8Path::new(""));
-            spec.working_dir = own.join(inside);
+            // Joined to nothing, a path would end in a slash.
+            spec.working_dir = match inside.as_str() {
+                "" => own.clone(),
+                _ => {
+                    repository.check_folder(from, inside)?;
+                    own.join(inside)
+                }
+            };
             spec.worktree = own;
         }
     }
@@ -334,4 +363,37 @@ pub(crate) fn settle(
 /// A time that can stand in the name of a branch.
 pub(crate) fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use refrain_proc::tool::Tool;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn git_that_takes_too_long_is_ended() {
+        let cancel = Cancel::new().unwrap();
+        let seen = cancel.clone();
+        let handle = tokio::task::spawn_blocking(move || {
+            let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
+            let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
+            Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") })
+        });
+        let until = Instant::now() + Duration::from_millis(20);
+        let mut work = Work { step: Step::TakeBase, until, cancel, handle };
+        let Done::Recorded(Event::BaseRefused { error }) = work.done().await.unwrap() else {
+            panic!("another event")
+        };
+        assert!(error.contains("Cancelled"), "{error}");
+    }
+
+    #[test]
+    fn who_took_too_long_is_told_how_long_it_had() {
+        assert_eq!(Millis::from(LONGEST).to_string(), "10m 0s");
+        let said = say(&GitError::Cancelled, Duration::from_secs(90));
+        assert_eq!(said, "git, or a hook, took longer than 1m 30s and was ended");
+    }
 }

@@ -22,6 +22,8 @@ pub struct Runner {
     pub(crate) worktree: WorktreeLock,
     /// Loops that work in the same worktree.
     pub(crate) neighbours: Vec<String>,
+    /// Its own worktree was gone, and was made anew from its branch.
+    pub(crate) is_restored: bool,
     pub(crate) pulse: Arc<Pulse>,
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
@@ -38,7 +40,7 @@ impl Runner {
         past: u64,
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
-        Self { journal, lock, worktree, neighbours, pulse: Arc::default(), past }
+        Self { journal, lock, worktree, neighbours, is_restored: false, pulse: Arc::default(), past }
     }
 
     /// The loop.
@@ -57,6 +59,12 @@ impl Runner {
     #[must_use]
     pub fn neighbours(&self) -> &[String] {
         &self.neighbours
+    }
+
+    /// Whether its own worktree was gone, and was made anew from its branch: what was not committed is lost.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.is_restored
     }
 
     /// Whether the loop will stop without doing anything.

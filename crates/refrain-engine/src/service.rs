@@ -129,7 +129,8 @@ impl Service {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
-            repository::settle(&mut spec, &self.project, &self.host.state_home, &env)?;
+            let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
+            repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;
@@ -180,6 +181,8 @@ impl Service {
         state.resume(grant).map_err(refused)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
+        let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
+        let is_restored = repository::restore(&state, &git_env)?;
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
@@ -192,7 +195,7 @@ impl Service {
             journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
         }
         journal.commit(Durability::Synced)?;
-        Ok(Runner::new(journal, lock, share, past))
+        Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
     }
 
     /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.

@@ -99,10 +99,10 @@ impl Bench {
             last_head: self.head.as_ref(),
             id: &"bench".parse()?,
             iteration: 1,
-            may_be_made: false,
             message: "loop: iteration 1",
             index: &self.index,
             largest_file: 10 << 20,
+            allow_secrets: &[],
             cancel: None,
         })?;
         self.head = report.head;

@@ -11,8 +11,8 @@ use crate::git::Git;
 pub(crate) const LOOP: &str = "Refrain-Loop";
 pub(crate) const ITERATION: &str = "Refrain-Iteration";
 
-/// A mark, the commit, its tree, and of which loop and iteration it is, with a NUL at the end.
-const FORMAT: &str = "--format=%m%n%H%n%T%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
+/// A mark, the commit, its tree, its parents, and of which loop and iteration it is, with a NUL at the end.
+const FORMAT: &str = "--format=%m%n%H%n%T%n%P%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
                       %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)%x00";
 
 /// How far back it is looked. Who adds more in one iteration has imported a history.
@@ -25,8 +25,8 @@ pub(crate) struct Since {
     pub(crate) ours: Option<Made>,
     /// Commits of nobody's loop but the agent's own hand, oldest first.
     pub(crate) by_agent: Vec<Oid>,
-    /// Whether commits are missing that were there.
-    pub(crate) rewritten: bool,
+    /// Where the head was, if that is missing now.
+    pub(crate) lost: Option<Oid>,
 }
 
 /// Whose commits are looked for.
@@ -34,9 +34,15 @@ pub(crate) struct Since {
 pub(crate) struct Whose<'a> {
     pub(crate) id: &'a LoopId,
     pub(crate) iteration: u32,
-    /// Whether the commit of this iteration may have been made. Where it cannot, its trailers were copied: an agent that
-    /// reads the log writes what it finds there.
-    pub(crate) may_be_made: bool,
+    /// What the commit of this iteration was going to be made on, if it was. One with its trailers on anything else is the
+    /// agent's: who reads the log writes what it finds there.
+    pub(crate) intended: Option<&'a Intent>,
+}
+
+/// The commit that another is to be made on; none where it is to be the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Intent {
+    pub(crate) parent: Option<Oid>,
 }
 
 /// A commit and its tree.
@@ -54,29 +60,33 @@ pub(crate) fn since(
     whose: Whose<'_>,
 ) -> Result<Since, GitError> {
     let Some(head) = head.filter(|head| last != Some(head)) else {
-        return Ok(Since { rewritten: head.is_none() && last.is_some(), ..Since::default() });
+        return Ok(Since { lost: last.filter(|_| head.is_none()).cloned(), ..Since::default() });
     };
     let range = last.map_or_else(|| head.to_string(), |last| format!("{last}...{head}"));
     let list = ["rev-list", "--no-commit-header", "--left-right", "--reverse", "--topo-order", MOST, FORMAT];
     let done = git.run(list.into_iter().chain([range.as_str(), "--"]), &[])?;
     if !done.status.success() {
         // The commit that it is compared with is gone altogether.
-        return Ok(Since { rewritten: true, ..Since::default() });
+        return Ok(Since { lost: last.cloned(), ..Since::default() });
     }
     let mut since = Since::default();
     for record in done.stdout.split(|byte| *byte == 0) {
         let record = String::from_utf8_lossy(record);
         let mut lines = record.trim_start_matches('\n').split('\n');
-        let (Some(mark), Some(commit), Some(tree)) = (lines.next(), lines.next(), lines.next()) else {
+        let (Some(mark), Some(commit), Some(tree), Some(parents)) =
+            (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
             continue;
         };
         let (Ok(commit), Ok(tree)) = (commit.parse(), tree.parse()) else { continue };
+        let is_intended =
+            |intent: &Intent| parents == intent.parent.as_ref().map(Oid::as_str).unwrap_or_default();
         if mark == "<" {
-            since.rewritten = true;
+            since.lost = last.cloned();
         } else if lines.next() != Some(whose.id.as_str()) {
             since.by_agent.push(commit);
         } else if lines.next() == Some(whose.iteration.to_string().as_str()) {
-            if whose.may_be_made {
+            if whose.intended.is_some_and(is_intended) {
                 since.ours = Some(Made { commit, tree });
             } else {
                 since.by_agent.push(commit);

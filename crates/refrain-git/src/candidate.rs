@@ -7,17 +7,17 @@ use std::io::Read;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 
-use refrain_core::git::{Base, LeftOut, RepoPath, Why};
+use refrain_core::git::{Base, LeftOut, PathGlob, RepoPath, Why};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::GitError;
 use crate::git::Git;
 use crate::repository::{Repository, is_refrains};
-use crate::secrets;
+use crate::secrets::{self, Found};
 use crate::status::{Blob, Entry, Kind, Status, Tracked};
 
 /// The mode of a submodule.
-const SUBMODULE: &str = "160000";
+pub(crate) const SUBMODULE: &str = "160000";
 
 /// What is to be committed.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub(crate) struct Candidate {
     pub(crate) gone: Vec<Vec<u8>>,
     /// Paths whose content is new or another, and how they looked when they were screened.
     pub(crate) kept: Vec<Kept>,
+    /// What looks like a secret among them, and may be committed all the same.
+    pub(crate) allowed: Vec<(Vec<u8>, Found)>,
     /// What is the loop's and stays behind.
     pub(crate) left_out: Vec<LeftOut>,
     /// Whether the index has anything that is not to be committed.
@@ -38,6 +40,22 @@ pub(crate) struct Kept {
     pub(crate) stamp: Option<u64>,
     /// What the head has of it.
     pub(crate) in_head: Option<Blob>,
+}
+
+/// What the person said of what may be committed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    /// The largest file, in bytes.
+    pub(crate) largest: u64,
+    /// Where secrets may be.
+    pub(crate) allow_secrets: &'a [PathGlob],
+}
+
+impl Rules<'_> {
+    /// Whether what was found at the path may be there.
+    pub(crate) fn allow(self, path: &[u8], found: Found) -> bool {
+        found.is_marked || self.allow_secrets.iter().any(|glob| glob.matches(path))
+    }
 }
 
 /// What was dirty before the loop began.
@@ -53,6 +71,16 @@ impl Before {
     /// How the path looked; none where it was clean.
     pub(crate) fn stamp(&self, path: &[u8]) -> Option<Option<u64>> {
         self.0.get(path.strip_suffix(b"/").unwrap_or(path)).copied()
+    }
+
+    /// Whether nothing was.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the path is the person's, or lies in a repository of theirs.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        self.stamp(path).is_some() || self.is_in_the_way(path)
     }
 
     /// What the agent put back or took away of the person's: git does not show it any more.
@@ -83,20 +111,24 @@ pub(crate) fn choose(
     git: Git<'_>,
     status: &Status,
     before: &Before,
-    largest: u64,
+    rules: Rules<'_>,
 ) -> Result<Candidate, GitError> {
     let mut chosen = Candidate::default();
     let mut large = Vec::new();
     for entry in &status.entries {
-        let what = look(repository, git, entry, before, largest)?;
+        let what = look(repository, git, entry, before, rules)?;
         // Of what waits for a decision, the index has several versions, and no tree can.
         let is_staged =
             matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }) | Kind::Unmerged);
-        chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_));
+        chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_) | What::Allowed(..));
         match what {
             What::Nothing => {}
             What::Gone => chosen.gone.push(entry.path.clone()),
             What::Kept(kept) => chosen.kept.push(kept),
+            What::Allowed(kept, found) => {
+                chosen.allowed.push((kept.path.clone(), found));
+                chosen.kept.push(kept);
+            }
             What::Out(Why::TooLarge { bytes }) => large.push((entry, bytes)),
             What::Out(why) => chosen.left_out.push(LeftOut { path: entry.repo_path(), why }),
         }
@@ -111,6 +143,8 @@ enum What {
     Nothing,
     Gone,
     Kept(Kept),
+    /// It looks like a secret, and may be committed.
+    Allowed(Kept, Found),
     Out(Why),
 }
 
@@ -119,7 +153,7 @@ fn look(
     git: Git<'_>,
     entry: &Entry,
     before: &Before,
-    largest: u64,
+    rules: Rules<'_>,
 ) -> Result<What, GitError> {
     let path = entry.path.as_slice();
     if is_refrains(path) {
@@ -150,7 +184,7 @@ fn look(
         Kind::New | Kind::Unmerged => None,
     };
     let stamp = repository.stamp(path);
-    let bytes = match read(&repository.on_disk(path), largest) {
+    let bytes = match read(&repository.on_disk(path), rules.largest) {
         Content::None => return Ok(if in_head.is_some() { What::Gone } else { What::Nothing }),
         // A folder where a file was: what is in it has entries of its own.
         Content::Folder => return Ok(What::Gone),
@@ -158,10 +192,13 @@ fn look(
         Content::TooLarge(bytes) => return Ok(What::Out(Why::TooLarge { bytes })),
         Content::Bytes(bytes) => bytes,
     };
-    if let Some(why) = screen(git, path, &bytes, in_head.as_ref())? {
-        return Ok(What::Out(why));
-    }
-    Ok(What::Kept(Kept { path: path.to_vec(), stamp, in_head }))
+    let found = screen(git, path, &bytes, in_head.as_ref())?;
+    let kept = Kept { path: path.to_vec(), stamp, in_head };
+    Ok(match found {
+        None => What::Kept(kept),
+        Some(found) if rules.allow(path, found) => What::Allowed(kept, found),
+        Some(found) => What::Out(why(found)),
+    })
 }
 
 /// Whether a folder is there now, which of what git tracks only a submodule is: this is where git's own `160000` for the
@@ -176,7 +213,7 @@ pub(crate) fn screen(
     path: &[u8],
     bytes: &[u8],
     in_head: Option<&Blob>,
-) -> Result<Option<Why>, GitError> {
+) -> Result<Option<Found>, GitError> {
     let mut found = secrets::screen(path, bytes, None);
     if found.is_some()
         // The commit of a submodule is no file, and git may not even have it.
@@ -185,7 +222,12 @@ pub(crate) fn screen(
         let base = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;
         found = secrets::screen(path, bytes, Some(&base));
     }
-    Ok(found.map(|found| Why::Secret { what: found.what.to_owned(), line: found.line }))
+    Ok(found)
+}
+
+/// Why what was found is left out.
+pub(crate) fn why(found: Found) -> Why {
+    Why::Secret { what: found.what.to_owned(), line: found.line }
 }
 
 /// A file that is larger than what is committed is committed all the same where the person has set up a filter for it,

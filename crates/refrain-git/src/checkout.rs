@@ -1,5 +1,6 @@
 //! Branches: whether a name is free, a new one in place, what a text names.
 
+use camino::Utf8Path;
 use refrain_core::git::Oid;
 
 use crate::error::GitError;
@@ -46,6 +47,22 @@ impl Repository {
         let answer = String::from_utf8_lossy(&done.stdout);
         let found = answer.lines().last().and_then(|line| line.parse().ok());
         found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
+    }
+
+    /// Whether a commit has this folder: one that is ignored, or new, is in no worktree that begins there.
+    ///
+    /// # Errors
+    /// [`GitError::NoFolder`] where it has not.
+    pub fn check_folder(&self, commit: &str, folder: &Utf8Path) -> Result<(), GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{folder}")];
+        let done = self.git().run(asked, &[])?;
+        let tree = String::from_utf8_lossy(&done.stdout).lines().last().unwrap_or_default().to_owned();
+        let is_tree = done.status.success()
+            && self.git().text(["cat-file", "-t", &tree], &[]).is_ok_and(|kind| kind == "tree");
+        match is_tree {
+            true => Ok(()),
+            false => Err(GitError::NoFolder { folder: folder.to_owned(), commit: commit.to_owned() }),
+        }
     }
 
     /// Where a branch is; none where there is no such branch.

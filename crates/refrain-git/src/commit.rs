@@ -6,13 +6,16 @@
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Operation, Skipped};
+use refrain_core::git::{
+    Base, CommitReport, CommitResult, Exposed, Oid, Operation, PathGlob, RepoPath, Skipped,
+};
 
 use crate::Cancel;
-use crate::adopt::{ITERATION, LOOP, Made, Since, Whose, since};
-use crate::candidate::{Before, Candidate, choose};
+use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
+use crate::candidate::{Before, Candidate, Rules, choose};
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
+use crate::history::screen_commits;
 use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
@@ -40,31 +43,34 @@ pub struct CommitRequest<'a> {
     pub id: &'a LoopId,
     /// The iteration.
     pub iteration: u32,
-    /// Whether the commit of this iteration may be in the history already, as whoever made it may have died before it was
-    /// recorded. Else one that looks like it is the agent's.
-    pub may_be_made: bool,
     /// The message, without trailers.
     pub message: &'a str,
-    /// A place for a private index, in the loop's own folder; beside it, with `.scratch` at the end, there may be another.
-    /// What is there from an earlier commit is of no importance.
+    /// A place for a private index, in the loop's own folder; beside it, with `.scratch` at the end, there may be another,
+    /// and with `.intended` what a commit was to be made on. What else is there from an earlier commit is of no importance.
     pub index: &'a Utf8Path,
     /// The largest file that is committed, in bytes.
     pub largest_file: u64,
+    /// Where what looks like a secret may be committed.
+    pub allow_secrets: &'a [PathGlob],
     /// Who may stop it, together with the hook that may be running.
     pub cancel: Option<&'a Cancel>,
 }
 
 impl<'a> CommitRequest<'a> {
-    fn whose(&self, may_be_made: bool) -> Whose<'a> {
-        Whose { id: self.id, iteration: self.iteration, may_be_made }
+    fn whose(&self, intended: Option<&'a Intent>) -> Whose<'a> {
+        Whose { id: self.id, iteration: self.iteration, intended }
+    }
+
+    fn rules(&self) -> Rules<'a> {
+        Rules { largest: self.largest_file, allow_secrets: self.allow_secrets }
     }
 }
 
 impl Repository {
     /// Commits what is the loop's own. Neither the working tree nor what the person staged is touched, whatever comes of it.
     ///
-    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made, if the
-    /// request says that it may be.
+    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made. What is
+    /// found in the history else, of the agent's or somebody's, is screened for secrets and told.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]. What merely forbids the commit is
@@ -75,55 +81,102 @@ impl Repository {
         let git = self.git().until(request.cancel).with_index(request.index);
         let status = status::look(git)?;
         let head = status.head.as_ref();
-        let since = since(git, request.last_head, head, request.whose(request.may_be_made))?;
+        let intended = request.intended();
+        let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
+        let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
-        let (result, candidate) = job.run(&since)?;
+        let settled = job.run(&since, intended)?;
+        if let CommitResult::Made { commit, .. } = &settled.result {
+            let allowed = settled.candidate.allowed.iter();
+            exposed.extend(allowed.map(|(path, found)| Exposed {
+                commit: commit.clone(),
+                path: RepoPath::from_bytes(path),
+                what: found.what.to_owned(),
+                line: found.line,
+                allowed: true,
+            }));
+        }
         Ok(CommitReport {
             iteration: request.iteration,
-            head: match &result {
-                CommitResult::Made { commit, .. } if since.ours.is_none() => Some(commit.clone()),
-                CommitResult::Made { .. } | CommitResult::Skipped(_) => status.head.clone(),
-            },
-            result,
+            head: settled.head,
+            result: settled.result,
             by_agent: since.by_agent,
-            rewritten: since.rewritten,
+            lost: since.lost,
+            exposed: Vec::new(),
+            taken: settled.taken,
             left_out: Vec::new(),
             left_out_more: 0,
         }
-        .leaving_out(candidate.left_out))
+        .exposing(exposed)
+        .leaving_out(settled.candidate.left_out))
     }
 }
 
 /// A commit on its way.
-struct Job<'a> {
+pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
-    git: Git<'a>,
+    pub(crate) git: Git<'a>,
     index: &'a Index,
     seen: Seen,
     status: &'a Status,
 }
 
+/// What came of it.
+struct Settled {
+    result: CommitResult,
+    /// Where the head is now.
+    head: Option<Oid>,
+    candidate: Candidate,
+    /// What a hook put into it and could not be taken out again.
+    taken: Vec<RepoPath>,
+}
+
 /// Whether a commit was made, by the last of the parts.
-type Outcome = Result<Made, Skipped>;
+pub(crate) type Outcome = Result<Made, Skipped>;
 
 impl Job<'_> {
-    fn run(&self, since: &Since) -> Result<(CommitResult, Candidate), GitError> {
+    fn run(&self, since: &Since, intended: Option<Intent>) -> Result<Settled, GitError> {
         let before = Before::of(self.request.base);
         if let Some(made) = &since.ours {
-            self.finish(made, &before)?;
-            return Ok((report(made.clone()), Candidate::default()));
+            let parent = intended.and_then(|intended| intended.parent);
+            return self.adopt(made, parent.as_ref(), &before);
         }
         if let Some(skipped) = self.forbidden() {
-            return Ok((CommitResult::Skipped(skipped), Candidate::default()));
+            return Ok(self.settled(Err(skipped), Candidate::default(), Vec::new()));
         }
-        let mut candidate =
-            choose(self.repository, self.git, self.status, &before, self.request.largest_file)?;
-        let result = match self.commit(&mut candidate, &before)? {
-            Ok(made) => report(made),
-            Err(skipped) => CommitResult::Skipped(skipped),
+        let mut candidate = choose(self.repository, self.git, self.status, &before, self.request.rules())?;
+        let (outcome, taken) = self.commit(&mut candidate, &before)?;
+        Ok(self.settled(outcome, candidate, taken))
+    }
+
+    fn settled(&self, outcome: Outcome, candidate: Candidate, taken: Vec<RepoPath>) -> Settled {
+        let (result, head) = match outcome {
+            Ok(made) => (report(made.clone()), Some(made.commit)),
+            Err(skipped) => (CommitResult::Skipped(skipped), self.status.head.clone()),
         };
-        Ok((result, candidate))
+        Settled { result, head, candidate, taken }
+    }
+
+    /// A commit that was made before a crash: it may not have been looked at, and the index not been brought up to date.
+    fn adopt(&self, made: &Made, parent: Option<&Oid>, before: &Before) -> Result<Settled, GitError> {
+        let candidate = Candidate::default();
+        if self.status.head.as_ref() != Some(&made.commit) {
+            let settled = self.settled(Ok(made.clone()), candidate, Vec::new());
+            return Ok(Settled { head: self.status.head.clone(), ..settled });
+        }
+        let Some(lock) = self.index.lock(self.request.id)? else {
+            return Ok(self.settled(Ok(made.clone()), candidate, Vec::new()));
+        };
+        let (outcome, taken) = self.without_taken(made.clone(), parent, before, &[])?;
+        match &outcome {
+            Ok(made) => self.bring_back_paths(lock, parent, made, before)?,
+            Err(_) => {
+                let settled = self.settled(outcome, candidate, taken);
+                return Ok(Settled { head: parent.cloned(), ..settled });
+            }
+        }
+        Ok(self.settled(outcome, candidate, taken))
     }
 
     /// What forbids a commit whatever is to be committed.
@@ -140,22 +193,45 @@ impl Job<'_> {
         self.index.is_locked(self.request.id).then_some(Skipped::IndexLocked)
     }
 
-    fn commit(&self, candidate: &mut Candidate, before: &Before) -> Result<Outcome, GitError> {
+    fn commit(
+        &self,
+        candidate: &mut Candidate,
+        before: &Before,
+    ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
+        let none = |skipped| Ok((Err(skipped), Vec::new()));
         if candidate.gone.is_empty() && candidate.kept.is_empty() {
-            return Ok(Err(Skipped::Nothing));
+            return none(Skipped::Nothing);
         }
-        let Some(lock) = self.index.lock(self.request.id)? else { return Ok(Err(Skipped::IndexLocked)) };
+        let Some(lock) = self.index.lock(self.request.id)? else { return none(Skipped::IndexLocked) };
         let head = self.status.head.as_ref();
-        if let Err(skipped) = ignore_no(stage(self.repository, self.git, head, candidate))? {
-            return Ok(Err(skipped));
+        let staged = stage(self.repository, self.git, head, candidate, self.request.rules());
+        if let Err(skipped) = ignore_no(staged)? {
+            return none(skipped);
         }
+        self.request.intend(head)?;
         let is_plain = is_plain(self.repository, self.git)?;
         let outcome = if is_plain { self.of_parts()? } else { self.by_git()? };
+        let (outcome, taken) = match outcome {
+            Ok(made) if !is_plain => self.without_taken(made, head, before, &candidate.left_out)?,
+            other => (other, Vec::new()),
+        };
         if let Ok(made) = &outcome {
-            self.bring_back(lock, made, candidate, before)?;
+            // A hook may have put into it what is the person's: what they staged of that stays staged.
+            match taken.is_empty() {
+                true => self.bring_back(lock, made, candidate, before)?,
+                false => self.bring_back_paths(lock, head, made, before)?,
+            }
             self.repository.memory().made = Some(made.clone());
         }
-        Ok(outcome)
+        Ok((outcome, taken))
+    }
+
+    /// The branch that is checked out, or the detached head, as `git update-ref` wants it.
+    pub(crate) fn place(&self) -> Vec<String> {
+        match &self.status.branch {
+            Some(branch) => vec![format!("refs/heads/{branch}")],
+            None => vec!["--no-deref".to_owned(), "HEAD".to_owned()],
+        }
     }
 
     fn of_parts(&self) -> Result<Outcome, GitError> {
@@ -171,7 +247,7 @@ impl Job<'_> {
         {
             return Ok(Err(Skipped::Nothing));
         }
-        let message = self.message();
+        let message = self.message()?;
         let mut args = vec!["commit-tree", tree.as_str()];
         if let Some(head) = head {
             args.extend(["-p", head.as_str()]);
@@ -203,10 +279,7 @@ impl Job<'_> {
             None => ("commit (initial)", "0".repeat(commit.as_str().len())),
         };
         let mut args = vec!["update-ref".to_owned(), "-m".to_owned(), format!("{kind}: {subject}")];
-        match &self.status.branch {
-            Some(branch) => args.push(format!("refs/heads/{branch}")),
-            None => args.extend(["--no-deref".to_owned(), "HEAD".to_owned()]),
-        }
+        args.extend(self.place());
         args.extend([commit.to_string(), old]);
         args
     }
@@ -226,13 +299,14 @@ impl Job<'_> {
     }
 
     fn by_git(&self) -> Result<Outcome, GitError> {
-        let message = self.message();
+        let message = self.message()?;
         let done =
             Git::run(self.git, ["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
         let head = self.git.run(["rev-parse", "--verify", "--quiet", "HEAD"], &[])?;
         let head: Option<Oid> = String::from_utf8_lossy(&head.stdout).trim().parse().ok();
-        let Since { ours, .. } =
-            since(self.git, self.status.head.as_ref(), head.as_ref(), self.request.whose(true))?;
+        let before = self.status.head.as_ref();
+        let intent = Intent { parent: before.cloned() };
+        let Since { ours, .. } = since(self.git, before, head.as_ref(), self.request.whose(Some(&intent)))?;
         // A hook may have rewritten the message; what the head is now was made by this commit all the same.
         let moved = head.filter(|head| Some(head) != self.status.head.as_ref());
         match (ours, moved) {
@@ -260,9 +334,19 @@ impl Job<'_> {
         Ok(if against { Skipped::Nothing } else { Skipped::Hook { said } })
     }
 
-    fn message(&self) -> String {
+    /// The message with our trailers. One of several paragraphs may end in trailers of its own, which ours are to join: what
+    /// is one, git knows.
+    fn message(&self) -> Result<String, GitError> {
         let CommitRequest { message, id, iteration, .. } = self.request;
-        format!("{}\n\n{LOOP}: {id}\n{ITERATION}: {iteration}\n", message.trim())
+        let (message, trailers) =
+            (message.trim(), [format!("{LOOP}: {id}"), format!("{ITERATION}: {iteration}")]);
+        if !message.contains("\n\n") {
+            return Ok(format!("{message}\n\n{}\n", trailers.join("\n")));
+        }
+        let mut args = vec!["interpret-trailers", "--no-divider", "--if-exists", "add"];
+        args.extend(trailers.iter().flat_map(|trailer| ["--trailer", trailer]));
+        let whole = format!("{message}\n");
+        Ok(String::from_utf8_lossy(&Git::output(self.git, args, whole.as_bytes())?).into_owned())
     }
 
     /// Where nothing was staged but what is committed, the private index is what the person's would be.
@@ -291,17 +375,6 @@ impl Job<'_> {
     ) -> Result<(), GitError> {
         let scratch = self.request.index.with_extension("scratch");
         bring_back(self.git, lock, &scratch, (parent, &made.commit), before)
-    }
-
-    /// A commit that was made before a crash: the index may not have been brought up to date.
-    fn finish(&self, made: &Made, before: &Before) -> Result<(), GitError> {
-        if self.status.head.as_ref() != Some(&made.commit) {
-            return Ok(());
-        }
-        let Some(lock) = self.index.lock(self.request.id)? else { return Ok(()) };
-        let parent = self.git.run(["rev-parse", "--verify", "--quiet", "HEAD^"], &[])?;
-        let parent = String::from_utf8_lossy(&parent.stdout).trim().parse().ok();
-        self.bring_back_paths(lock, parent.as_ref(), made, before)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use camino::Utf8PathBuf;
+use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::tool::ToolError;
 
@@ -27,6 +28,12 @@ pub enum GitError {
         /// What git said.
         said: String,
     },
+    /// Git tells paths line by line.
+    #[error(
+        "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
+         rename that folder"
+    )]
+    LineBreak(Utf8PathBuf),
     /// More is changed than can be kept in mind.
     #[error(
         "more than {most} files are changed or new; commit them, name them in .gitignore, or start with --worktree"
@@ -75,6 +82,38 @@ pub enum GitError {
     /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
+    /// A folder that a worktree would not have.
+    #[error(
+        "{folder} is not in commit {commit}, so a worktree from there would not have it; commit it first, name another \
+         --base, or start from the project's root"
+    )]
+    NoFolder {
+        /// Which, below the root.
+        folder: Utf8PathBuf,
+        /// The commit.
+        commit: String,
+    },
+    /// A worktree that is gone, and its branch too.
+    #[error(
+        "the loop's worktree is gone, and so is its branch {branch:?}{}",
+        .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
+    )]
+    BranchGone {
+        /// Its branch.
+        branch: String,
+        /// Where that was last.
+        last: Option<Oid>,
+    },
+    /// A worktree that is gone, and its branch is checked out in another.
+    #[error(
+        "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
+    )]
+    BranchInUse {
+        /// Its branch.
+        branch: String,
+        /// Where.
+        by: Utf8PathBuf,
+    },
     /// A place for a worktree where something else is.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),

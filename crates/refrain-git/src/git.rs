@@ -83,9 +83,9 @@ pub(crate) struct Git<'a> {
     index: Option<&'a Utf8Path>,
     /// The git folder of a place that has none of its own.
     git_dir: Option<&'a Utf8Path>,
-    limit: Option<Duration>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
+    limit: Option<Duration>,
 }
 
 impl<'a> Git<'a> {
@@ -97,11 +97,6 @@ impl<'a> Git<'a> {
     /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
     pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
-    }
-
-    /// The same, where each command may take this long.
-    pub(crate) fn within(self, limit: Duration) -> Self {
-        Self { limit: Some(limit), ..self }
     }
 
     /// The same with another index than the person's.
@@ -117,6 +112,11 @@ impl<'a> Git<'a> {
     /// The same, until somebody says stop; who could before still may where nobody else is named.
     pub(crate) fn until(self, cancel: Option<&'a Cancel>) -> Self {
         Self { cancel: cancel.or(self.cancel), ..self }
+    }
+
+    /// The same, which has so long for each answer.
+    pub(crate) fn within(self, limit: Option<Duration>) -> Self {
+        Self { limit, ..self }
     }
 
     /// The same, which nobody may stop.
@@ -173,6 +173,14 @@ impl<'a> Git<'a> {
     ) -> Result<Done, GitError> {
         Ok(self.tool(args, input).run()?)
     }
+}
+
+/// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.
+///
+/// # Errors
+/// [`GitError::Missing`] without a git program; else where it cannot be asked.
+pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
+    Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
 
 /// How much of what git or a hook said is kept, in bytes.

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Base, Dirty, Operation};
@@ -30,6 +31,7 @@ pub struct Repository {
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
     cancel: Option<Cancel>,
+    limit: Option<Duration>,
     memory: Mutex<Memory>,
 }
 
@@ -50,11 +52,34 @@ impl Repository {
     /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] where there are no files,
     /// [`GitError::NotOurs`] where git does not trust the owner, [`GitError::Missing`] without a git program.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
+        Self::open_with(worktree, env, None)
+    }
+
+    /// The same, where git has so long for each answer.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and [`GitError::Tool`] where it takes longer.
+    pub fn open_within(
+        worktree: &Utf8Path,
+        env: &[(OsString, OsString)],
+        limit: Duration,
+    ) -> Result<Self, GitError> {
+        Self::open_with(worktree, env, Some(limit))
+    }
+
+    fn open_with(
+        worktree: &Utf8Path,
+        env: &[(OsString, OsString)],
+        limit: Option<Duration>,
+    ) -> Result<Self, GitError> {
         let env = environment(env);
-        let git = Git::new(worktree, &env);
+        let git = Git::new(worktree, &env).within(limit);
         let asked =
             ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--absolute-git-dir", "--git-common-dir"];
         worktree.symlink_metadata().on("look at", worktree)?;
+        if worktree.as_str().contains('\n') {
+            return Err(GitError::LineBreak(worktree.to_owned()));
+        }
         let done = git.run(asked, &[])?;
         let answer = String::from_utf8_lossy(&done.stdout).into_owned();
         if !done.status.success() {
@@ -76,13 +101,17 @@ impl Repository {
         let (Some("true"), Some(up), Some(git_dir), Some(common), None) =
             (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
-            return Err(GitError::Answer { command: "rev-parse", answer });
+            // An answer a line, unless a path is of several: that of the git folder may be elsewhere.
+            return Err(match answer.starts_with("true") {
+                true => GitError::LineBreak(worktree.to_owned()),
+                false => GitError::Answer { command: "rev-parse", answer },
+            });
         };
         let root = worktree.join(up);
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, memory: Mutex::default() })
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, memory: Mutex::default() })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -103,6 +132,16 @@ impl Repository {
         &self.root
     }
 
+    /// In whose name commits are made here: `Name <address>`.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git does not know.
+    pub fn committer(&self) -> Result<String, GitError> {
+        let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
+        // Behind the address stands a time.
+        Ok(said.rfind('>').map_or(said.as_str(), |end| &said[..=end]).to_owned())
+    }
+
     /// What git is in the middle of in this worktree.
     #[must_use]
     pub fn operation(&self) -> Option<Operation> {
@@ -115,13 +154,15 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let Status { head, branch, entries } = status::look(self.git())?;
+        let status = status::look(self.git())?;
+        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
+        let Status { head, branch, entries } = status;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
         if entries.len() > MOST_DIRTY {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty, ..Base::default() })
+        Ok(Base { head, branch, dirty, operation, ..Base::default() })
     }
 
     fn dirty(&self, entry: &Entry) -> Dirty {
@@ -152,7 +193,7 @@ impl Repository {
 
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env).until(self.cancel.as_ref())
+        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit)
     }
 
     /// The person's environment, made fit for git.
@@ -161,12 +202,14 @@ impl Repository {
     }
 
     /// Where the index and what is in progress lie: the folder of this worktree.
-    pub(crate) fn git_dir(&self) -> &Utf8Path {
+    #[must_use]
+    pub fn git_dir(&self) -> &Utf8Path {
         &self.git_dir
     }
 
     /// Where branches, hooks and objects lie: the folder of all worktrees.
-    pub(crate) fn common_dir(&self) -> &Utf8Path {
+    #[must_use]
+    pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
 }

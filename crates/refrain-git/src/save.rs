@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::event::Pushed;
-use refrain_core::git::{Base, Oid};
+use refrain_core::git::{Base, Oid, PathGlob};
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, LOOP};
@@ -49,6 +49,8 @@ pub struct SaveRequest<'a> {
     pub index: &'a Utf8Path,
     /// The largest file that is a part of it, in bytes.
     pub largest_file: u64,
+    /// Where what looks like a secret may be a part of it.
+    pub allow_secrets: &'a [PathGlob],
     /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
@@ -71,8 +73,8 @@ impl Repository {
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
-        let SaveRequest { base, index, largest_file, cancel, .. } = request;
-        let (tree, _) = self.tree(TreeRequest { base, index, largest_file, cancel })?;
+        let SaveRequest { base, index, largest_file, allow_secrets, cancel, .. } = request;
+        let (tree, _) = self.tree(TreeRequest { base, index, largest_file, allow_secrets, cancel })?;
         let job = Job { repository: self, request, git: self.git().until(cancel).with_index(index), tree };
         let names = (1..=NAMES).map(|number| match number {
             1 => request.branch.to_owned(),
@@ -108,7 +110,7 @@ impl Repository {
             &remote,
             &format!("{refname}:{refname}"),
         ];
-        let pushing = Git::new(self.root(), &env).until(cancel).within(LONGEST_PUSH);
+        let pushing = Git::new(self.root(), &env).until(cancel).within(Some(LONGEST_PUSH));
         let said = match pushing.run(push, &[]) {
             Ok(done) if done.status.success() => return Ok(Some(Pushed { remote, error: None })),
             Ok(done) => said(&done),

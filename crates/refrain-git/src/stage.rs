@@ -4,11 +4,12 @@
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
 
-use crate::candidate::{Before, Candidate, Kept, screen};
+use crate::candidate::{Before, Candidate, Kept, Rules, screen, why};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::index::Locked;
 use crate::repository::Repository;
+use crate::secrets::Found;
 
 /// The tree without anything, by the length of a name: git knows it without having it.
 pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
@@ -24,6 +25,7 @@ pub(crate) fn stage(
     git: Git<'_>,
     head: Option<&Oid>,
     candidate: &mut Candidate,
+    rules: Rules<'_>,
 ) -> Result<(), GitError> {
     if candidate.has_foreign {
         // Only the index: what is in the working tree is not looked at.
@@ -35,7 +37,7 @@ pub(crate) fn stage(
     // First what is gone: a file may have become a folder.
     update(git, &["--force-remove"], candidate.gone.iter().map(Vec::as_slice))?;
     update(git, &["--add", "--remove", "--replace"], candidate.kept.iter().map(|kept| kept.path.as_slice()))?;
-    look_again(repository, git, candidate)
+    look_again(repository, git, candidate, rules)
 }
 
 fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>) -> Result<(), GitError> {
@@ -59,12 +61,19 @@ fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
 
 /// A file that was written between the screen and git's own look may hold what was not screened: what git has of it is
 /// screened now.
-fn look_again(repository: &Repository, git: Git<'_>, candidate: &mut Candidate) -> Result<(), GitError> {
+fn look_again(
+    repository: &Repository,
+    git: Git<'_>,
+    candidate: &mut Candidate,
+    rules: Rules<'_>,
+) -> Result<(), GitError> {
     let mut as_in_head = Vec::new();
     for kept in std::mem::take(&mut candidate.kept) {
         // A submodule has no stamp, but a file that has taken its place has.
         let is_another = kept.stamp != repository.stamp(&kept.path);
-        let Some(why) = (if is_another { screen_staged(git, &kept)? } else { None }) else {
+        let found = if is_another { screen_staged(git, &kept)? } else { None };
+        let Some(found) = found.filter(|found| !rules.allow(&kept.path, *found)) else {
+            candidate.allowed.extend(found.map(|found| (kept.path.clone(), found)));
             candidate.kept.push(kept);
             continue;
         };
@@ -72,7 +81,7 @@ fn look_again(repository: &Repository, git: Git<'_>, candidate: &mut Candidate) 
             Some(head) => as_in_head.extend(info(&head.mode, &head.object, &kept.path)),
             None => update(git, &["--force-remove"], std::iter::once(kept.path.as_slice()))?,
         }
-        candidate.left_out.push(LeftOut { path: RepoPath::from_bytes(&kept.path), why });
+        candidate.left_out.push(LeftOut { path: RepoPath::from_bytes(&kept.path), why: why(found) });
     }
     index_info(git, &as_in_head)
 }
@@ -82,7 +91,7 @@ pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
-fn screen_staged(git: Git<'_>, kept: &Kept) -> Result<Option<refrain_core::git::Why>, GitError> {
+fn screen_staged(git: Git<'_>, kept: &Kept) -> Result<Option<Found>, GitError> {
     // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
@@ -114,10 +123,9 @@ pub(crate) fn bring_back(
 ) -> Result<(), GitError> {
     lock.copy_to(scratch)?;
     let git = Git::with_index(git, scratch);
-    let parent = parent.map_or(empty_tree(commit), Oid::as_str);
-    let printed =
-        Git::output(git, ["diff-tree", "-r", "-z", "--no-renames", "--raw", parent, commit.as_str()], &[])?;
+    let printed = changed(git, parent, commit)?;
     let changed = Change::all(&printed);
+    let parent = parent.map_or(empty_tree(commit), Oid::as_str);
     let is_persons = |change: &Change<'_>| before.stamp(change.path).is_some();
     let staged = match changed.iter().any(is_persons) {
         true => {
@@ -136,15 +144,22 @@ pub(crate) fn bring_back(
     lock.replace_with(scratch)
 }
 
+/// What a commit changed against another, or against nothing.
+pub(crate) fn changed(git: Git<'_>, parent: Option<&Oid>, commit: &Oid) -> Result<Vec<u8>, GitError> {
+    let parent = parent.map_or(empty_tree(commit), Oid::as_str);
+    Git::output(git, ["diff-tree", "-r", "-z", "--no-renames", "--raw", parent, commit.as_str()], &[])
+}
+
 /// A record of `git diff-tree --raw -z`: `:mode mode object object X`, and the path.
-struct Change<'a> {
+pub(crate) struct Change<'a> {
     mode: &'a [u8],
     object: &'a [u8],
-    path: &'a [u8],
+    pub(crate) path: &'a [u8],
 }
 
 impl<'a> Change<'a> {
-    fn all(printed: &'a [u8]) -> Vec<Self> {
+    /// All that it printed.
+    pub(crate) fn all(printed: &'a [u8]) -> Vec<Self> {
         let mut fields = printed.split(|byte| *byte == 0);
         let mut all = Vec::new();
         while let (Some(head), Some(path)) = (fields.next(), fields.next()) {

@@ -1,10 +1,10 @@
 //! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
 
 use camino::Utf8Path;
-use refrain_core::git::{Base, Oid};
+use refrain_core::git::{Base, Oid, PathGlob};
 
 use crate::Cancel;
-use crate::candidate::{Before, choose};
+use crate::candidate::{Before, Rules, choose};
 use crate::error::GitError;
 use crate::index::Index;
 use crate::repository::Repository;
@@ -20,6 +20,8 @@ pub struct TreeRequest<'a> {
     pub index: &'a Utf8Path,
     /// The largest file that is a part of it, in bytes.
     pub largest_file: u64,
+    /// Where what looks like a secret may be a part of it.
+    pub allow_secrets: &'a [PathGlob],
     /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
@@ -35,8 +37,9 @@ impl Repository {
         let git = self.git().until(request.cancel).with_index(request.index);
         let status = status::look(git)?;
         let before = Before::of(request.base);
-        let mut candidate = choose(self, git, &status, &before, request.largest_file)?;
-        stage(self, git, status.head.as_ref(), &mut candidate)?;
+        let rules = Rules { largest: request.largest_file, allow_secrets: request.allow_secrets };
+        let mut candidate = choose(self, git, &status, &before, rules)?;
+        stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
         Ok((tree, !candidate.left_out.is_empty()))

@@ -33,11 +33,14 @@ const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 const SUBMODULE: &[u8] = b"160000 ";
 
 /// A worktree, as `git worktree list` tells it.
-#[derive(Debug, Default)]
-struct Listed {
-    path: Utf8PathBuf,
-    branch: Option<String>,
-    locked: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worktree {
+    /// Where it is, or was.
+    pub path: Utf8PathBuf,
+    /// The branch that is checked out in it; none where its head is detached.
+    pub branch: Option<String>,
+    /// Why it is locked, which may be an empty text; none where it is not.
+    pub locked: Option<String>,
 }
 
 impl Repository {
@@ -72,7 +75,7 @@ impl Repository {
         // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
         let begun = self.branch_head(branch)?;
         if let Some(head) = &begun
-            && (head != from || self.is_checked_out(branch, path)?)
+            && (head != from || self.checked_out(branch, path)?.is_some())
         {
             return Err(GitError::BranchTaken(branch.to_owned()));
         }
@@ -89,6 +92,31 @@ impl Repository {
             }
         };
         Ok(())
+    }
+
+    /// Makes a worktree whose folder is gone anew, from its branch as that is now. `last` is where that was when somebody
+    /// looked last.
+    ///
+    /// # Errors
+    /// [`GitError::BranchGone`] where there is no such branch, [`GitError::BranchInUse`] where it is checked out elsewhere;
+    /// [`GitError::Failed`] with what git says.
+    pub fn restore_worktree(
+        &self,
+        path: &Utf8Path,
+        branch: &str,
+        last: Option<&Oid>,
+    ) -> Result<(), GitError> {
+        if self.branch_head(branch)?.is_none() {
+            return Err(GitError::BranchGone { branch: branch.to_owned(), last: last.cloned() });
+        }
+        if let Some(by) = self.checked_out(branch, path)? {
+            return Err(GitError::BranchInUse { branch: branch.to_owned(), by });
+        }
+        if let Some(above) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)?;
+        }
+        // Forced, as git may still list the one that is gone.
+        self.git().output(["worktree", "add", "--quiet", "--force", path.as_str(), branch], &[]).map(drop)
     }
 
     /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
@@ -143,6 +171,19 @@ impl Repository {
         }
         git.output(["worktree", "remove", "--force", path.as_str()], &[])?;
         Ok(None)
+    }
+
+    /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] with what git says.
+    pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
+        if path.exists() {
+            return Ok(Removal::Kept("its folder is there again".to_owned()));
+        }
+        // Git asks for that word where a folder is gone, too.
+        self.git().output(["worktree", "remove", "--force", path.as_str()], &[])?;
+        Ok(Removal::BranchKept)
     }
 
     /// Removes what git left of a worktree when it was killed while it made it: nobody has worked in it.
@@ -218,7 +259,7 @@ impl Repository {
     fn drop_branch(&self, branch: &str, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
         match self.branch_head(branch)? {
             None => return Ok(Removal::Removed),
-            Some(head) if head != *began || self.is_checked_out(branch, path)? => {
+            Some(head) if head != *began || self.checked_out(branch, path)?.is_some() => {
                 return Ok(Removal::BranchKept);
             }
             Some(_) => {}
@@ -234,25 +275,30 @@ impl Repository {
         }
     }
 
-    /// Whether another worktree than the one at `path` has the branch checked out.
-    fn is_checked_out(&self, branch: &str, path: &Utf8Path) -> Result<bool, GitError> {
+    /// Which other worktree than the one at `path` has the branch checked out.
+    fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
-        let is_other = |listed: &Listed| listed.path != asked && listed.path != path;
-        let all = self.worktrees()?;
-        Ok(all.iter().any(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed)))
+        let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
+        let mut all = self.worktrees()?.into_iter();
+        let found = all.find(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed));
+        Ok(found.map(|listed| listed.path))
     }
 
-    fn listed(&self, path: &Utf8Path) -> Result<Option<Listed>, GitError> {
+    fn listed(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
         let asked = real(path);
         Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
 
-    fn worktrees(&self) -> Result<Vec<Listed>, GitError> {
+    /// All worktrees of the repository, the main one first.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         Ok(parse(&self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?))
     }
 }
 
-impl Listed {
+impl Worktree {
     /// Whether git was killed while it made it, for this branch.
     fn is_half_made(&self, branch: &str) -> bool {
         let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
@@ -275,13 +321,13 @@ fn real(path: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
-fn parse(printed: &[u8]) -> Vec<Listed> {
+fn parse(printed: &[u8]) -> Vec<Worktree> {
     let mut all = Vec::new();
     for line in printed.split(|byte| *byte == 0) {
         let line = String::from_utf8_lossy(line);
         let (key, value) = line.split_once(' ').unwrap_or((line.as_ref(), ""));
         if key == "worktree" {
-            all.push(Listed { path: value.into(), ..Listed::default() });
+            all.push(Worktree { path: value.into(), ..Worktree::default() });
         } else if let Some(last) = all.last_mut() {
             match key {
                 "branch" => last.branch = value.strip_prefix("refs/heads/").map(str::to_owned),
@@ -291,4 +337,19 @@ fn parse(printed: &[u8]) -> Vec<Listed> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worktrees_are_read_as_git_lists_them() {
+        let said = b"worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0detached\0locked why\0prunable gone\0\0";
+        let expected = [
+            Worktree { path: "/a".into(), branch: Some("main".into()), locked: None },
+            Worktree { path: "/b c".into(), branch: None, locked: Some("why".into()) },
+        ];
+        assert_eq!(parse(said), expected);
+    }
 }

@@ -8,7 +8,6 @@
 //! Nothing here decides when to stop somebody, and nothing here knows an agent's language.
 
 pub mod detach;
-pub mod errand;
 pub mod identity;
 pub mod keeper;
 pub mod limits;

@@ -5,6 +5,9 @@
 //!
 //! One that has to be ended early is asked first, and has a moment: git takes its locks away then, which a kill would leave
 //! to the person.
+//!
+//! A person's own program that is [sent on an errand](Tool::errand) is left as it is: in its own language, and whom it leaves
+//! behind lives on.
 
 mod talk;
 
@@ -108,6 +111,7 @@ pub struct Tool<'a> {
     limit: Option<Duration>,
     cancel: Option<&'a Cancel>,
     most: usize,
+    is_errand: bool,
 }
 
 /// What a tool did.
@@ -135,7 +139,15 @@ impl<'a> Tool<'a> {
             limit: None,
             cancel: None,
             most: 64 << 20,
+            is_errand: false,
         }
+    }
+
+    /// A program of the person's, in our environment and language as they are: nobody hears what it prints, and whom it
+    /// leaves behind lives on, unless it has to be ended itself.
+    #[must_use]
+    pub fn errand(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
+        Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
     /// More arguments.
@@ -214,7 +226,9 @@ impl<'a> Tool<'a> {
                 let _ = kill_process_group(pid, Signal::TERM);
                 talk.leave_time();
             }
-            let _ = kill_process_group(pid, Signal::KILL);
+            if ended.is_err() || !self.is_errand {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
         }
         let status = child.wait().map_err(|source| self.io(source))?;
         let talk = talk?;
@@ -248,7 +262,9 @@ impl<'a> Tool<'a> {
         command.envs(self.more_env.iter().map(|(name, value)| (name, value)));
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         command.args(&self.args).current_dir(self.dir).process_group(0);
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|source| {
+        // Whoever goes on printing when we no longer listen would be ended by that.
+        let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn().map_err(|source| {
             ToolError::Missing { program: self.program.to_string_lossy().into_owned(), source }
         })
     }
@@ -315,6 +331,26 @@ mod tests {
         let script = "cat /dev/zero >/dev/null & echo started";
         let said = sh(script).limit(Duration::from_secs(60)).output().unwrap();
         assert_eq!(said, b"started\n");
+    }
+
+    #[test]
+    fn an_errand_is_run_as_the_person_would_and_leaves_whom_it_likes() {
+        let dir = tempfile::tempdir().unwrap();
+        let language = std::env::vars_os().find(|(name, _)| name == "LC_ALL").unwrap_or_default().1;
+        let errand = |script: &str| {
+            let words = ["-c".as_ref(), script.as_ref(), "sh".as_ref(), language.as_os_str()];
+            Tool::errand("sh", dir.path()).args(words).input(b"a text\n").run().unwrap()
+        };
+        // Who is left behind waits for a FIFO, prints, and says that it did.
+        let left = "mkfifo go; (read -r _ < go; echo heard && echo yes > said) &";
+        let done = errand(&format!("{left} cat > text; test \"$LC_ALL\" = \"$1\""));
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(std::fs::read(dir.path().join("text")).unwrap(), b"a text\n");
+        let hears = Tool::new("sh", dir.path()).args(["-c", "echo go > go; until [ -e said ]; do :; done"]);
+        hears.limit(Duration::from_secs(60)).output().unwrap();
+
+        let failed = errand("echo no such host >&2; exit 6");
+        assert_eq!((failed.status.code(), failed.stderr), (Some(6), b"no such host\n".to_vec()));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a loop did in its repository, in words for people.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, GitSpec, LeftOut, Skipped, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, GitSpec, Skipped, Why, Workflow};
+use refrain_core::r#loop::{GitState, LoopState};
+use refrain_core::spec::Spec;
 use refrain_core::view::Status;
 
 use crate::phrase;
@@ -43,6 +45,9 @@ pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
         (None, _) => format!("with a detached head at {head}"),
     };
     let mut lines = vec![place];
+    if let Some(operation) = base.operation.filter(|_| git.workflow != Workflow::None) {
+        lines.push(format!("a {operation} is in progress: nothing is committed until it is over"));
+    }
     if git.workflow != Workflow::None && !base.dirty.is_empty() {
         lines.push(match base.dirty.len() {
             1 => "1 file was changed before the loop: it stays yours, and is not committed".to_owned(),
@@ -55,34 +60,79 @@ pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
 }
 
 /// What came of a commit, and what was left out of it for the first time.
-pub(crate) fn settled(report: &CommitReport, left_out: &[LeftOut]) -> Vec<String> {
+pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
-    if report.rewritten {
-        lines.push("the agent took commits out of the history (a reset or a rebase)".to_owned());
+    // What was done while nobody watched may be anybody's.
+    let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
+    if let Some(lost) = &report.lost {
+        lines.push(format!(
+            "{who} took commits out of the history (a reset, a rebase, an amended commit); git branch rescue {lost} \
+             gets them back"
+        ));
     }
+    let by_itself = if git.mixed { "" } else { " itself" };
     match report.by_agent.as_slice() {
         [] => {}
-        [one] => lines.push(format!("the agent committed {} itself", one.short())),
-        many => lines.push(format!("the agent made {} commits itself", many.len())),
+        [one] => lines.push(format!("{who} committed {}{by_itself}", one.short())),
+        many => lines.push(format!("{who} made {} commits{by_itself}", many.len())),
+    }
+    for exposed in report.exposed.iter().take(NAMED) {
+        lines.push(match exposed.allowed {
+            true => format!("{exposed}; it may be there, as was said"),
+            false => format!(
+                "careful: {exposed}. It stands in the history and goes wherever that is pushed: have a new one made \
+                 in its place"
+            ),
+        });
+    }
+    if !report.taken.is_empty() {
+        let paths: Vec<_> = report.taken.iter().take(NAMED).map(ToString::to_string).collect();
+        lines.push(format!(
+            "careful: a hook put into the commit what is not the loop's, and it could not be undone: {}",
+            paths.join(", ")
+        ));
     }
     match &report.result {
         CommitResult::Made { commit, .. } => lines.push(format!("committed {}", commit.short())),
         CommitResult::Skipped(Skipped::Nothing) => {}
         CommitResult::Skipped(why) => lines.push(format!("not committed: {why}")),
     }
+    let left_out = &git.newly_left_out;
     let named = left_out.iter().take(NAMED);
     lines.extend(named.map(|left| format!("left out of the commit: {}: {}", left.path, left.why)));
     if left_out.len() > NAMED || report.left_out_more > 0 {
         let more = left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more;
         lines.push(format!("and {more} more files; refrain show --json names them"));
     }
+    if left_out.iter().any(|left| matches!(left.why, Why::Secret { .. })) {
+        lines.push(
+            "what is no secret may be committed where a comment on its line says refrain:allow-secret, or, from the \
+             next start on, where allow-secrets of [git] names its file"
+                .to_owned(),
+        );
+    }
     lines
 }
 
-/// What became of the loop's own worktree.
-pub(crate) fn released(kept: Option<&str>, worktree: &str) -> String {
-    match kept {
-        None => "its worktree is removed; all but what git ignores is on its branch".to_owned(),
-        Some(why) => format!("its worktree is kept, {worktree}: {why}"),
-    }
+/// What became of the loop's own worktree, and what takes away what is kept.
+pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
+    let Some(why) = kept else {
+        return "its worktree is removed; all but what git ignores is on its branch".to_owned();
+    };
+    let worktree = &spec.worktree;
+    let branch = spec.git.new_branch().unwrap_or_default();
+    format!(
+        "its worktree is kept, {worktree}: {why}; once you need nothing of it, git worktree remove --force {worktree} \
+         takes it away, and git branch -D {branch} its branch"
+    )
+}
+
+/// Where the worktree is that a loop keeps for when it goes on.
+pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
+    let LoopState { spec, .. } = state;
+    let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;
+    let (worktree, id) = (&spec.worktree, &spec.id);
+    Some(format!(
+        "its worktree stays for that, {worktree}, on branch {branch}; refrain cancel {id} gives it back if nothing is lost"
+    ))
 }

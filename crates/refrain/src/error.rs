@@ -136,7 +136,9 @@ impl From<EngineError> for CliError {
                 GitError::NotARepository(_)
                 | GitError::Bare(_)
                 | GitError::BadBranch(_)
-                | GitError::NoCommit(_),
+                | GitError::NoCommit(_)
+                | GitError::NoFolder { .. }
+                | GitError::LineBreak(_),
             )
             | EngineError::Template(_) => (Code::Usage, None),
             EngineError::Unprotected(_) => (
@@ -144,6 +146,9 @@ impl From<EngineError> for CliError {
                 Some("without --protect and --protect-existing a plain folder will do".to_owned()),
             ),
             EngineError::TooLarge { .. } => (Code::Usage, None),
+            EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
+                (Code::Refused, Some("the loop is as it was; refrain cancel ends it for good".to_owned()))
+            }
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
                 (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))

@@ -11,9 +11,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use refrain_core::text::{clip, printable};
 use refrain_core::view::{Status, StatusWord};
+use refrain_engine::chain;
 use refrain_engine::config::Command;
 use refrain_engine::config::keys::{Notify, NotifyHow};
-use refrain_engine::tool::Errand;
+use refrain_engine::tool::Tool;
 
 use crate::cli::Context;
 use crate::out;
@@ -147,12 +148,21 @@ impl Message {
 /// Runs a program that shows the message. That it failed is said, once, and nothing else comes of it.
 fn errand(argv: &[String], dir: &Path, message: &Message) {
     let Message { id, status, title, body } = message;
-    let env = [("REFRAIN_NOTIFY_ID", id.as_str()), ("REFRAIN_NOTIFY_STATUS", status)];
+    let Some((program, args)) = argv.split_first() else { return };
     let text = format!("{title}\n{body}\n");
-    if let Err(error) = (Errand { argv, env: &env, dir, text: &text, limit: LIMIT }).run() {
-        let program = argv.first().map(String::as_str).unwrap_or_default();
-        out::tell_line("", &format!("refrain: the notification could not be shown: {program}: {error}"));
-    }
+    let errand = Tool::errand(program, dir).args(args).input(text.as_bytes()).limit(LIMIT);
+    let errand = errand.with("REFRAIN_NOTIFY_ID", id).with("REFRAIN_NOTIFY_STATUS", status);
+    let error = match errand.run() {
+        Ok(done) if done.status.success() => return,
+        Ok(done) => {
+            let complaint = String::from_utf8_lossy(&done.stderr);
+            let last = complaint.trim().lines().last().map(|line| format!(": {line}")).unwrap_or_default();
+            format!("{program} ended with {}{last}", done.status)
+        }
+        Err(error) => chain(&error),
+    };
+    let error = format!("the notification could not be shown: {error}");
+    out::tell_line("", &format!("refrain: {error}"));
 }
 
 /// The program that shows a message on the desktop. Both take the texts as arguments of their own.

@@ -32,7 +32,7 @@ pub(crate) fn lines(
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
-            notes(committed::settled(report, &state.git.newly_left_out)) + &notes(gated::committed(state))
+            notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
         }
         Event::CandidateTaken { .. } => notes(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
@@ -51,9 +51,7 @@ pub(crate) fn lines(
             notes(progress::saved(branch, commit, pushed.as_ref()))
         }
         Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
-        Event::WorktreeReleased { kept } => {
-            note(&committed::released(kept.as_deref(), state.spec.worktree.as_str()))
-        }
+        Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),
         Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
         Event::AttemptStopRequested { because } => {
             let why = match because {
@@ -407,6 +405,9 @@ fn closing(state: &LoopState) -> String {
     let id = &status.id;
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    if let Some(words) = committed::left_behind(state) {
+        text.push_str(&format!("  {} {words}\n", "note".dimmed()));
+    }
     text
 }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::protect::Program;
-pub use names::{Oid, OidError, RepoPath};
+pub use names::{Oid, OidError, PathGlob, PathGlobError, RepoPath};
 pub use template::{Fill, Template, TemplateError};
 
 /// What a loop does with git (contract.md, `--git-workflow`).
@@ -65,6 +65,9 @@ pub struct GitSpec {
     /// The largest file that is committed, in bytes.
     #[serde(default = "largest_file")]
     pub largest_file: u64,
+    /// Where what looks like a secret may be committed: globs of paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_secrets: Vec<PathGlob>,
 }
 
 /// The largest file that is committed unless configured: 10 MiB. What is larger was built or downloaded.
@@ -83,6 +86,7 @@ impl Default for GitSpec {
             before: None,
             commit_template: Template::default(),
             largest_file: largest_file(),
+            allow_secrets: Vec::new(),
         }
     }
 }
@@ -120,6 +124,9 @@ pub struct Base {
     /// The programs that the gates look up, as they were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
+    /// What git was in the middle of: nothing is committed before that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
 }
 
 /// A path that was not as the last commit had it, before the loop began.
@@ -179,6 +186,30 @@ impl fmt::Display for Why {
     }
 }
 
+/// Something that looks like a secret and is in the history.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Exposed {
+    /// The commit.
+    pub commit: Oid,
+    /// Which file of it.
+    pub path: RepoPath,
+    /// Which rule says so, in words: `a GitHub token`.
+    pub what: String,
+    /// The line, from 1; none where the file's name says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// It may be there: the configuration allows it in this file, or a mark on its line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allowed: bool,
+}
+
+impl fmt::Display for Exposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of commit {}: ", self.path, self.commit.short())?;
+        Why::Secret { what: self.what.clone(), line: self.line }.fmt(f)
+    }
+}
+
 /// What git is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -228,6 +259,11 @@ pub enum Skipped {
         /// What it said, the end of it.
         said: String,
     },
+    /// A hook put into it what is not the loop's (`git add -u`), so it was undone.
+    HookTook {
+        /// What was not the loop's.
+        paths: Vec<RepoPath>,
+    },
     /// Git does not know in whose name.
     NoIdentity,
     /// Git could not do it for another reason.
@@ -252,11 +288,29 @@ impl fmt::Display for Skipped {
                 f.write_str("the head is detached, and not on the branch that the loop began on")
             }
             Self::Hook { said } => write!(f, "a hook refused it: {}", said.trim()),
+            Self::HookTook { paths } => {
+                f.write_str("a hook put into it what is not the loop's (")?;
+                named(f, paths)?;
+                f.write_str("), so it was undone; have the hook add only files that are staged already")
+            }
             Self::NoIdentity => {
                 f.write_str("git does not know who commits; git config user.name and user.email say it")
             }
             Self::Failed { said } => f.write_str(said.trim()),
         }
+    }
+}
+
+/// The first of the paths, and how many more there are.
+fn named(f: &mut fmt::Formatter<'_>, paths: &[RepoPath]) -> fmt::Result {
+    const NAMED: usize = 5;
+    for (number, path) in paths.iter().take(NAMED).enumerate() {
+        let comma = if number == 0 { "" } else { ", " };
+        write!(f, "{comma}{path}")?;
+    }
+    match paths.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
     }
 }
 
@@ -273,9 +327,16 @@ pub struct CommitReport {
     /// Commits that the agent made by itself since the last report, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_agent: Vec<Oid>,
-    /// Whether commits that were there at the last report are not in the history any more: a reset or a rebase.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rewritten: bool,
+    /// Where the head was at the last report, if that is not in the history any more (a reset, a rebase, an amended commit):
+    /// all that was lost hangs on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Oid>,
+    /// What looks like a secret and is in the history now: in commits of the agent's own, and where it is allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exposed: Vec<Exposed>,
+    /// What a hook put into the commit that is not the loop's, where that could not be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<RepoPath>,
     /// What is in the worktree, is the loop's and is not committed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
@@ -301,10 +362,20 @@ impl CommitReport {
             result: CommitResult::Skipped(why),
             head,
             by_agent: Vec::new(),
-            rewritten: false,
+            lost: None,
+            exposed: Vec::new(),
+            taken: Vec::new(),
             left_out: Vec::new(),
             left_out_more: 0,
         }
+    }
+
+    /// The same with what looks like a secret and is in the history now, named as far as a journal has room for.
+    #[must_use]
+    pub fn exposing(mut self, mut exposed: Vec<Exposed>) -> Self {
+        exposed.truncate(Self::NAMED);
+        self.exposed = exposed;
+        self
     }
 
     /// The same with what was left out, named as far as a journal has room for.

@@ -46,7 +46,8 @@ impl Template {
     /// The default of `--commit-template`.
     pub const COMMIT: &'static str = "loop: iteration {iteration}";
     /// The default of `--branch-template`.
-    pub const BRANCH: &'static str = "loop/{timestamp}";
+    /// It names the loop too (seed 001 has `loop/{timestamp}`), as two may start in the same second.
+    pub const BRANCH: &'static str = "loop/{timestamp}-{loop}";
 
     /// The text with everything filled in.
     #[must_use]
@@ -159,7 +160,7 @@ mod tests {
     fn templates_say_what_their_names_stand_for() {
         for (template, text) in [
             (Template::COMMIT, "loop: iteration 3"),
-            (Template::BRANCH, "loop/20261121-173000"),
+            (Template::BRANCH, "loop/20261121-173000-mend"),
             ("feat({loop}): {iteration}/{max}", "feat(mend): 3/∞"),
             ("no names }", "no names }"),
         ] {

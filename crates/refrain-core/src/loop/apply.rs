@@ -157,6 +157,7 @@ impl LoopState {
                 }
                 self.runner = Some(runner.clone());
                 self.sweeping = false;
+                self.git.unwatched |= self.git.base.is_some();
             }
             Event::BaseTaken(base) => {
                 if !self.lacks_base() {
@@ -194,7 +195,7 @@ impl LoopState {
                 self.compare_commit(report);
                 self.turn();
             }
-            Event::WorktreeReleased { .. } => {
+            Event::WorktreeReleased { kept } => {
                 let is_over = match self.phase {
                     Phase::Idle { claim: Some(_), uncommitted: false } => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
@@ -205,6 +206,7 @@ impl LoopState {
                     return Err("worktree.released");
                 }
                 self.git.released = true;
+                self.git.kept.clone_from(kept);
             }
             Event::IterationBegun { iteration } => {
                 let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
@@ -354,7 +356,8 @@ impl LoopState {
                 }
                 self.progress.saved = None;
                 self.git.refused = None;
-                self.git.stale |= self.has_committed_all() || self.may_be_renewed();
+                self.git.stale |= self.has_told_all() || self.may_be_renewed();
+                self.git.unwatched |= self.git.base.is_some();
                 if let Phase::Proving(proving) = &mut self.phase {
                     proving.hindered = None;
                 }
@@ -390,10 +393,16 @@ impl LoopState {
         self.runner.is_some() && self.ended.is_none()
     }
 
+    /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.
+    fn has_told_all(&self) -> bool {
+        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
+        let told = self.git.last.as_ref().map_or(0, |last| last.iteration);
+        self.git.base.is_some() && is_idle && told == self.iteration
+    }
+
     /// Whether nothing that the loop changed is left to be committed, but for what is never committed.
     fn has_committed_all(&self) -> bool {
-        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
-        let last = self.git.last.as_ref().filter(|last| is_idle && last.iteration == self.iteration);
+        let last = self.git.last.as_ref().filter(|_| self.has_told_all());
         last.is_some_and(|last| {
             matches!(last.result, CommitResult::Made { .. } | CommitResult::Skipped(Skipped::Nothing))
         })
@@ -415,6 +424,8 @@ impl LoopState {
         let known: HashSet<_> = self.git.last.iter().flat_map(|last| &last.left_out).collect();
         let is_new = |left: &&LeftOut| !known.contains(left);
         self.git.newly_left_out = report.left_out.iter().filter(is_new).cloned().collect();
+        self.git.exposed.extend(report.exposed.iter().filter(|exposed| !exposed.allowed).cloned());
+        self.git.mixed = std::mem::take(&mut self.git.unwatched);
         self.git.last = Some(report.clone());
     }
 

@@ -16,7 +16,7 @@ use crate::budget::Allowance;
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, End, Exit, Identity, Process, StopReason, Urgency, Wait, WaitKind,
 };
-use crate::git::{Base, Checkout, CommitReport, LeftOut, Oid};
+use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::spec::{Limits, Spec};
 
@@ -92,8 +92,15 @@ pub struct LoopState {
 pub struct GitState {
     /// What was there before it.
     pub base: Option<Base>,
-    /// It stood still, and nothing of its own was uncommitted then: what is changed by now is somebody else's.
+    /// Where the head was before its first iteration; none on a branch without a commit.
+    pub began: Option<Oid>,
+    /// It stood still, and all that it had done to the history was known then: what is added by now is somebody else's; and
+    /// so is what is changed, if nothing of its own was uncommitted.
     pub stale: bool,
+    /// Nobody watched for a while since the history was last looked at.
+    pub(super) unwatched: bool,
+    /// So it was before the last attempt to commit: what that found was done by the agent, or by somebody else.
+    pub mixed: bool,
     /// Why that could not be told, or its branch or worktree not be made.
     pub refused: Option<String>,
     /// Where the head was when it was last looked at.
@@ -104,6 +111,10 @@ pub struct GitState {
     pub last: Option<CommitReport>,
     /// What that left out and the one before it did not: what a person has not been told yet.
     pub newly_left_out: Vec<LeftOut>,
+    /// What looks like a secret and is in commits of the agent's own, without anybody having allowed it.
+    pub exposed: Vec<Exposed>,
+    /// Why its own worktree is kept, where it is for good.
+    pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
 }

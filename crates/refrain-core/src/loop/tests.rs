@@ -10,5 +10,6 @@ mod journals;
 mod order;
 mod outcomes;
 mod properties;
+mod protection;
 mod repository;
 mod trouble;

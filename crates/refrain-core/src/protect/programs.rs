@@ -143,8 +143,7 @@ fn simple_commands(command: &str) -> Vec<String> {
 fn names(simple: &str) -> Vec<String> {
     let mut found = Vec::new();
     let words = shlex::split(simple).unwrap_or_default();
-    let mut words = words.iter().map(String::as_str).peekable();
-    while let Some(word) = words.next() {
+    for word in words.iter().map(String::as_str) {
         if is_assignment(word) || BEFORE.contains(&word) || (word.starts_with('-') && !found.is_empty()) {
             continue;
         }

@@ -85,7 +85,7 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         asked: asked(state, &status),
         agents: trail.agents,
         base: state.git.base.as_ref().map(|base| BaseReport {
-            commit: base.head.clone(),
+            commit: state.git.began.clone(),
             tree: found.base_tree,
             dirty: base.dirty.iter().take(DIRTY).map(|dirty| dirty.path.clone()).collect(),
             dirty_more: base.dirty.len().saturating_sub(DIRTY) as u64,

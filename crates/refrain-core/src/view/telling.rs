@@ -10,10 +10,19 @@ use crate::stuck::{Pattern, Verdict};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
-    let why = why(state, word, orphan);
-    match state.git.last.as_ref().map(|last| &last.result) {
-        Some(CommitResult::Skipped(skipped)) if state.ended.is_some() && *skipped != Skipped::Nothing => {
-            format!("{why}; iteration {} is not committed: {skipped}", state.iteration)
+    let mut why = why(state, word, orphan);
+    if let Some(secret) = state.git.exposed.first() {
+        why.push_str(&format!("; a secret seems to be in the history: {secret}"));
+        let more = state.git.exposed.len() - 1;
+        if more > 0 {
+            why.push_str(&format!(", and {more} more"));
+        }
+    }
+    match state.git.last.as_ref().map(|last| (last.iteration, &last.result)) {
+        Some((iteration, CommitResult::Skipped(skipped)))
+            if state.ended.is_some() && *skipped != Skipped::Nothing =>
+        {
+            format!("{why}; iteration {iteration} is not committed: {skipped}")
         }
         _ => why,
     }

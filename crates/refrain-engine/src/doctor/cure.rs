@@ -1,11 +1,13 @@
 //! What can be mended without a person's judgement: nothing that anybody could still want is lost by it.
 
+use std::sync::Arc;
+
 use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade};
+use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::{RunnerLock, checkout, ground, layout::LoopDir};
 
-use super::git::Repository;
 use crate::chain;
 
 /// A finding, and how it could be mended.
@@ -34,7 +36,7 @@ pub(super) enum Cure {
     /// Removes the clean checkouts of a project that is gone, unless a loop has one by now.
     RemoveCheckouts(Utf8PathBuf),
     /// Has git forget a worktree whose folder is gone.
-    Forget(Repository, Utf8PathBuf),
+    Forget(Arc<Repository>, Utf8PathBuf),
 }
 
 impl From<Finding> for Found {
@@ -96,8 +98,10 @@ impl Cure {
                 Ok("removed".to_owned())
             }
             Self::Forget(repository, path) => {
-                repository.forget_worktree(&path)?;
-                Ok("git has forgotten it".to_owned())
+                match repository.forget_worktree(&path).map_err(|error| chain(&error))? {
+                    Removal::Kept(why) => Err(why),
+                    Removal::Removed | Removal::BranchKept => Ok("git has forgotten it".to_owned()),
+                }
             }
         }
     }

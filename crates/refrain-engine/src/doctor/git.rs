@@ -1,22 +1,21 @@
 //! Git as a loop will find it: the program, the repository, who commits, what is under way in it, locks that nobody holds,
 //! and the worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_agents::{environment, generic};
+use refrain_agents::environment;
 use refrain_core::event::End;
 use refrain_core::git::Operation;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, LoopState};
-use refrain_proc::question::{self, Answer};
+use refrain_git::{GitError, Repository, Worktree};
 use refrain_proc::stray;
 use refrain_store::{LoopDir, journal};
 
 use super::cure::{Cure, Found};
-use crate::{Host, Service};
+use crate::{Service, chain};
 
 /// The oldest git that does what Refrain asks of it (crates.md), as major and minor number.
 const OLDEST: (u32, u32) = (2, 41);
@@ -24,103 +23,50 @@ const OLDEST: (u32, u32) = (2, 41);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A lock that is younger may be somebody's who is just at it.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// What a surrounding git sets for its hooks: it would make every question one about another repository.
-const AROUND: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-];
-
 /// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
-
-/// The repository that is asked about.
-#[derive(Clone, Debug)]
-pub(super) struct Repository {
-    program: PathBuf,
-    dir: Utf8PathBuf,
-    env: Vec<(OsString, OsString)>,
-}
-
-impl Repository {
-    fn at(dir: &Utf8Path, host: &Host) -> Option<Self> {
-        let mut env = environment::of_person(host.env.iter().cloned());
-        env.retain(|(name, _)| !AROUND.iter().any(|around| name == around));
-        let ours = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
-        env.extend(ours.map(|(name, value)| (name.into(), value.into())));
-        Some(Self { program: generic::in_path("git", &env)?, dir: dir.to_owned(), env })
-    }
-
-    /// What git prints, or what it complains about.
-    fn ask(&self, args: &[&str]) -> Result<String, String> {
-        match question::ask(&self.program, args, self.dir.as_std_path(), &self.env, PATIENCE) {
-            Ok(Answer { code: Some(0), stdout, .. }) => Ok(stdout),
-            Ok(Answer { stderr, .. }) => {
-                let said = stderr.lines().find(|line| !line.trim().is_empty());
-                Err(said.unwrap_or("git says no more than no").trim().to_owned())
-            }
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    /// Has git forget a worktree whose folder is gone; its branch stays.
-    pub(super) fn forget_worktree(&self, path: &Utf8Path) -> Result<(), String> {
-        if path.exists() {
-            return Err("its folder is there again".to_owned());
-        }
-        // Git asks for that word where a folder is gone, too; a locked one it still keeps.
-        self.ask(&["worktree", "remove", "--force", path.as_str()]).map(drop)
-    }
-}
 
 pub(super) fn look(service: &Service) -> Vec<Found> {
     let project = service.project();
     let is_repository = project.data.parent().is_some_and(|git| git.join("HEAD").is_file());
-    let Some(repository) = Repository::at(&project.worktree, service.host()) else {
-        let advice = "install git 2.41 or newer";
-        return vec![
-            match is_repository {
-                true => {
-                    Finding::problem(Subject::Git, "git is not in PATH, and this is a repository", advice)
-                }
-                false => {
-                    Finding::warning(Subject::Git, "git is not in PATH: nothing can be committed", advice)
-                }
-            }
-            .into(),
-        ];
-    };
-    let mut found = vec![version(repository.ask(&["--version"])).into()];
+    let env = environment::of_person(service.host().env.iter().cloned());
+    let said = refrain_git::version(&project.worktree, &env, PATIENCE);
+    if let Err(GitError::Missing(_)) = said {
+        return vec![missing(is_repository).into()];
+    }
+    let mut found = vec![version(said).into()];
     if !is_repository {
         found.push(Finding::ok(Subject::Git, "no repository here: loops run, nothing is committed").into());
         return found;
     }
-    let folders = match repository.ask(&["rev-parse", "--absolute-git-dir", "--git-common-dir"]) {
-        Ok(said) => said,
-        Err(complaint) => {
+    let repository = match Repository::open_within(&project.worktree, &env, PATIENCE) {
+        Ok(repository) => Arc::new(repository),
+        Err(error) => {
             let advice = "see what git status says here";
-            found.push(Finding::problem(Subject::Git, complaint, advice).into());
+            found.push(Finding::problem(Subject::Git, chain(&error), advice).into());
             return found;
         }
     };
-    let folders: Vec<Utf8PathBuf> = folders.lines().map(|folder| repository.dir.join(folder)).collect();
     found.push(identity(&repository).into());
-    let opened = refrain_git::Repository::open(&project.worktree, &repository.env).ok();
-    let operation = opened.and_then(|opened| opened.operation());
-    found.extend(operation.map(under_way).map(Found::from));
+    found.extend(repository.operation().map(under_way).map(Found::from));
+    let folders = [repository.git_dir(), repository.common_dir()];
     found.extend(locks(&[&project.worktree, &project.root], folders));
-    found.extend(worktrees(service, repository));
+    found.extend(worktrees(service, &repository));
     found
 }
 
-fn version(said: Result<String, String>) -> Finding {
+fn missing(is_repository: bool) -> Finding {
+    let advice = "install git 2.41 or newer";
+    match is_repository {
+        true => Finding::problem(Subject::Git, "git is not in PATH, and this is a repository", advice),
+        false => Finding::warning(Subject::Git, "git is not in PATH: nothing can be committed", advice),
+    }
+}
+
+fn version(said: Result<String, GitError>) -> Finding {
     let said = match said {
         Ok(said) => said,
-        Err(why) => return Finding::problem(Subject::Git, why, "see that git --version works"),
+        Err(error) => return Finding::problem(Subject::Git, chain(&error), "see that git --version works"),
     };
     let version = said.split_whitespace().nth(2).unwrap_or_default();
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
@@ -137,12 +83,8 @@ fn version(said: Result<String, String>) -> Finding {
 }
 
 fn identity(repository: &Repository) -> Finding {
-    match repository.ask(&["var", "GIT_COMMITTER_IDENT"]) {
-        // Behind the address stands a time.
-        Ok(said) => {
-            let who = said.rfind('>').map_or(said.as_str(), |end| &said[..=end]);
-            Finding::ok(Subject::Git, format!("commits are made by {}", who.trim()))
-        }
+    match repository.committer() {
+        Ok(who) => Finding::ok(Subject::Git, format!("commits are made by {who}")),
         Err(_) => Finding::warning(
             Subject::Git,
             "git does not know who you are: no commit can be made here",
@@ -160,7 +102,10 @@ fn under_way(what: Operation) -> Finding {
 }
 
 /// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.
-fn locks(worktrees: &[&Utf8PathBuf], mut folders: Vec<Utf8PathBuf>) -> Vec<Found> {
+fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
+    // Of the main worktree both are the same, which may be written in two ways.
+    let mut folders =
+        folders.map(|folder| folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned())).to_vec();
     folders.dedup();
     let is_old = |path: &Utf8PathBuf| {
         let age = path.metadata().and_then(|meta| meta.modified()).ok().and_then(age);
@@ -187,38 +132,19 @@ fn age(at: SystemTime) -> Option<Duration> {
     Duration::try_from(crate::now().duration_since(at)).ok()
 }
 
-/// A worktree, as git lists it.
-#[derive(Debug, PartialEq, Eq)]
-struct Worktree {
-    path: Utf8PathBuf,
-    locked: bool,
-}
-
-fn listed(said: &str) -> Vec<Worktree> {
-    let mut found: Vec<Worktree> = Vec::new();
-    for line in said.split('\0') {
-        if let Some(path) = line.strip_prefix("worktree ") {
-            found.push(Worktree { path: path.into(), locked: false });
-        } else if let Some(last) = found.last_mut() {
-            last.locked |= line == "locked" || line.starts_with("locked ");
-        }
-    }
-    found
-}
-
 /// Worktrees of loops lie in Refrain's own folder; which loop one belongs to, its journal says.
-fn worktrees(service: &Service, repository: Repository) -> Vec<Found> {
-    let Ok(said) = repository.ask(&["worktree", "list", "--porcelain", "-z"]) else { return vec![] };
+fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
+    let Ok(all) = repository.worktrees() else { return vec![] };
     let home = &service.host().state_home;
     let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
-    let ours: Vec<Worktree> = listed(&said).into_iter().filter(|tree| tree.path.starts_with(&home)).collect();
+    let ours: Vec<Worktree> = all.into_iter().filter(|tree| tree.path.starts_with(&home)).collect();
     if ours.is_empty() {
         return vec![];
     }
     let states = states(service);
     let owner = |path: &Utf8Path| states.iter().find(|state| state.spec.worktree == path);
     let judged =
-        ours.iter().filter_map(|tree| judge(tree, owner(&tree.path), &repository)).collect::<Vec<_>>();
+        ours.iter().filter_map(|tree| judge(tree, owner(&tree.path), repository)).collect::<Vec<_>>();
     if judged.is_empty() {
         let found = format!("{} of loops, each with its loop", ours.len());
         return vec![Finding::ok(Subject::Worktrees, found).into()];
@@ -226,7 +152,7 @@ fn worktrees(service: &Service, repository: Repository) -> Vec<Found> {
     judged
 }
 
-fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Repository) -> Option<Found> {
+fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository>) -> Option<Found> {
     let path = &tree.path;
     let id = owner.map(|state: &LoopState| &state.spec.id);
     let whose = id.map_or("no loop of this project".to_owned(), |id: &LoopId| format!("loop {id}"));
@@ -234,11 +160,11 @@ fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Repository) ->
         let found = format!("the folder is gone; it was that of {whose}, and git still lists it");
         let finding = Finding::warning(Subject::Worktrees, found, "refrain doctor --fix has git forget it");
         let finding = finding.about(path.as_str());
-        if tree.locked {
+        if tree.locked.is_some() {
             let advice = format!("it is locked: git worktree unlock {path}, then git worktree prune");
             return Some(Finding { advice: Some(advice), ..finding }.into());
         }
-        return Some(Found::with(finding, Cure::Forget(repository.clone(), path.clone())));
+        return Some(Found::with(finding, Cure::Forget(Arc::clone(repository), path.clone())));
     }
     let found = match owner {
         None => "no loop of this project works in it".to_owned(),
@@ -282,13 +208,5 @@ mod tests {
         ] {
             assert_eq!(version(Ok(said.to_owned())).grade, grade, "{said}");
         }
-    }
-
-    #[test]
-    fn worktrees_are_read_as_git_lists_them() {
-        let said = "worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0detached\0locked why\0prunable gone\0\0";
-        let expected =
-            [Worktree { path: "/a".into(), locked: false }, Worktree { path: "/b c".into(), locked: true }];
-        assert_eq!(listed(said), expected);
     }
 }

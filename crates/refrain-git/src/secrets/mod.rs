@@ -18,6 +18,9 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
+/// Who writes this on a line, as in a comment, says that what looks like a secret there is none.
+pub const MARK: &str = "refrain:allow-secret";
+
 /// Something that looks like a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -25,6 +28,8 @@ pub struct Found {
     pub what: &'static str,
     /// The line, from 1; none where the file's name says it.
     pub line: Option<u32>,
+    /// Its line has the [`MARK`].
+    pub is_marked: bool,
 }
 
 /// Where something stands that looks like a secret.
@@ -44,20 +49,36 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
         && let Some(what) = names::says(path)
         && !(names::is_rehearsal(path) && is_empty_of_secrets(&narrow(bytes)))
     {
-        return Some(Found { what, line: None });
+        return Some(Found { what, line: None, is_marked: false });
     }
     let text = narrow(bytes);
     let base = base.map(narrow);
     let is_new = |hit: &Hit<'_>| base.as_ref().is_none_or(|base| memmem::find(base, hit.text).is_none());
-    let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
-    let hit = tokens::find(&text, is_new).or_else(|| {
-        let may_assign = !is_binary && !names::is_generated(path);
-        let in_list = || names::is_list_of_secrets(path).then(|| listed(&text).find(is_new)).flatten();
-        let assigned = may_assign.then(|| assigned::find(path, &text, is_new)).flatten();
-        assigned.or_else(in_list)
-    })?;
+    let has_marks = memmem::find(&text, MARK.as_bytes()).is_some();
+    let unmarked = find(path, &text, |hit| is_new(hit) && !(has_marks && is_marked(&text, hit.at)));
+    let (hit, is_marked) = match unmarked {
+        Some(hit) => (hit, false),
+        None => (has_marks.then(|| find(path, &text, is_new)).flatten()?, true),
+    };
     let line = memchr::memchr_iter(b'\n', &text[..hit.at]).count() + 1;
-    Some(Found { what: hit.what, line: u32::try_from(line).ok() })
+    Some(Found { what: hit.what, line: u32::try_from(line).ok(), is_marked })
+}
+
+fn find<'a>(path: &[u8], text: &'a [u8], counts: impl Fn(&Hit<'_>) -> bool + Copy) -> Option<Hit<'a>> {
+    let is_binary = memchr::memchr(0, &text[..text.len().min(8 << 10)]).is_some();
+    tokens::find(text, counts).or_else(|| {
+        let may_assign = !is_binary && !names::is_generated(path);
+        let in_list = || names::is_list_of_secrets(path).then(|| listed(text).find(counts)).flatten();
+        let assigned = may_assign.then(|| assigned::find(path, text, counts)).flatten();
+        assigned.or_else(in_list)
+    })
+}
+
+/// Whether the line at this place has the mark.
+fn is_marked(text: &[u8], at: usize) -> bool {
+    let from = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+    let to = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end);
+    memmem::find(&text[from..to], MARK.as_bytes()).is_some()
 }
 
 /// Whether an environment sets only what everybody has at home: words, numbers, placeholders, logins to this machine.

@@ -317,3 +317,48 @@ fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
     place.repository().add_worktree(&path, "loop/one", &began).unwrap();
     place.repository().create_branch("loop/two").unwrap();
 }
+
+#[test]
+fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
+    let place = Place::new();
+    let repository = place.repository();
+    let began = place.head();
+    let path = place.top().join("state/worktrees/one");
+    repository.add_worktree(&path, "loop/one", &began).unwrap();
+    let there = Place::new_at(&place, path.clone());
+    there.write("src/a.rs", "done\n");
+    there.git(&["commit", "-qam", "work"]);
+    for _ in 0..2 {
+        fs::remove_dir_all(place.top().join("state")).unwrap();
+        repository.restore_worktree(&path, "loop/one", None).unwrap();
+        assert_eq!(there.read("src/a.rs"), "done\n");
+        assert_eq!(there.git(&["branch", "--show-current"]), "loop/one");
+        // The next time git has forgotten it.
+        fs::remove_dir_all(&path).unwrap();
+        place.git(&["worktree", "prune"]);
+        repository.restore_worktree(&path, "loop/one", None).unwrap();
+    }
+
+    let head = there.head();
+    fs::remove_dir_all(&path).unwrap();
+    place.git(&["worktree", "prune"]);
+    place.git(&["switch", "-q", "loop/one"]);
+    let error = repository.restore_worktree(&path, "loop/one", Some(&head)).unwrap_err().to_string();
+    assert!(error.contains(&format!("is checked out in {}", place.root())), "{error}");
+    place.git(&["switch", "-q", "main"]);
+    place.git(&["branch", "-D", "loop/one"]);
+    let error = repository.restore_worktree(&path, "loop/one", Some(&head)).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("git branch loop/one {head} brings that back")), "{error}");
+}
+
+#[test]
+fn a_folder_is_looked_for_in_a_commit() {
+    let place = Place::new();
+    place.write("new/a.rs", "new\n");
+    let repository = place.repository();
+    repository.check_folder("HEAD", "src".into()).unwrap();
+    for folder in ["new", "src/a.rs", "nowhere"] {
+        let error = repository.check_folder("HEAD", folder.into()).unwrap_err();
+        assert!(matches!(error, GitError::NoFolder { .. }), "{folder}: {error}");
+    }
+}

@@ -26,7 +26,13 @@ impl<'a> Clean<'a> {
     fn candidate(&self) -> Oid {
         let base = Base::default();
         let index = self.place.top().join("loop/index");
-        let request = TreeRequest { base: &base, index: &index, largest_file: 1 << 20, cancel: None };
+        let request = TreeRequest {
+            base: &base,
+            index: &index,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        };
         self.place.repository().tree(request).unwrap().0
     }
 

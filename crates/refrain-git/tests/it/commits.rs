@@ -31,7 +31,7 @@ fn what_the_loop_changed_is_committed_and_what_the_person_had_is_not() {
     assert_eq!(place.status(), [" M src/b.rs", "A  staged.rs", "?? notes.txt"]);
     assert_eq!(place.head(), commit);
     assert_eq!(report.head.as_ref(), Some(&commit));
-    assert!(report.left_out.is_empty() && report.by_agent.is_empty() && !report.rewritten);
+    assert!(report.left_out.is_empty() && report.by_agent.is_empty() && report.lost.is_none());
     let message = place.git(&["log", "-1", "--format=%an <%ae>%n%B"]);
     let trailers = "Refrain-Loop: the-loop\nRefrain-Iteration: 1";
     assert_eq!(message.trim(), format!("Test <test@localhost>\nloop: iteration 1\n\n{trailers}"));
@@ -83,5 +83,31 @@ fn the_index_has_its_checksum_afterwards(#[case] format: &str, #[case] length: u
         // It looks at the checksum, which no other command does.
         place.git(&["fsck", "--strict"]);
         assert!(place.status().is_empty());
+    }
+}
+
+#[test]
+fn our_trailers_join_those_of_the_message() {
+    let mut place = Place::new();
+    let base = place.survey();
+    let ours = "Refrain-Loop: the-loop\nRefrain-Iteration: 1";
+    for (message, expected) in [
+        ("one line", format!("one line\n\n{ours}")),
+        ("Signed-off-by: only a subject", format!("Signed-off-by: only a subject\n\n{ours}")),
+        (
+            "subject\n\nA body: with a colon, and more\nthan that.",
+            format!("subject\n\nA body: with a colon, and more\nthan that.\n\n{ours}"),
+        ),
+        ("subject\n\nSigned-off-by: A <a@b>", format!("subject\n\nSigned-off-by: A <a@b>\n{ours}")),
+        (
+            "subject\n\n---\nno divider\n\nRef: 1\nRefrain-Loop: other\n",
+            format!("subject\n\n---\nno divider\n\nRef: 1\nRefrain-Loop: other\n{ours}"),
+        ),
+    ] {
+        place.message = message;
+        place.git(&["reset", "-q", "--hard", base.head.as_ref().unwrap().as_str()]);
+        place.write("src/a.rs", message);
+        made(&place.commit(&base, 1));
+        assert_eq!(place.git(&["log", "-1", "--format=%B"]).trim(), expected);
     }
 }

@@ -160,3 +160,106 @@ fn a_signature_that_cannot_be_made_forbids_the_commit() {
     place.git(&["config", "commit.gpgSign", "false"]);
     made(&place.commit(&base, 1));
 }
+
+/// A place where much of a person's is changed, staged and new, and something that looks like a secret is the agent's.
+fn busy() -> Place {
+    let place = Place::new();
+    place.write("src/b.rs", "mine\n");
+    place.write("README.md", "staged\n");
+    place.git(&["add", "README.md"]);
+    place.write("README.md", "staged, and mine\n");
+    place.write("notes.txt", "mine\n");
+    place
+}
+
+const PERSONS: &[&str] = &["src/b.rs", "README.md", "notes.txt"];
+
+#[rstest]
+#[case("pre-commit", "git add -u", &["README.md", "src/b.rs"])]
+#[case("pre-commit", "git add -A", &["README.md", "large.bin", "notes.txt", "src/b.rs"])]
+#[case("pre-commit", "git commit-tree HEAD^{tree} -m x >/dev/null; git add -u; echo formatted >> src/a.rs; git add src/a.rs", &["README.md", "src/b.rs"])]
+fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
+    #[case] name: &str,
+    #[case] script: &str,
+    #[case] expected: &[&str],
+) {
+    let place = busy();
+    let base = place.survey();
+    place.hook(name, script);
+    place.write("src/a.rs", "changed\n");
+    place.write("large.bin", vec![0; 2 << 20]);
+    let before = (place.snapshot(PERSONS), place.status(), place.head());
+    let report = place.commit(&base, 1);
+    let Skipped::HookTook { paths } = skipped(&report) else { panic!("{report:?}") };
+    assert_eq!(paths.iter().map(|path| path.as_str()).collect::<Vec<_>>(), expected);
+    assert_eq!(report.head.as_ref(), Some(&before.2));
+    if !script.contains("formatted") {
+        assert_eq!((place.snapshot(PERSONS), place.status(), place.head()), before);
+    }
+    assert_eq!(place.head(), before.2);
+    assert!(!place.git_path("index.lock").exists());
+
+    // Once the hook is mended, what it kept back is committed.
+    place.hook(name, "true");
+    made(&place.commit(&base, 2));
+    assert_eq!(place.committed("HEAD"), ["M src/a.rs"]);
+}
+
+#[test]
+fn the_first_commit_of_a_branch_is_undone_too() {
+    let place = Place::unborn(&[]);
+    place.write("mine.txt", "mine\n");
+    let base = place.survey();
+    place.hook("pre-commit", "git add -A");
+    place.write("a.rs", "the loop's\n");
+    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
+    assert_eq!(place.status(), ["?? a.rs", "?? mine.txt"]);
+    assert_eq!(place.git(&["for-each-ref"]), "");
+}
+
+#[test]
+fn what_cannot_be_undone_is_told() {
+    let place = busy();
+    let base = place.survey();
+    place.hook("pre-commit", "git add -u");
+    // Somebody builds on it at once.
+    place.hook(
+        "post-commit",
+        "rm .git/hooks/post-commit .git/hooks/pre-commit; git commit -q --allow-empty -m more",
+    );
+    place.write("src/a.rs", "changed\n");
+    let before = place.snapshot(PERSONS);
+    let report = place.commit(&base, 1);
+    made(&report);
+    assert_eq!(report.taken.iter().map(|path| path.as_str()).collect::<Vec<_>>(), ["README.md", "src/b.rs"]);
+    assert_eq!(place.git(&["log", "--format=%s"]), "more\nloop: iteration 1\nBegin");
+    assert_eq!(place.read("README.md"), "staged, and mine\n");
+    drop(before);
+}
+
+#[test]
+fn what_a_hook_makes_itself_is_no_harm() {
+    let place = busy();
+    let base = place.survey();
+    place.hook("pre-commit", "echo 2 > VERSION; git add VERSION");
+    place.write("src/a.rs", "changed\n");
+    made(&place.commit(&base, 1));
+    assert_eq!(place.committed("HEAD"), ["A VERSION", "M src/a.rs"]);
+}
+
+#[test]
+fn a_commit_that_a_crash_left_unlooked_at_is_undone_as_well() {
+    let place = busy();
+    let base = place.survey();
+    place.hook("pre-commit", "git add -u");
+    place.write("src/a.rs", "changed\n");
+    let before = (place.snapshot(PERSONS), place.status(), place.head());
+    assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
+    // As if it had been killed before it was undone.
+    let undone = place.git(&["rev-parse", "main@{1}"]);
+    place.git(&["update-ref", "refs/heads/main", &undone]);
+    let report = place.commit(&base, 1);
+    assert!(matches!(skipped(&report), Skipped::HookTook { .. }));
+    assert_eq!((place.snapshot(PERSONS), place.status(), place.head()), before);
+    assert_eq!(report.head, Some(before.2));
+}

@@ -19,6 +19,8 @@ mod protection;
 #[cfg(test)]
 mod saved;
 #[cfg(test)]
+mod secrets_told;
+#[cfg(test)]
 mod states;
 #[cfg(test)]
 mod trees;

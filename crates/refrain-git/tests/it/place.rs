@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::git::{Base, CommitReport, CommitResult, LeftOut, Oid, Skipped};
+use refrain_core::git::{Base, CommitReport, CommitResult, LeftOut, Oid, PathGlob, Skipped};
 use refrain_git::{Cancel, CommitRequest, GitError, Repository};
 use refrain_proc::tool::Tool;
 use tempfile::TempDir;
+
+/// The message of its commits, unless a test says another.
+const MESSAGE: &str = "loop: iteration {iteration}";
 
 /// A repository in a temporary folder.
 pub(crate) struct Place {
@@ -21,8 +24,9 @@ pub(crate) struct Place {
     root: Utf8PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Option<Cancel>,
-    /// Whether a runner may have died while it committed.
-    pub(crate) may_be_made: bool,
+    /// Where secrets may be.
+    pub(crate) allow_secrets: Vec<PathGlob>,
+    pub(crate) message: &'static str,
 }
 
 /// Everything of the person's that must be the same afterwards.
@@ -63,7 +67,8 @@ impl Place {
         ] {
             env.push((name.into(), value.into()));
         }
-        let place = Self { _dir: dir, top, root, env, cancel: None, may_be_made: false };
+        let place =
+            Self { _dir: dir, top, root, env, cancel: None, allow_secrets: Vec::new(), message: MESSAGE };
         place.write_at(
             place.top.join("home/.gitconfig"),
             "[user]\nname = Test\nemail = test@localhost\n[init]\ndefaultBranch = main\n[protocol \"file\"]\nallow = always\n",
@@ -89,7 +94,8 @@ impl Place {
             root,
             env: other.env.clone(),
             cancel: None,
-            may_be_made: false,
+            allow_secrets: Vec::new(),
+            message: MESSAGE,
         }
     }
 
@@ -181,10 +187,10 @@ impl Place {
             last_head,
             id: &id(),
             iteration,
-            may_be_made: self.may_be_made,
-            message: &format!("loop: iteration {iteration}"),
+            message: &self.message.replace("{iteration}", &iteration.to_string()),
             index: &self.top.join("loop/index"),
             largest_file: 1 << 20,
+            allow_secrets: &self.allow_secrets,
             cancel: self.cancel.as_ref(),
         })
     }

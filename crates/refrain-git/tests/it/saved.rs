@@ -21,6 +21,7 @@ fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
         files: TOLD,
         index: &place.top().join("loop/index"),
         largest_file: 1 << 20,
+        allow_secrets: &[],
         cancel: None,
     })
 }

@@ -49,7 +49,7 @@ fn a_branch_without_a_commit_gets_its_first(#[case] init: &[&str]) {
     place.write("a.rs", "again\n");
     let second = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
     made(&second);
-    assert!(!second.rewritten && second.by_agent.is_empty());
+    assert!(second.lost.is_none() && second.by_agent.is_empty());
 }
 
 #[rstest]
@@ -165,7 +165,7 @@ fn what_the_agent_commits_by_itself_is_told_apart() {
     place.write("src/b.rs", "left\n");
     let report = place.commit(&base, 1);
     assert_eq!(report.by_agent, [by_hand]);
-    assert!(!report.rewritten);
+    assert_eq!(report.lost, None);
     assert_eq!(place.committed(made(&report).as_str()), ["M src/b.rs"]);
     let next = place.commit_since(&base, report.head.as_ref(), 2).unwrap();
     assert_eq!((skipped(&next), next.by_agent), (Skipped::Nothing, vec![]));
@@ -208,22 +208,23 @@ fn a_reset_or_a_rebase_is_noticed_and_commits_go_on() {
     let first = place.commit(&base, 1);
     place.git(&["reset", "-q", "--soft", "HEAD~1"]);
     let report = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
-    assert!(report.rewritten);
+    assert_eq!(report.lost, first.head);
     assert_eq!(place.committed(made(&report).as_str()), ["M src/a.rs"]);
     place.git(&["commit", "-q", "--amend", "-m", "Rewritten by hand"]);
     let amended = place.head();
     place.write("src/b.rs", "two\n");
-    let report = place.commit_since(&base, report.head.as_ref(), 3).unwrap();
-    assert!(report.rewritten);
+    let head = report.head;
+    let report = place.commit_since(&base, head.as_ref(), 3).unwrap();
+    assert_eq!(report.lost, head);
     assert_eq!(report.by_agent, [amended]);
     let gone = "1".repeat(40).parse().unwrap();
     let report = place.commit_since(&base, Some(&gone), 4).unwrap();
-    assert!(report.rewritten, "what is gone altogether was taken away");
+    assert_eq!(report.lost, Some(gone), "what is gone altogether was taken away");
 }
 
 #[test]
 fn a_commit_that_was_made_before_a_crash_is_found_again() {
-    let mut place = Place::new();
+    let place = Place::new();
     make_dirty(&place);
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -233,7 +234,6 @@ fn a_commit_that_was_made_before_a_crash_is_found_again() {
     place.write_at(place.git_path("index"), index);
     place.write_at(place.git_path("index.lock"), "refrain loop the-loop\n");
     let before = place.snapshot(PERSONS);
-    place.may_be_made = true;
     let again = place.commit(&base, 1);
     assert_eq!(again, first);
     assert_eq!(place.snapshot(PERSONS), before);
@@ -310,4 +310,55 @@ fn the_persons_settings_change_nothing_that_matters(#[case] key: &str, #[case] v
     assert_eq!(place.snapshot(PERSONS), before);
     assert_eq!(place.git(&["status", "--short", "-uall"]), " M README.md\nAM staged.rs\n?? notes.txt");
     assert!(matches!(report.result, CommitResult::Made { .. }));
+}
+
+#[test]
+fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "one\n");
+    let first = place.commit(&base, 1);
+    // Nobody of the loop has begun to commit iteration 2, whatever the agent writes and whoever looks first.
+    place.write("src/a.rs", "two\n");
+    let copied = "copied\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 2";
+    place.git(&["commit", "-qam", copied]);
+    let copy = place.head();
+    place.write("src/b.rs", "two\n");
+    let second = place.commit_since(&base, first.head.as_ref(), 2).unwrap();
+    assert_eq!(second.by_agent, std::slice::from_ref(&copy));
+    assert_ne!(made(&second), copy);
+}
+
+#[test]
+fn an_empty_lock_of_somebody_elses_stays() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write("src/a.rs", "one\n");
+    place.write_at(place.git_path("index.lock"), "");
+    let why = skipped(&place.commit(&base, 1));
+    assert_eq!(why, Skipped::IndexLocked);
+    assert!(why.to_string().ends_with("if no git is running, remove index.lock from the git folder"));
+    assert_eq!(std::fs::read(place.git_path("index.lock")).unwrap(), b"");
+}
+
+#[test]
+fn a_path_with_a_line_break_is_refused_in_words() {
+    let place = Place::new();
+    let odd = place.top().join("two\nlines");
+    place.git(&["init", "-q", odd.as_str()]);
+    let error = Repository::open(&odd, &place.env).unwrap_err();
+    assert!(matches!(error, GitError::LineBreak(_)), "{error}");
+    assert!(error.to_string().contains(r"two\nlines") && error.to_string().contains("line break"), "{error}");
+    let outside = place.top().join("odd\ngit");
+    place.git(&["init", "-q", "--separate-git-dir", outside.as_str(), "../apart"]);
+    let error = Repository::open(&place.top().join("apart"), &place.env).unwrap_err();
+    assert!(matches!(error, GitError::LineBreak(_)), "{error}");
+}
+
+#[test]
+fn what_is_in_progress_before_the_loop_is_known_from_the_start() {
+    let place = Place::new();
+    assert_eq!(place.survey().operation, None);
+    place.git(&["bisect", "start"]);
+    assert_eq!(place.survey().operation, Some(refrain_core::git::Operation::Bisect));
 }

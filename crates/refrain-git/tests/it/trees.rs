@@ -7,7 +7,8 @@ use crate::place::Place;
 
 fn tree(place: &Place, base: &Base) -> (Oid, bool) {
     let index = place.git_path("tree-index");
-    let request = TreeRequest { base, index: &index, largest_file: 1 << 20, cancel: None };
+    let request =
+        TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
     place.repository().tree(request).unwrap()
 }
 

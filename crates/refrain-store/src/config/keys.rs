@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
-use refrain_core::git::{self, Template, Workflow};
+use refrain_core::git::{self, PathGlob, Template, Workflow};
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -169,6 +169,10 @@ pub struct Git {
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = git::largest_file()))]
     pub largest_file: Option<u64>,
+    /// Files that may be committed though they look like secrets: patterns as in .gitignore.
+    #[serde(deserialize_with = "written::globs")]
+    #[schemars(with = "Option<Command>", extend("default" = []))]
+    pub allow_secrets: Option<Vec<PathGlob>>,
 }
 
 /// `[budget]`: caps that loops share. Of the user's file and a project's the lower value holds.

@@ -200,6 +200,7 @@ branch-template = "loop/{timestamp}"
 worktree = true
 base = "main"
 largest-file = 1048576
+allow-secrets = ["tests/keys/"]
 
 [agents.work]
 kind = "generic"
@@ -290,6 +291,10 @@ output = 10
 #[case("[start]\ntimeout = 1\ntimeout = 2", ":3: this is no TOML: duplicate key")]
 #[case("[git]\nworkflow = 'push'", ":2: git.workflow: \"push\": accepted are none, commit")]
 #[case("[git]\ncommit-template = '{day}'", ":2: git.commit-template: {day} stands for nothing")]
+#[case(
+    "[git]\nallow-secrets = ['[a']",
+    ":2: git.allow-secrets: \"[a\" is no pattern for paths: unclosed character class"
+)]
 #[case("[git]\nlargest-file = '10MB'", ":2: git.largest-file: \"10MB\": accepted is a number of bytes")]
 #[case("[agents.Bad]\ncommand = 'x'", ":1: agents.Bad: accepted are names of a-z")]
 #[case("[agents.claude]\ncommand = 'x'", ":1: agents.claude: this is the name of an adapter")]

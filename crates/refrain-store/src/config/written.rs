@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use refrain_core::agent::Usd;
+use refrain_core::git::PathGlob;
 use refrain_core::spec::Millis;
 use refrain_core::values::{self, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -154,6 +155,13 @@ impl JsonSchema for Command {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["string", "array"], "items": { "type": "string" } })
     }
+}
+
+/// Patterns for paths: one text, split like a shell's, or a list.
+pub(super) fn globs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<PathGlob>>, D::Error> {
+    let Words(words) = Words::deserialize(deserializer)?;
+    let globs = words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
+    globs.map(Some).map_err(D::Error::custom)
 }
 
 /// Arguments: one text, split like a shell's, or a list of words.

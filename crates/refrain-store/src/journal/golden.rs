@@ -14,8 +14,8 @@ use refrain_core::event::{
 };
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
-    Base, Checkout, CommitReport, CommitResult, Dirty, GitSpec, LeftOut, Oid, RepoPath, Skipped, Why,
-    Workflow,
+    Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
+    Skipped, Why, Workflow,
 };
 use refrain_core::promise::NearMiss;
 use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, StuckSpec};
@@ -108,6 +108,7 @@ fn base_taken() -> Event {
         head: Some(oid(1)),
         branch: Some("loop/a".into()),
         dirty,
+        operation: Some(Operation::Rebase),
         ..Base::default()
     }))
 }
@@ -119,7 +120,15 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
         result,
         head: Some(oid(2)),
         by_agent: vec![oid(9)],
-        rewritten: true,
+        lost: Some(oid(8)),
+        exposed: vec![Exposed {
+            commit: oid(9),
+            path: RepoPath::from_bytes(b"config.toml"),
+            what: "a GitHub token".into(),
+            line: Some(3),
+            allowed: true,
+        }],
+        taken: vec![RepoPath::from_bytes(b"mine")],
         left_out: vec![
             left_out(b".env", Why::Secret { what: "a file of secrets".into(), line: None }),
             left_out(b"core", Why::TooLarge { bytes: 1 << 30 }),

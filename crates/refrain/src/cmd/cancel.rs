@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use refrain_core::event::{Ask, Urgency};
+use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::{Brief, EngineError, Listed, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::{out, phrase, values};
+use crate::{committed, out, phrase, values};
 
 /// Stop a loop for good: after its iteration, or at once
 #[derive(Debug, clap::Args)]
@@ -65,6 +66,10 @@ fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliErr
             };
             let progress = phrase::progress(state.iteration, state.limits.max_iterations);
             out::print(&format!("{id} {when}; it was at iteration {progress}\n"));
+            if state.git.released {
+                let words = committed::released(state.git.kept.as_deref(), &state.spec);
+                out::print(&format!("{}\n", printable(&words)));
+            }
             Ok(())
         }
         // What was asked for is so already (seed 000: exit 0).

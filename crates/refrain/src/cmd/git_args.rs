@@ -20,14 +20,21 @@ pub(crate) struct GitArgs {
     #[arg(long, value_name = "TEMPLATE")]
     commit_template: Option<Template>,
     /// Work on a new branch, from what is checked out
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_create_branch")]
     create_branch: bool,
-    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}` where it is left out
+    /// Work on the branch that is checked out, whatever is configured
+    #[arg(long, overrides_with = "create_branch")]
+    no_create_branch: bool,
+    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}-{loop}` where it is
+    /// left out
     #[arg(long, value_name = "TEMPLATE")]
     branch_template: Option<Template>,
     /// Work in a worktree of its own, on a new branch; it is removed at the end if nothing is lost
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_worktree")]
     worktree: bool,
+    /// Work where it is started, whatever is configured
+    #[arg(long, overrides_with = "worktree")]
+    no_worktree: bool,
     /// What that branch begins at; what is checked out where it is left out
     #[arg(long, value_name = "REVISION", requires = "worktree")]
     base: Option<String>,
@@ -58,8 +65,9 @@ impl GitArgs {
             let error = "--commit-template: nothing is committed; accepted with --git-workflow commit";
             return Err(CliError::usage(error));
         }
-        let apart = self.worktree || config.worktree.unwrap_or_default();
-        let on_branch = self.create_branch || config.create_branch.unwrap_or_default();
+        let apart = self.worktree || !self.no_worktree && config.worktree.unwrap_or_default();
+        let on_branch =
+            self.create_branch || !self.no_create_branch && config.create_branch.unwrap_or_default();
         if self.branch_template.is_some() && !apart && !on_branch {
             let error = "--branch-template: accepted with --create-branch or --worktree";
             return Err(CliError::usage(error));
@@ -82,6 +90,7 @@ impl GitArgs {
             before: None,
             commit_template: template.cloned().unwrap_or_default(),
             largest_file: config.largest_file.unwrap_or_else(largest_file),
+            allow_secrets: config.allow_secrets.clone().unwrap_or_default(),
         })
     }
 }

@@ -88,6 +88,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         resumed => resumed?,
     };
     let show = configured(context, &service, args);
+    if runner.is_restored() && !show.quiet {
+        let worktree = runner.worktree();
+        out::tell(&format!(
+            "note: the loop's worktree was gone; it is made anew from its branch: {worktree}\n"
+        ));
+    }
     match show.detach {
         true => run::detached(context, &service, runner, context.dir.as_str(), &show),
         false => run::in_foreground(context, runner, &show),

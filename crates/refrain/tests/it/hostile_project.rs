@@ -215,3 +215,19 @@ fn a_full_disk_stops_the_loop_with_a_good_journal_and_resume_goes_on() {
     assert_eq!(sandbox.status("job")["charged"], 1);
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }
+
+#[test]
+fn a_fifo_in_the_place_of_the_state_file_holds_nobody_up() {
+    let sandbox = sandbox();
+    let agent = sandbox
+        .agent("plumber", r#"rm -f "$REFRAIN_STATE_FILE"; mkfifo "$REFRAIN_STATE_FILE"; echo x >> work.txt"#);
+    for more in [&[][..], &["--worktree"]] {
+        let mut words = vec!["start", "--command", &agent, "-m", "2", "-p", "x", "--auto-commit", "--name"];
+        words.push(if more.is_empty() { "here" } else { "apart" });
+        words.extend(more);
+        sandbox.refrain(&words).with_code(10);
+    }
+    // Its notes are kept when its worktree goes.
+    sandbox.refrain(&["cancel", "apart"]).with_code(0);
+    assert_eq!(sandbox.status("apart")["status"], "cancelled");
+}

@@ -16,6 +16,8 @@ mod clean_checkout;
 #[cfg(test)]
 mod committing;
 #[cfg(test)]
+mod committing_care;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;

@@ -6,22 +6,28 @@ use crate::git::{Base, Workflow};
 impl LoopState {
     pub(super) fn take_base(&mut self, base: &Base) {
         self.git.head.clone_from(&base.head);
-        let mut taken = base.clone();
-        if let Some(before) = self.git.base.take() {
-            if !self.is_untouched() {
-                // It may be the agent's doing: what was there at the start stays what counts.
-                taken.protected.clone_from(&before.protected);
-                taken.programs.clone_from(&before.programs);
+        let new = base.clone();
+        self.git.base = Some(match self.git.base.take() {
+            None => {
+                self.git.began.clone_from(&new.head);
+                new
             }
-            taken = match self.spec.git.workflow {
-                // What the loop changed stands uncommitted in the worktree: it is not the person's for that.
-                Workflow::None => Base { protected: taken.protected, programs: taken.programs, ..before },
+            Some(before) => {
+                // Else it may be the agent's doing: what was there at the start stays what counts.
+                let (protected, programs) = match self.is_untouched() {
+                    true => (new.protected, new.programs),
+                    false => (before.protected, before.programs),
+                };
+                let commits = self.spec.git.workflow != Workflow::None;
+                let is_all_new = commits && (self.git.last.is_none() || self.has_committed_all());
+                // What it could not commit is its own still, and nobody can tell a person's part from it.
+                let dirty = if is_all_new { new.dirty } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
-                Workflow::Commit => Base { branch: before.branch, ..taken },
-            };
-        }
-        self.git.base = Some(taken);
-        self.git.stale = false;
+                let Base { head, operation, .. } = new;
+                Base { head, operation, branch: before.branch, dirty, protected, programs }
+            }
+        });
+        (self.git.stale, self.git.unwatched) = (false, false);
     }
 
     /// Whether what is protected may be another by now, and only by a person's doing.

@@ -363,8 +363,8 @@ impl Ledger {
             }
             Event::LoopEnded(end) => self.end(*end),
             Event::LoopResumed { limits } => {
-                let is_idle = matches!(self.last, Some(Last::Charged { .. })) && !self.uncommitted;
-                self.stale |= is_idle && self.settled == self.iteration && self.iteration > 0;
+                let is_idle = self.iteration == 0 || matches!(self.last, Some(Last::Charged { .. }));
+                self.stale |= is_idle && !self.uncommitted && self.has_base && self.settled == self.iteration;
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();

@@ -162,12 +162,7 @@ pub(in crate::r#loop) fn oid(number: u32) -> Oid {
 
 /// A clean tree on `main`.
 pub(in crate::r#loop) fn base_taken() -> Event {
-    Event::BaseTaken(Box::new(Base {
-        head: Some(oid(0)),
-        branch: Some("main".into()),
-        dirty: Vec::new(),
-        ..Base::default()
-    }))
+    Event::BaseTaken(Box::new(Base { head: Some(oid(0)), branch: Some("main".into()), ..Base::default() }))
 }
 
 /// Every third iteration changes nothing.

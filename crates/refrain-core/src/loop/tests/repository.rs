@@ -3,8 +3,9 @@
 
 use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, oid, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
-use crate::git::{Checkout, Workflow};
+use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, RepoPath, Skipped, Workflow};
 use crate::r#loop::{Grant, Phase, Step};
+use crate::view;
 
 fn apart() -> Journal {
     let mut spec = spec();
@@ -154,4 +155,80 @@ fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
     let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     assert_eq!(paused.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });
+}
+
+fn resumed(journal: Journal) -> Journal {
+    let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
+    journal.then(resumed).taken_over()
+}
+
+fn base(head: u32, dirty: &[u8]) -> Event {
+    let dirty = vec![Dirty { path: RepoPath::from_bytes(dirty), stamp: None }];
+    Event::BaseTaken(Box::new(Base {
+        head: Some(oid(head)),
+        branch: Some("other".into()),
+        dirty,
+        ..Base::default()
+    }))
+}
+
+#[test]
+fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew() {
+    let skipped = CommitReport::skipped(1, Skipped::NoIdentity, Some(oid(0)));
+    let journal = worked().then(Event::CommitSettled(Box::new(skipped)));
+    let journal = resumed(journal.then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
+    assert_eq!(journal.next(), Step::TakeBase);
+    let journal = journal.then(base(7, b"by whom?"));
+    let git = &journal.state.git;
+    assert_eq!(git.head, Some(oid(7)));
+    assert_eq!(git.base, Some(Base { head: Some(oid(7)), branch: Some("main".into()), ..Base::default() }));
+
+    // Where all was committed, what is changed by now is a person's.
+    let journal = resumed(worked().obey().then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
+    let journal = journal.then(base(7, b"a person's"));
+    assert_eq!(journal.state.git.base.as_ref().unwrap().dirty.len(), 1);
+
+    // Before there was anything, too.
+    let journal = resumed(Journal::committing().obey().then(asked(Ask::Pause(Urgency::Now))).obey());
+    assert_eq!(journal.next(), Step::TakeBase);
+    assert_eq!(journal.then(base(7, b"a person's")).state.git.base.unwrap().dirty.len(), 1);
+}
+
+#[test]
+fn what_was_done_while_nobody_watched_is_known_as_such() {
+    let interrupted = Journal::committing().obey().spawns();
+    let journal = interrupted.taken_over().runs(3_000, Exit::Code(0)).obey();
+    assert!(journal.state.git.mixed);
+    let journal = journal.runs(3_000, Exit::Code(0)).obey();
+    assert!(!journal.state.git.mixed);
+}
+
+#[test]
+fn a_secret_in_the_history_is_remembered_unless_it_is_allowed() {
+    let exposed = |allowed| Exposed {
+        commit: oid(1),
+        path: RepoPath::from_bytes(b"a.toml"),
+        what: "a GitHub token".into(),
+        line: Some(3),
+        allowed,
+    };
+    let mut report = CommitReport::skipped(1, Skipped::Nothing, Some(oid(1)));
+    report.exposed = vec![exposed(true), exposed(false)];
+    let journal = worked().then(Event::CommitSettled(Box::new(report))).obey();
+    assert_eq!(journal.state.git.exposed, [exposed(false)]);
+    let reason = view::status(&journal.state, view::Alive::DRIVEN).reason;
+    assert!(reason.ends_with("a secret seems to be in the history: a.toml of commit 0000000000: line 3 looks like a GitHub token"), "{reason}");
+}
+
+#[test]
+fn a_reason_names_the_iteration_that_is_not_committed() {
+    let skipped = CommitReport::skipped(1, Skipped::NoIdentity, Some(oid(0)));
+    let journal = worked().then(Event::CommitSettled(Box::new(skipped)));
+    // The second has begun, and was refunded.
+    let journal =
+        journal.obey().spawns().then(asked(Ask::Pause(Urgency::Now))).ends(finished(Exit::Signal(2)));
+    let journal = journal.obey();
+    assert_eq!(journal.state.iteration, 2);
+    let reason = view::status(&journal.state, view::Alive::NOBODY).reason;
+    assert!(reason.contains("; iteration 1 is not committed: git does not know who commits"), "{reason}");
 }

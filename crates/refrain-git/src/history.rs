@@ -1,0 +1,137 @@
+//! What the agent committed by itself goes through the same screen as what the loop commits. It stands in the history by then
+//! and is only told: nobody rewrites a history that others may have.
+
+use std::collections::{HashMap, HashSet};
+
+use refrain_core::git::{Exposed, Oid, RepoPath};
+
+use crate::candidate::{Rules, SUBMODULE, screen};
+use crate::error::GitError;
+use crate::git::Git;
+use crate::status::Blob;
+
+/// How much of files is held at once, in bytes.
+const AT_ONCE: u64 = 16 << 20;
+
+/// A file that a commit brought.
+struct Brought {
+    commit: Oid,
+    path: Vec<u8>,
+    new: Oid,
+    /// What the commit's first parent has of it.
+    old: Option<Blob>,
+}
+
+/// What looks like a secret in what these commits brought, in their order. Files larger than what is committed are not
+/// looked at, nor is what a merge took as it was from one of its sides.
+pub(crate) fn screen_commits(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+) -> Result<Vec<Exposed>, GitError> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let input = lines(commits.iter());
+    let list = ["diff-tree", "--stdin", "-r", "-c", "-z", "--raw", "--root", "--no-renames"];
+    let mut brought = parse(&Git::output(git, list, input.as_bytes())?);
+    // The same content at the same path in two commits is one find.
+    let mut seen = HashSet::new();
+    brought.retain(|it| seen.insert((it.path.clone(), it.new.clone())));
+    let sizes = sizes(git, &brought)?;
+    let small = |it: &Brought| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
+    let mut exposed = Vec::new();
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    for it in brought {
+        let Some(size) = small(&it) else { continue };
+        if bytes + size > AT_ONCE {
+            screen_chunk(git, &std::mem::take(&mut chunk), rules, &mut exposed)?;
+            bytes = 0;
+        }
+        bytes += size;
+        chunk.push(it);
+    }
+    screen_chunk(git, &chunk, rules, &mut exposed)?;
+    Ok(exposed)
+}
+
+fn lines<'a>(names: impl Iterator<Item = &'a Oid>) -> String {
+    names.map(|name| format!("{name}\n")).collect()
+}
+
+/// Reads `commit NUL`, and for each of its files `:mode mode object object X NUL path NUL`; of a merge there are as many
+/// colons, and as many modes and objects before the last, as it has parents.
+fn parse(printed: &[u8]) -> Vec<Brought> {
+    let text = |bytes: &[u8]| str::from_utf8(bytes).unwrap_or_default().to_owned();
+    let mut fields = printed.split(|byte| *byte == 0);
+    let (mut commit, mut brought) = (None, Vec::new());
+    while let Some(field) = fields.next() {
+        let parents = field.iter().take_while(|byte| **byte == b':').count();
+        if parents == 0 {
+            commit = text(field).parse::<Oid>().ok().or(commit);
+            continue;
+        }
+        let (words, path) = (text(&field[parents..]), fields.next().unwrap_or_default());
+        let words: Vec<&str> = words.split(' ').collect();
+        let (Some(mode), Some(new), Some(commit)) =
+            (words.get(parents), words.get(2 * parents + 1), commit.as_ref())
+        else {
+            continue;
+        };
+        let is_nothing = |name: &str| name.bytes().all(|digit| digit == b'0');
+        let Some(new) = new.parse().ok().filter(|_| *mode != SUBMODULE && !is_nothing(new)) else { continue };
+        let old = words.get(parents + 1).filter(|old| !is_nothing(old)).and_then(|old| old.parse().ok());
+        let old = old.map(|object| Blob { mode: words[0].to_owned(), object });
+        brought.push(Brought { commit: commit.clone(), path: path.to_vec(), new, old });
+    }
+    brought
+}
+
+/// How large the files are.
+fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitError> {
+    let input = lines(brought.iter().map(|it| &it.new));
+    let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
+    let printed = Git::output(git, asked, input.as_bytes())?;
+    let printed = String::from_utf8_lossy(&printed);
+    let sizes = printed.lines().filter_map(|line| {
+        let (name, size) = line.split_once(' ')?;
+        Some((name.parse().ok()?, size.parse().ok()?))
+    });
+    Ok(sizes.collect())
+}
+
+fn screen_chunk(
+    git: Git<'_>,
+    chunk: &[Brought],
+    rules: Rules<'_>,
+    exposed: &mut Vec<Exposed>,
+) -> Result<(), GitError> {
+    if chunk.is_empty() {
+        return Ok(());
+    }
+    let input = lines(chunk.iter().map(|it| &it.new));
+    let printed = Git::output(git, ["cat-file", "--buffer", "--batch"], input.as_bytes())?;
+    let mut rest = printed.as_slice();
+    for it in chunk {
+        // `<name> blob <size>`, the bytes, and a line break.
+        let Some(content) = next_object(&mut rest) else { break };
+        if let Some(found) = screen(git, &it.path, content, it.old.as_ref())? {
+            exposed.push(Exposed {
+                commit: it.commit.clone(),
+                path: RepoPath::from_bytes(&it.path),
+                what: found.what.to_owned(),
+                line: found.line,
+                allowed: rules.allow(&it.path, found),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = memchr::memchr(b'\n', rest)?;
+    let size = str::from_utf8(&rest[..end]).ok()?.rsplit(' ').next()?.parse().ok()?;
+    let content = rest.get(end + 1..)?.get(..size)?;
+    *rest = rest.get(end + 1 + size + 1..)?;
+    Some(content)
+}

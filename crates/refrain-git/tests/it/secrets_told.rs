@@ -1,0 +1,101 @@
+//! What looks like a secret and is in the history all the same: in commits of the agent's own, and where a person allows it.
+
+use refrain_core::git::{CommitResult, Exposed};
+
+use crate::place::{Place, left_out, made};
+
+/// A token, made here of pieces: no text of this repository looks like one.
+fn token(last: char) -> String {
+    format!("token = \"ghp_{}{last}\"\n", "4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0")
+}
+
+fn told(exposed: &[Exposed]) -> Vec<String> {
+    let say = |it: &Exposed| format!("{} {:?} {}", it.path, it.line, if it.allowed { "allowed" } else { "" });
+    exposed.iter().map(|it| say(it).trim_end().to_owned()).collect()
+}
+
+#[test]
+fn what_the_agent_commits_is_screened_commit_by_commit() {
+    let place = Place::new();
+    place.write("old.toml", token('A'));
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Before the loop"]);
+    let base = place.survey();
+    place.write("old.toml", format!("{}more = 1\n", token('A')));
+    place.write("a b.toml", format!("x = 1\n{}", token('B')));
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "The agent's"]);
+    let guilty = place.head();
+    // It stands in the history, though no file has it any more.
+    place.git(&["rm", "-q", "a b.toml"]);
+    place.git(&["commit", "-qm", "The agent's second thoughts"]);
+    place.write("src/a.rs", "changed\n");
+    let report = place.commit(&base, 1);
+    made(&report);
+    assert_eq!(told(&report.exposed), ["a b.toml Some(2)"]);
+    assert_eq!(report.exposed[0].commit, guilty);
+    assert_eq!(report.exposed[0].what, "a GitHub token");
+    assert_eq!(report.by_agent.len(), 2);
+
+    let again = place.commit_since(&base, report.head.as_ref(), 2).unwrap();
+    assert!(again.exposed.is_empty(), "it is told once");
+}
+
+#[test]
+fn of_a_merge_what_it_brings_itself_is_screened_and_the_merged_commits_too() {
+    let place = Place::new();
+    let base = place.survey();
+    place.git(&["switch", "-qc", "side"]);
+    place.write("side.toml", token('A'));
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "side"]);
+    place.git(&["switch", "-q", "main"]);
+    place.write("src/a.rs", "main\n");
+    place.git(&["commit", "-qam", "main"]);
+    place.git(&["merge", "-q", "--no-commit", "side"]);
+    place.write("merge.toml", token('B'));
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "merged"]);
+    let report = place.commit(&base, 1);
+    let mut told = told(&report.exposed);
+    told.sort();
+    assert_eq!(told, ["merge.toml Some(1)", "side.toml Some(1)"]);
+    assert!(!matches!(report.result, CommitResult::Made { .. }));
+}
+
+#[test]
+fn an_allowed_file_and_a_marked_line_are_committed_and_told() {
+    let mut place = Place::new();
+    place.allow_secrets = ["fixtures/", "*.pem"].map(|glob| glob.parse().unwrap()).to_vec();
+    let base = place.survey();
+    place.write("tests/fixtures/a.toml", token('A'));
+    place.write("marked.toml", token('B').replace('\n', " # refrain:allow-secret\n"));
+    place.write("half.toml", format!("{}# refrain:allow-secret\n", token('C')));
+    place.write(".env", token('D').replace('\n', " # refrain:allow-secret\n"));
+    let report = place.commit(&base, 1);
+    let commit = made(&report);
+    assert_eq!(place.committed("HEAD"), ["A marked.toml", "A tests/fixtures/a.toml"]);
+    assert_eq!(
+        told(&report.exposed),
+        ["marked.toml Some(1) allowed", "tests/fixtures/a.toml Some(1) allowed"]
+    );
+    assert!(report.exposed.iter().all(|it| it.commit == commit));
+    assert_eq!(
+        left_out(&report),
+        [
+            ".env: it looks like a file of secrets for an environment",
+            "half.toml: line 1 looks like a GitHub token"
+        ]
+    );
+    assert_eq!(
+        report.exposed[0].to_string(),
+        format!("marked.toml of commit {}: line 1 looks like a GitHub token", commit.short())
+    );
+
+    // The agent's own commits go by the same rules.
+    place.write("tests/fixtures/b.toml", token('E'));
+    place.git(&["add", "tests"]);
+    place.git(&["commit", "-qm", "The agent's"]);
+    let report = place.commit_since(&base, report.head.as_ref(), 2).unwrap();
+    assert_eq!(told(&report.exposed), ["tests/fixtures/b.toml Some(1) allowed"]);
+}
