@@ -25,21 +25,42 @@ const SAID: usize = 200;
 /// The text of `context.md`; none where nothing failed.
 #[must_use]
 pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
+    let parts = what_failed_last(state, printed);
+    (!parts.is_empty()).then(|| text(state, state.iteration, &parts, printed))
+}
+
+/// The state as the next iteration would find it, for what is told of a loop that ends.
+#[must_use]
+pub fn ahead(state: &LoopState) -> LoopState {
+    let mut ahead = state.clone();
+    ahead.iteration += 1;
+    ahead
+}
+
+/// The same text of a loop that ends, from its state [`ahead`]; there is one also where nothing failed.
+#[must_use]
+pub fn at_the_end(ahead: &LoopState, printed: Printed<'_>) -> String {
+    text(ahead, ahead.iteration - 1, &what_failed_last(ahead, printed), printed)
+}
+
+fn what_failed_last(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
     let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
     let touched = what_was_touched(state, printed.touched, EXCERPT);
     let gates = what_gates_said(state, printed.gates, EXCERPT);
-    let parts: Vec<String> = own.into_iter().chain(touched).chain(gates).collect();
-    if parts.is_empty() {
-        return None;
+    own.into_iter().chain(touched).chain(gates).collect()
+}
+
+fn text(state: &LoopState, iteration: u32, parts: &[String], printed: Printed<'_>) -> String {
+    let mut text = status(state, iteration);
+    if !parts.is_empty() {
+        let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     }
-    let mut text = status(state);
-    let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     for (id, output) in printed.earlier {
         let output = fenced(&cut_middle(output.trim(), EARLIER));
         let _ = write!(text, "\n## What failed in iteration {} (verbatim)\n\n{output}\n", id.iteration);
     }
     text.push_str(&tried(state));
-    Some(text)
+    text
 }
 
 /// The iterations before the last one whose failures are quoted too, the newest first: each with the hard gate that failed
@@ -57,12 +78,10 @@ pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(us
     before.take(QUOTED - 1).filter_map(failed)
 }
 
-fn status(state: &LoopState) -> String {
+fn status(state: &LoopState, iteration: u32) -> String {
     let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
-    let mut text = format!(
-        "# Loop Context: {}\n\n## Status\n- Iteration: {} of {total}\n",
-        state.spec.id, state.iteration
-    );
+    let mut text =
+        format!("# Loop Context: {}\n\n## Status\n- Iteration: {iteration} of {total}\n", state.spec.id);
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
     if let Some(gate) = failing.and_then(|result| result.spec(&state.spec)) {
         let _ = writeln!(text, "- Last gate failed: {}", gate.name);

@@ -125,6 +125,12 @@ fn how_to_claim(spec: &Spec) -> String {
         let only = if gate.hard || !spec.has_hard_gates() { "" } else { " (it only informs)" };
         let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, command(gate));
     }
+    if spec.clean_checkout {
+        text.push_str(
+            "- They are run in a clean checkout elsewhere, which absolute paths in their output name: what git ignores, and \
+             what was not committed before you began, is not there\n",
+        );
+    }
     text.push_str(&touching::what_is_kept(spec));
     text.push_str("---");
     text

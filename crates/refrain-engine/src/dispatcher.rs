@@ -2,7 +2,7 @@
 //! select, and one handler turns it into events; the core says what comes next.
 
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
@@ -33,8 +33,9 @@ use crate::executor::{self, Plan, SharedFiles};
 use crate::gate;
 use crate::hearing::Hearing;
 use crate::judge::Brief;
+use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{LONGEST, Opened, Work, changes};
+use crate::repository::{Done, LONGEST, Opened, Tools, Work, changes};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -49,7 +50,7 @@ enum Input {
     /// A signal came.
     Signal(Wish),
     /// Git is done.
-    Repository(Event),
+    Repository(Done),
     /// The time that was awaited has come.
     Time,
 }
@@ -76,6 +77,9 @@ pub(crate) struct Drive {
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
+    /// Where gates run that are not to run in the worktree, and that it is ready for the step that comes next.
+    ground: Ground,
+    ready: Option<(Step, Ready)>,
     pulse: Arc<Pulse>,
     /// The other end of it, for what an attempt uses.
     sender: mpsc::Sender<AgentNews>,
@@ -131,6 +135,8 @@ impl Drive {
             worktree,
             work: None,
             opened: Opened::default(),
+            ground: Ground::default(),
+            ready: None,
             pulse,
             supervisor,
             news,
@@ -165,6 +171,7 @@ impl Drive {
                     self.commit(Durability::Written).await?;
                     self.supervisor.stop(ear::ladder(self.journal.state().spec.agent.kind));
                 }
+                Step::RunGate { .. } if self.lacks_ground(step) => self.work(step).await?,
                 Step::RunGate { gate, run } => self.start_gate(gate, run).await?,
                 Step::StopGate(because) => {
                     let ladder = self.gate_ladder();
@@ -320,8 +327,18 @@ impl Drive {
         Ok(())
     }
 
+    /// Whether the gate of this step is to run elsewhere, and that is not ready for it.
+    fn lacks_ground(&self, step: Step) -> bool {
+        let Step::RunGate { gate, .. } = step else { return false };
+        let spec = &self.journal.state().spec;
+        // An agent that reviews runs nothing, and is told what the candidate changes.
+        let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
+        spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
+    }
+
     /// The record first, synced with all that led here; then the gate.
     async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
+        let ground = self.ready.take().map(|(_, ready)| ready);
         let meter = self.take_off();
         let state = self.journal.state();
         let proving = state.proving();
@@ -330,10 +347,13 @@ impl Drive {
         let started = Event::GateStarted { gate: gate.name.clone(), run };
         let job = match &gate.check {
             Check::Command(command) => {
-                let job = gate::job(state, (&gate, command), (of, run), self.journal.dir(), meter);
+                let mut job = gate::job(state, (&gate, command), (of, run), self.journal.dir(), meter);
                 self.journal.push(started, now())?;
                 self.commit(Durability::Synced).await?;
-                Ok(job)
+                ground.transpose().map(|ground| {
+                    job.dir = ground.unwrap_or(job.dir);
+                    job
+                })
             }
             Check::Review(review) => {
                 let candidate = proving.and_then(|proving| proving.candidate.clone());
@@ -344,13 +364,14 @@ impl Drive {
                     Brief::review(state, (&gate, &review), (of, run), &dir, changes)
                 })
                 .await
+                .map_err(|error| chain(&error))
             }
         };
         match job {
             Ok(job) => self.supervisor.run(job),
             Err(error) => {
                 self.flight = None;
-                self.journal.push(Event::GateSpawnFailed { error: chain(&error) }, now())?;
+                self.journal.push(Event::GateSpawnFailed { error }, now())?;
             }
         }
         Ok(())
@@ -418,8 +439,14 @@ impl Drive {
         if self.work.is_none() {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
-            let (journal, env) = (&self.journal, &self.git_env);
-            self.work = Work::begin(step, journal.state(), journal.dir(), env, &self.opened, LONGEST)?;
+            let tools = Tools {
+                env: &self.git_env,
+                opened: &self.opened,
+                ground: &self.ground,
+                state_home: &self.state_home,
+                longest: LONGEST,
+            };
+            self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &tools)?;
         }
         self.take(None).await
     }
@@ -428,10 +455,13 @@ impl Drive {
     async fn abandon_work(&mut self) -> Result<(), EngineError> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
-        if let Event::CommitSettled(report) = work.done().await?
-            && matches!(report.result, CommitResult::Made { .. })
-        {
-            self.journal.push(Event::CommitSettled(report), now())?;
+        let Done::Recorded(event) = work.done().await? else { return Ok(()) };
+        let is_made = match &event {
+            Event::CommitSettled(report) => matches!(report.result, CommitResult::Made { .. }),
+            event => matches!(event, Event::WorkSaved { .. }),
+        };
+        if is_made {
+            self.journal.push(event, now())?;
         }
         Ok(())
     }
@@ -466,9 +496,13 @@ impl Drive {
     async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
-            Input::Repository(event) => {
+            Input::Repository(done) => {
                 self.work = None;
-                Ok(self.journal.push(event, now())?)
+                match done {
+                    Done::Recorded(event) => self.journal.push(event, now())?,
+                    Done::Ready(step, ready) => self.ready = Some((step, ready)),
+                }
+                Ok(())
             }
             Input::Agent(news) => self.hear(news).await,
             Input::Bell => self.answer().await,
@@ -566,12 +600,15 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, worktree, supervisor, git_env, .. } = self;
+        let Self { news, journal, lock, worktree, supervisor, git_env, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             drop(news);
             drop(supervisor);
+            if let Some(place) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                place.leave();
+            }
             drop((journal, worktree, lock));
             answer_without_runner(&dir, &git_env)
         });
@@ -607,7 +644,7 @@ impl Drive {
 }
 
 /// What git did, once it is done; never, where it does nothing.
-async fn done(work: &mut Option<Work>) -> Result<Event, EngineError> {
+async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
     match work {
         Some(work) => work.done().await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! What must not leave with a report: values of variables that were set for the agent, and whatever looks like a secret.
+//! What must not leave with a report, or on a failure branch: values of variables that were set for the agent, and whatever looks like a secret.
 
 use refrain_core::Spec;
 use refrain_core::spec::Secret;
@@ -13,10 +13,13 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// For the texts of that loop.
-    pub(crate) fn new(spec: &Spec) -> Self {
-        let values = spec.agent.env.values().map(Secret::expose);
-        let mut values: Vec<_> = values.filter(|value| value.len() >= SHORTEST).map(str::to_owned).collect();
+    /// For the texts of that loop; `logins` are hidden too.
+    pub(crate) fn new(spec: &Spec, logins: impl IntoIterator<Item = String>) -> Self {
+        let mut spec = spec.clone();
+        let set = spec.agents_mut().flat_map(|agent| std::mem::take(&mut agent.env).into_values());
+        let set: Vec<_> = set.map(|value| value.expose().to_owned()).collect();
+        let mut values: Vec<_> = set.into_iter().chain(logins).collect();
+        values.retain(|value| value.len() >= SHORTEST);
         // One may be a part of another.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self { values }

@@ -76,7 +76,7 @@ impl Case {
         let before = fold(&self.whole.records[..records]);
         let state = before.as_ref().unwrap_or(&self.whole.state);
         let trail = Trail::of(&self.whole.records[..records]);
-        let redactor = Redactor::new(&state.spec);
+        let redactor = Redactor::new(&state.spec, []);
         let base = state.git.base.as_ref();
         let began = state.git.began.as_ref();
         let base_tree = began.and_then(|began| self.tree_of(began));

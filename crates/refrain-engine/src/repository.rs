@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_agents::environment;
@@ -20,7 +20,8 @@ use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{EngineError, chain, now};
+use crate::proving_ground::{Ground, Ready};
+use crate::{EngineError, chain, keeping, now, proving_ground};
 
 /// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
 pub(crate) const LONGEST: Duration = Duration::from_mins(10);
@@ -33,7 +34,27 @@ pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
     cancel: Cancel,
-    handle: JoinHandle<Event>,
+    handle: JoinHandle<Done>,
+}
+
+/// What came of it.
+pub(crate) enum Done {
+    /// The event that records it.
+    Recorded(Event),
+    /// What the step needs is there, or why it is not: only now it is recorded and done.
+    Ready(Step, Ready),
+}
+
+/// What the work of a loop is done with.
+pub(crate) struct Tools<'a> {
+    /// Git's environment.
+    pub(crate) env: &'a [(OsString, OsString)],
+    pub(crate) opened: &'a Opened,
+    /// Where gates run that are not to run in the worktree.
+    pub(crate) ground: &'a Ground,
+    pub(crate) state_home: &'a Utf8Path,
+    /// How long it may take.
+    pub(crate) longest: Duration,
 }
 
 impl Work {
@@ -42,20 +63,18 @@ impl Work {
         step: Step,
         state: &LoopState,
         dir: &LoopDir,
-        env: &[(OsString, OsString)],
-        opened: &Opened,
-        longest: Duration,
+        tools: &Tools<'_>,
     ) -> Result<Option<Self>, EngineError> {
-        let run: fn(&Job) -> Event = match step {
-            Step::TakeBase => Job::take_base,
-            Step::TakeCandidate => Job::take_candidate,
-            Step::Commit { .. } => Job::commit,
-            Step::ReleaseWorktree => Job::release,
-            Step::SaveWork => Job::save,
+        let run: fn(&Job) -> Done = match step {
+            Step::TakeBase => |job| Done::Recorded(job.take_base()),
+            Step::TakeCandidate => |job| Done::Recorded(job.take_candidate()),
+            Step::Commit { .. } => |job| Done::Recorded(job.commit()),
+            Step::ReleaseWorktree => |job| Done::Recorded(job.release()),
+            Step::SaveWork => |job| Done::Recorded(job.save()),
+            Step::RunGate { .. } => |job| Done::Ready(job.step, job.prepare()),
             Step::BeginIteration { .. }
             | Step::StartAttempt(_)
             | Step::StopAttempt(_)
-            | Step::RunGate { .. }
             | Step::StopGate(_)
             | Step::Critique { .. }
             | Step::StopCritique(_)
@@ -69,18 +88,21 @@ impl Work {
             Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
         let job = Job {
             state: state.clone(),
+            step,
             dir: dir.clone(),
-            env: marked(env, &state.spec),
+            env: marked(tools.env, &state.spec),
             cancel: cancel.clone(),
-            opened: Arc::clone(opened),
-            longest,
+            opened: Arc::clone(tools.opened),
+            ground: Arc::clone(tools.ground),
+            state_home: tools.state_home.to_owned(),
+            longest: tools.longest,
         };
         let handle = tokio::task::spawn_blocking(move || run(&job));
-        Ok(Some(Self { step, until: Instant::now() + longest, cancel, handle }))
+        Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
     }
 
-    /// The event that records it, once it is done.
-    pub(crate) async fn done(&mut self) -> Result<Event, EngineError> {
+    /// What came of it, once it is done.
+    pub(crate) async fn done(&mut self) -> Result<Done, EngineError> {
         let done = match timeout_at(self.until, &mut self.handle).await {
             Ok(done) => done,
             Err(_) => {
@@ -106,10 +128,13 @@ fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)
 
 pub(crate) struct Job {
     pub(crate) state: LoopState,
+    step: Step,
     pub(crate) dir: LoopDir,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Cancel,
     opened: Opened,
+    ground: Ground,
+    state_home: Utf8PathBuf,
     longest: Duration,
 }
 
@@ -194,7 +219,13 @@ impl Job {
     }
 
     fn save(&self) -> Event {
-        Event::WorkUnsaved { why: "there is no git repository".to_owned() }
+        let open = || self.repository(&self.state.spec.worktree);
+        keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
+    }
+
+    fn prepare(&self) -> Ready {
+        let open = || self.repository(&self.state.spec.worktree);
+        proving_ground::prepare(&self.state, &self.ground, &self.state_home, open, &self.cancel)
     }
 
     fn release(&self) -> Event {
@@ -225,7 +256,7 @@ pub(crate) fn changes(
 }
 
 /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
-fn say(error: &GitError, longest: Duration) -> String {
+pub(crate) fn say(error: &GitError, longest: Duration) -> String {
     if matches!(error, GitError::Cancelled) {
         format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
     } else {
@@ -281,6 +312,9 @@ pub(crate) fn settle(
     env: &[(OsString, OsString)],
 ) -> Result<(), EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
+        // Whatever keeps git from saying it: such a loop has no other need of it.
+        let before = Repository::open(&project.worktree, env).and_then(|repository| repository.survey());
+        spec.git.before = before.ok().map(Box::new);
         return Ok(());
     }
     let repository = match Repository::open(&project.worktree, env) {
@@ -288,7 +322,11 @@ pub(crate) fn settle(
         Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
             return Err(EngineError::Unprotected(error));
         }
-        Err(GitError::NotARepository(_) | GitError::Missing(_)) if !spec.git.needs_base() => return Ok(()),
+        Err(GitError::NotARepository(_) | GitError::Missing(_))
+            if !spec.git.needs_base() && !spec.clean_checkout =>
+        {
+            return Ok(());
+        }
         repository => repository?,
     };
     spec.git.candidates = spec.proves();
@@ -323,7 +361,7 @@ pub(crate) fn settle(
 }
 
 /// A time that can stand in the name of a branch.
-fn stamp(at: Timestamp) -> String {
+pub(crate) fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
 }
 
@@ -342,11 +380,13 @@ mod tests {
         let handle = tokio::task::spawn_blocking(move || {
             let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
             let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
-            Event::BaseRefused { error: format!("{ended:?}") }
+            Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") })
         });
         let until = Instant::now() + Duration::from_millis(20);
         let mut work = Work { step: Step::TakeBase, until, cancel, handle };
-        let Event::BaseRefused { error } = work.done().await.unwrap() else { panic!("another event") };
+        let Done::Recorded(Event::BaseRefused { error }) = work.done().await.unwrap() else {
+            panic!("another event")
+        };
         assert!(error.contains("Cancelled"), "{error}");
     }
 

@@ -117,7 +117,9 @@ pub(crate) fn choose(
     let mut large = Vec::new();
     for entry in &status.entries {
         let what = look(repository, git, entry, before, rules)?;
-        let is_staged = matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }));
+        // Of what waits for a decision, the index has several versions, and no tree can.
+        let is_staged =
+            matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }) | Kind::Unmerged);
         chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_) | What::Allowed(..));
         match what {
             What::Nothing => {}

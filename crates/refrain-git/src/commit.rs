@@ -23,7 +23,7 @@ use crate::stage::{bring_back, stage};
 use crate::status::{self, Status};
 
 /// What git says when it does not know in whose name.
-const IDENTITY: &[&str] = &[
+pub(crate) const IDENTITY: &[&str] = &[
     "Please tell me who you are",
     "empty ident name",
     "auto-detect email",

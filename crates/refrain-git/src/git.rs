@@ -81,6 +81,8 @@ pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
+    /// The git folder of a place that has none of its own.
+    git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
     limit: Option<Duration>,
@@ -89,7 +91,12 @@ pub(crate) struct Git<'a> {
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, cancel: None, attributes: None, limit: None }
+        Self { dir, env, index: None, git_dir: None, limit: None, cancel: None, attributes: None }
+    }
+
+    /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
+    pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
+        Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
 
     /// The same with another index than the person's.
@@ -122,6 +129,9 @@ impl<'a> Git<'a> {
         let mut tool = tool.input(input).cancel(self.cancel);
         if let Some(limit) = self.limit {
             tool = tool.limit(limit);
+        }
+        if let Some(git_dir) = self.git_dir {
+            tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
         }
         let tool = match self.index {
             Some(index) => tool.with("GIT_INDEX_FILE", index),

@@ -15,6 +15,7 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Change, Kind, Part, PartViolation, Protected, Violation};
 
 use crate::Cancel;
+use crate::clean::Laid;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::repository::Repository;
@@ -114,6 +115,26 @@ impl Repository {
     pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
         let git = self.git();
         listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
+    }
+
+    /// These paths as they were when `base` was made, to lie over a clean checkout.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, or says something that cannot be.
+    pub fn as_they_were<'p>(
+        &self,
+        base: &Oid,
+        paths: impl IntoIterator<Item = &'p RepoPath>,
+    ) -> Result<Vec<Laid>, GitError> {
+        let files = listed(self.git(), base)?;
+        let laid = |path: &RepoPath| {
+            let file = files.get(&path.to_bytes()).map(|Blob { mode, object }| {
+                let answer = || GitError::Answer { command: "ls-tree", answer: object.clone() };
+                Ok::<_, GitError>((mode.clone(), object.parse().map_err(|_| answer())?))
+            });
+            Ok(Laid { path: path.clone(), file: file.transpose()? })
+        };
+        paths.into_iter().map(laid).collect()
     }
 
     fn find(

@@ -87,7 +87,7 @@ fn look_again(
 }
 
 /// A line of `git update-index --index-info`; mode 0 takes the path away.
-fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
+pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
@@ -105,6 +105,11 @@ fn index_info(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
         Git::output(git, ["update-index", "-z", "--index-info"], lines)?;
     }
     Ok(())
+}
+
+/// Puts these lines of [`info`] into an index of nobody else's; what stands in their way goes.
+pub(crate) fn put(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
+    Git::output(git, ["update-index", "--add", "--replace", "-z", "--index-info"], lines).map(drop)
 }
 
 /// Brings the person's index up to date for what `commit` changed against `parent`, and lets its lock go. What the person

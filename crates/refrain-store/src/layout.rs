@@ -100,9 +100,19 @@ impl Project {
     /// would find the main worktree (design.md section 5).
     #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
+        state_home.join("worktrees").join(self.own_name()).join(id.as_str())
+    }
+
+    /// Where candidates are checked out to be proven, for the same reason there.
+    #[must_use]
+    pub fn checkouts(&self, state_home: &Utf8Path) -> Utf8PathBuf {
+        state_home.join("checkouts").join(self.own_name())
+    }
+
+    /// A name that tells it from all others of the user's.
+    fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
-        let name = self.root.file_name().unwrap_or("project");
-        state_home.join("worktrees").join(format!("{name}-{}", &hash[..8])).join(id.as_str())
+        format!("{}-{}", self.root.file_name().unwrap_or("project"), &hash[..8])
     }
 
     /// The folder of what was put aside.

@@ -1,7 +1,7 @@
 //! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
-//! how others ask ([`inbox`]), what is put aside ([`archive`]), which projects there are ([`projects`]), what is known of all
-//! their loops together ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read ([`worktree`]), what people configured ([`config`]), and
-//! whether a project's part of that counts ([`trust`]).
+//! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
+//! projects there are ([`projects`]), what is known of all their loops together ([`catalog`]), what they spent
+//! ([`LedgerFile`]), the files that agents read ([`worktree`]), what people configured ([`config`]), and whether a project's part of that counts ([`trust`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
@@ -10,6 +10,7 @@ pub mod archive;
 mod atomic;
 mod budget;
 pub mod catalog;
+pub mod checkout;
 pub mod config;
 pub mod ground;
 pub mod inbox;
@@ -24,6 +25,7 @@ pub mod worktree;
 pub use account::{AccountGate, Probe};
 pub use atomic::{make_dir, write_atomic};
 pub use budget::{LedgerError, LedgerFile};
+pub use checkout::CleanPlace;
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};

@@ -25,6 +25,9 @@ pub(crate) fn intent(spec: &Spec) -> String {
     if spec.gates.iter().all(|gate| gate.when == GateWhen::Claim) {
         text.push_str("; when it claims");
     }
+    if spec.clean_checkout {
+        text.push_str("; in a clean checkout");
+    }
     text
 }
 

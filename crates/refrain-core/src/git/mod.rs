@@ -56,6 +56,9 @@ pub struct GitSpec {
     /// There are gates, and a repository: what they prove is known by its tree.
     #[serde(default)]
     pub candidates: bool,
+    /// What was there before the loop, where nothing but a failure branch ever asks for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Base>>,
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
@@ -80,6 +83,7 @@ impl Default for GitSpec {
             checkout: Checkout::AsIs,
             shared: false,
             candidates: false,
+            before: None,
             commit_template: Template::default(),
             largest_file: largest_file(),
             allow_secrets: Vec::new(),

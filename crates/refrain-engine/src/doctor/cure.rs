@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::{RunnerLock, ground, layout::LoopDir};
+use refrain_store::{RunnerLock, checkout, ground, layout::LoopDir};
 
 use crate::chain;
 
@@ -33,6 +33,8 @@ pub(super) enum Cure {
     Remove(Utf8PathBuf),
     /// Removes what is in the way of a loop's doorbell, unless a runner drives it by now.
     FreeDoorbell(LoopDir),
+    /// Removes the clean checkouts of a project that is gone, unless a loop has one by now.
+    RemoveCheckouts(Utf8PathBuf),
     /// Has git forget a worktree whose folder is gone.
     Forget(Arc<Repository>, Utf8PathBuf),
 }
@@ -90,6 +92,10 @@ impl Cure {
                     return Err("a runner drives the loop by now".to_owned());
                 }
                 remove(&dir.doorbell())
+            }
+            Self::RemoveCheckouts(home) => {
+                checkout::remove_all(&home).map_err(|error| chain(&error))?;
+                Ok("removed".to_owned())
             }
             Self::Forget(repository, path) => {
                 match repository.forget_worktree(&path).map_err(|error| chain(&error))? {

@@ -3,7 +3,7 @@
 use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
-use super::{agents, autostart, budget, configuration, git, leftovers, loops, machine, places};
+use super::{agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places};
 use crate::Service;
 
 impl Service {
@@ -20,6 +20,7 @@ impl Service {
             found.extend(budget::look(self.host()));
             found.extend(loops::look(self));
             found.extend(leftovers::look());
+            found.extend(checkouts::look(self));
             found.extend(autostart::look(self.host()));
             match agents.join() {
                 Ok(agents) => found.extend(agents),

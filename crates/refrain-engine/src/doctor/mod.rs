@@ -5,6 +5,7 @@
 mod agents;
 mod autostart;
 mod budget;
+mod checkouts;
 mod configuration;
 mod cure;
 mod examine;

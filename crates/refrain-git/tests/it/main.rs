@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod checkouts;
 #[cfg(test)]
+mod clean;
+#[cfg(test)]
 mod commits;
 #[cfg(test)]
 mod evidence;
@@ -14,6 +16,8 @@ mod odd_files;
 mod place;
 #[cfg(test)]
 mod protection;
+#[cfg(test)]
+mod saved;
 #[cfg(test)]
 mod secrets_told;
 #[cfg(test)]

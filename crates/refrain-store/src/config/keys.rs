@@ -125,6 +125,9 @@ pub struct Start {
     /// What is done with a loop that is stuck: "stop", "ask", "model=NAME", "agent=NAME".
     #[schemars(extend("default" = "stop"))]
     pub on_stuck: Option<OnStuck>,
+    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs.
+    #[schemars(extend("default" = false))]
+    pub clean_checkout: Option<bool>,
     /// Other loops may work in the same worktree: do not mention it.
     #[schemars(extend("default" = false))]
     pub share_worktree: Option<bool>,

@@ -44,6 +44,9 @@ pub(crate) struct GateArgs {
     /// When gates are run, but for once before the first iteration; `iteration` where it is left out
     #[arg(long, value_enum, value_name = "WHEN")]
     gate_when: Option<Asking>,
+    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs
+    #[arg(long)]
+    clean_checkout: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -134,6 +137,7 @@ impl GateArgs {
             (self.gate_timeout.is_some(), "--gate-timeout"),
             (self.gate_retries.is_some(), "--gate-retries"),
             (self.gate_when.is_some(), "--gate-when"),
+            (self.clean_checkout, "--clean-checkout"),
         ] {
             if is_given && gates.is_empty() {
                 return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
@@ -213,6 +217,11 @@ impl GateArgs {
         }
         specs.sort_by_key(GateSpec::is_review);
         Ok(specs)
+    }
+
+    /// Whether they run in a clean checkout; where there are none, nothing does.
+    pub(super) fn are_clean(&self, configured: Option<bool>) -> bool {
+        self.clean_checkout || configured.unwrap_or_default()
     }
 
     fn configured(&self, name: GateName, gate: &Gate, check: Check) -> GateSpec {

@@ -87,6 +87,7 @@ impl GitArgs {
             shared: self.share_worktree || is_shared,
             // The service finds out whether there is a repository.
             candidates: false,
+            before: None,
             commit_template: template.cloned().unwrap_or_default(),
             largest_file: config.largest_file.unwrap_or_else(largest_file),
             allow_secrets: config.allow_secrets.clone().unwrap_or_default(),

@@ -12,6 +12,8 @@ mod catalog;
 #[cfg(test)]
 mod cheats;
 #[cfg(test)]
+mod clean_checkout;
+#[cfg(test)]
 mod committing;
 #[cfg(test)]
 mod committing_care;
@@ -25,6 +27,8 @@ mod critique;
 mod docs;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
+mod failure_branch;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]

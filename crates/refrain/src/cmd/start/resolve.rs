@@ -57,7 +57,7 @@ pub(in crate::cmd) fn spec(
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
         protect: proof.protect,
-        clean_checkout: false,
+        clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique,
         caps: settings.project_caps,
         keep_failed: false,

@@ -1,0 +1,17 @@
+//! Clean checkouts of projects that are not there any more: nobody will ever find their caches again.
+
+use refrain_core::text::printable;
+use refrain_core::view::checkup::{Finding, Subject};
+use refrain_store::checkout;
+
+use super::cure::{Cure, Found};
+use crate::Service;
+
+pub(super) fn look(service: &Service) -> Vec<Found> {
+    let of = |(home, root): (camino::Utf8PathBuf, camino::Utf8PathBuf)| {
+        let found = format!("a clean checkout of {}, which is gone", printable(root.as_str()));
+        let finding = Finding::warning(Subject::Worktrees, found, "refrain doctor --fix removes it");
+        Found::with(finding.about(home.as_str()), Cure::RemoveCheckouts(home))
+    };
+    checkout::orphaned(&service.host().state_home).into_iter().map(of).collect()
+}

@@ -1,0 +1,234 @@
+//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other branch,
+//! none of which is touched. And that branch brought to where others can see it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::event::Pushed;
+use refrain_core::git::{Base, Oid, PathGlob};
+
+use crate::Cancel;
+use crate::adopt::{ITERATION, LOOP};
+use crate::commit::IDENTITY;
+use crate::error::GitError;
+use crate::git::{Git, said};
+use crate::repository::Repository;
+use crate::stage;
+use crate::tree::TreeRequest;
+
+/// The trailer that says which tree the work is, without what is told of it.
+const TREE: &str = "Refrain-Tree";
+
+/// How many names are tried before it is given up.
+const NAMES: u32 = 100;
+
+/// How long a push may take.
+const LONGEST_PUSH: Duration = Duration::from_secs(60);
+
+/// In whose name, where git does not know any: work is not lost for that.
+const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
+
+/// What is to be saved, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct SaveRequest<'a> {
+    /// What was there before the loop.
+    pub base: &'a Base,
+    /// The loop.
+    pub id: &'a LoopId,
+    /// The iteration that it came to.
+    pub iteration: u32,
+    /// The branch; where there is one of that name, `-2` is added, and so on.
+    pub branch: &'a str,
+    /// The message, without trailers.
+    pub message: &'a str,
+    /// What is told of the work beside it: paths and contents, which are as they may be published.
+    pub files: &'a [(&'a str, &'a [u8])],
+    /// A place for a private index, as that of a commit: the same will do.
+    pub index: &'a Utf8Path,
+    /// The largest file that is a part of it, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be a part of it.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// Work that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit that it is at.
+    pub commit: Oid,
+}
+
+impl Repository {
+    /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
+    ///
+    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
+        self.check_branch_name(request.branch)?;
+        let SaveRequest { base, index, largest_file, allow_secrets, cancel, .. } = request;
+        let (tree, _) = self.tree(TreeRequest { base, index, largest_file, allow_secrets, cancel })?;
+        let job = Job { repository: self, request, git: self.git().until(cancel).with_index(index), tree };
+        let names = (1..=NAMES).map(|number| match number {
+            1 => request.branch.to_owned(),
+            again => format!("{}-{again}", request.branch),
+        });
+        let mut commit = None;
+        for branch in names {
+            if let Some(saved) = job.save_as(branch, &mut commit)? {
+                return Ok(saved);
+            }
+        }
+        Err(GitError::BranchTaken(request.branch.to_owned()))
+    }
+
+    /// Pushes a branch to where the branch that is checked out belongs, else to `origin`, else to the only remote; none
+    /// where there is no such place. Nobody is asked for a password, nothing is forced, and after a minute it is given up.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
+    pub fn push_branch(&self, branch: &str, cancel: Option<&Cancel>) -> Result<Option<Pushed>, GitError> {
+        let git = self.git().until(cancel);
+        let Some(remote) = remote(git)? else { return Ok(None) };
+        let env = self.env_of_push(git)?;
+        let refname = format!("refs/heads/{branch}");
+        let push = [
+            "-c",
+            "core.askPass=",
+            "push",
+            "--quiet",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--",
+            &remote,
+            &format!("{refname}:{refname}"),
+        ];
+        let pushing = Git::new(self.root(), &env).until(cancel).within(Some(LONGEST_PUSH));
+        let said = match pushing.run(push, &[]) {
+            Ok(done) if done.status.success() => return Ok(Some(Pushed { remote, error: None })),
+            Ok(done) => said(&done),
+            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+            Err(GitError::Tool(_)) => format!("it took longer than {} s", LONGEST_PUSH.as_secs()),
+            Err(other) => other.to_string(),
+        };
+        Ok(Some(Pushed { remote, error: Some(said) }))
+    }
+
+    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
+    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
+        const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
+        let mut env: Vec<_> = self.env().to_vec();
+        env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));
+        env.push(("GCM_INTERACTIVE".into(), "never".into()));
+        // Whoever has set up another program than ssh knows what it is to be told.
+        let is_set = |name: &str| env.iter().any(|(set, _)| set == name);
+        if !is_set("GIT_SSH_COMMAND") && !is_set("GIT_SSH") {
+            let configured = git.run(["config", "--get", "core.sshCommand"], &[])?;
+            let configured = String::from_utf8_lossy(&configured.stdout).trim().to_owned();
+            let command = if configured.is_empty() { "ssh".to_owned() } else { configured };
+            env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
+        }
+        Ok(env)
+    }
+}
+
+/// Work being saved; the private index has its tree.
+struct Job<'a> {
+    repository: &'a Repository,
+    request: SaveRequest<'a>,
+    git: Git<'a>,
+    tree: Oid,
+}
+
+impl Job<'_> {
+    /// Saves it on this very branch; none where that is another's.
+    fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
+        if let Some(commit) = self.repository.branch_head(&branch)? {
+            return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));
+        }
+        let commit = match made {
+            Some(commit) => commit.clone(),
+            None => made.insert(self.commit()?).clone(),
+        };
+        let subject = self.request.message.lines().next().unwrap_or_default();
+        let refname = format!("refs/heads/{branch}");
+        let nothing = "0".repeat(commit.as_str().len());
+        let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
+        match done.status.success() {
+            true => Ok(Some(Saved { branch, commit })),
+            // Somebody was faster.
+            false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
+            false => {
+                Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
+            }
+        }
+    }
+
+    /// A commit that no branch has yet.
+    fn commit(&self) -> Result<Oid, GitError> {
+        let git = self.git;
+        let mut lines = Vec::new();
+        for (path, content) in self.request.files {
+            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
+            lines.extend(stage::info("100644", &object, path.as_bytes()));
+        }
+        stage::put(git, &lines)?;
+        let tree = oid(git.text(["write-tree"], &[])?)?;
+        let head = git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
+        let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
+        let mut args = vec!["commit-tree", tree.as_str()];
+        if !head.is_empty() {
+            args.extend(["-p", &head]);
+        }
+        args.extend(["-F", "-"]);
+        let message = self.message();
+        let done = Git::run(git, &args, message.as_bytes())?;
+        if done.status.success() {
+            return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        }
+        let said = said(&done);
+        if IDENTITY.iter().any(|words| said.contains(words)) {
+            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
+        }
+        Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
+    }
+
+    fn message(&self) -> String {
+        let SaveRequest { message, id, iteration, .. } = self.request;
+        let tree = &self.tree;
+        format!("{}\n\n{LOOP}: {id}\n{ITERATION}: {iteration}\n{TREE}: {tree}\n", message.trim())
+    }
+
+    /// Whether a commit was made for just this, by one who died before that was recorded.
+    fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
+        let value = |key: &str| format!("%(trailers:key={key},valueonly,separator=%x2C)");
+        let format = format!("--format={}%n{}%n{}", value(LOOP), value(ITERATION), value(TREE));
+        let printed = self.git.text(["show", "--no-patch", &format, commit.as_str(), "--"], &[])?;
+        let SaveRequest { id, iteration, .. } = self.request;
+        Ok(printed.trim() == format!("{id}\n{iteration}\n{}", self.tree))
+    }
+}
+
+/// The remote that a new branch goes to.
+fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
+    let remotes = git.text(["remote"], &[])?;
+    let remotes: Vec<&str> = remotes.lines().collect();
+    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
+    let branch = String::from_utf8_lossy(&head.stdout).trim().to_owned();
+    let configured = git.run(["config", "--get", &format!("branch.{branch}.remote")], &[])?;
+    let configured = String::from_utf8_lossy(&configured.stdout).trim().to_owned();
+    let found = [configured.as_str(), "origin"].into_iter().find(|name| remotes.contains(name));
+    let only = if let [only] = remotes.as_slice() { Some(*only) } else { None };
+    Ok(found.or(only).map(str::to_owned))
+}
+
+fn oid(answer: String) -> Result<Oid, GitError> {
+    answer.parse().map_err(|_| GitError::Answer { command: "commit-tree", answer })
+}

@@ -1,0 +1,248 @@
+//! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else moves.
+
+use refrain_core::event::Pushed;
+use refrain_core::git::Base;
+use refrain_git::{GitError, SaveRequest, Saved};
+use rstest::rstest;
+
+use crate::place::{Place, id};
+
+const BRANCH: &str = "wip/ralph-fail-the-loop-20261121-120000";
+const TOLD: &[(&str, &[u8])] =
+    &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
+
+fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
+    place.repository().save_work(SaveRequest {
+        base,
+        id: &id(),
+        iteration: 3,
+        branch: BRANCH,
+        message: "wip: the-loop is stuck\n\nThe same failure three times.",
+        files: TOLD,
+        index: &place.top().join("loop/index"),
+        largest_file: 1 << 20,
+        allow_secrets: &[],
+        cancel: None,
+    })
+}
+
+#[track_caller]
+fn save(place: &Place, base: &Base) -> Saved {
+    try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What the person can see of their own: all but the new branch.
+fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
+    let refs = place.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
+    let refs: Vec<_> = refs.lines().filter(|line| !line.contains("/wip/")).map(str::to_owned).collect();
+    let head = std::fs::read_to_string(place.git_path("HEAD")).unwrap();
+    (place.snapshot(&["README.md", "staged.rs"]), place.status(), refs, head)
+}
+
+/// A person's dirty, staged and new files, and then the loop's.
+fn work(place: &Place) -> Base {
+    place.write("README.md", "# Mine\n");
+    place.write("staged.rs", "staged\n");
+    place.git(&["add", "staged.rs"]);
+    let base = place.survey();
+    place.write("src/a.rs", "the loop's\n");
+    place.write("src/new.rs", "new\n");
+    place.write("key.pem", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n");
+    base
+}
+
+fn paths(place: &Place, saved: &Saved) -> Vec<String> {
+    place.committed(saved.commit.as_str())
+}
+
+const MADE: [&str; 4] =
+    ["A .refrain-failure/context.md", "A .refrain-failure/state.json", "M src/a.rs", "A src/new.rs"];
+
+#[test]
+fn it_holds_the_loops_own_work_and_what_is_told_of_it() {
+    let place = Place::new();
+    let base = work(&place);
+    let before = everything(&place);
+    let saved = save(&place, &base);
+    assert_eq!(saved.branch, BRANCH);
+    assert_eq!(everything(&place), before);
+    assert_eq!(paths(&place, &saved), MADE, "neither the person's changes nor a key");
+    assert_eq!(place.git(&["rev-parse", &format!("{BRANCH}^")]), place.head().as_str());
+    let message = place.git(&["log", "-1", "--format=%B", BRANCH]);
+    let tree = message.rsplit(' ').next().unwrap();
+    let without = place.git(&["ls-tree", "--name-only", tree.trim()]);
+    assert_eq!(without, "README.md\nsrc");
+    assert_eq!(
+        message.replace(tree.trim(), "[tree]"),
+        "wip: the-loop is stuck\n\nThe same failure three times.\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 3\nRefrain-Tree: [tree]"
+    );
+}
+
+#[test]
+fn it_is_found_again_after_a_crash_and_made_anew_for_other_work() {
+    let place = Place::new();
+    let base = work(&place);
+    let first = save(&place, &base);
+    assert_eq!(save(&place, &base), first, "once is enough");
+    place.write("src/new.rs", "more\n");
+    let second = save(&place, &base);
+    assert_eq!(second.branch, format!("{BRANCH}-2"));
+    assert_eq!(save(&place, &base), second);
+}
+
+#[test]
+fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
+    let place = Place::new();
+    let base = work(&place);
+    place.git(&["branch", BRANCH]);
+    let saved = save(&place, &base);
+    assert_eq!(saved.branch, format!("{BRANCH}-2"));
+    assert_eq!(place.git(&["rev-parse", BRANCH]), place.head().as_str());
+    // A branch that is called as the folder.
+    let place = Place::new();
+    place.git(&["branch", "wip"]);
+    let base = work(&place);
+    assert!(matches!(try_save(&place, &base), Err(GitError::Failed { .. })));
+}
+
+#[test]
+fn a_detached_head_stays_detached() {
+    let place = Place::new();
+    place.git(&["checkout", "-q", "--detach"]);
+    let base = work(&place);
+    let before = everything(&place);
+    let saved = save(&place, &base);
+    assert_eq!((everything(&place), paths(&place, &saved)), (before, MADE.map(str::to_owned).into()));
+}
+
+#[rstest]
+#[case::sha1(&[])]
+#[case::sha256(&["--object-format=sha256"])]
+fn of_a_branch_without_a_commit_it_is_the_first_commit(#[case] init: &[&str]) {
+    let place = Place::unborn(init);
+    let base = place.survey();
+    place.write("a.rs", "the loop's\n");
+    let saved = save(&place, &base);
+    assert_eq!(place.git(&["log", "--format=%P", BRANCH]), "");
+    assert_eq!(place.status(), ["?? a.rs"]);
+    assert_eq!(
+        place.git(&["ls-tree", "-r", "--name-only", saved.commit.as_str()]),
+        ".refrain-failure/context.md\n.refrain-failure/state.json\na.rs"
+    );
+    place.git(&["symbolic-ref", "HEAD"]);
+    assert!(place.survey().head.is_none(), "the branch still has no commit");
+}
+
+#[rstest]
+#[case::merge(&["merge", "-q", "other"])]
+#[case::rebase(&["rebase", "-q", "other"])]
+#[case::cherry_pick(&["cherry-pick", "other"])]
+fn in_the_middle_of_something_that_is_left_as_it_is(#[case] args: &[&str]) {
+    let place = Place::new();
+    place.git(&["switch", "-qc", "other"]);
+    place.write("src/a.rs", "theirs\n");
+    place.git(&["commit", "-qam", "Theirs"]);
+    place.git(&["switch", "-q", "main"]);
+    place.write("src/a.rs", "ours\n");
+    place.git(&["commit", "-qam", "Ours"]);
+    let base = place.survey();
+    place.try_git(args);
+    place.write("src/b.rs", "changed\n");
+    let before = (everything(&place), place.git(&["ls-files", "--stage"]));
+    let saved = save(&place, &base);
+    assert_eq!((everything(&place), place.git(&["ls-files", "--stage"])), before);
+    assert!(place.git(&["show", &format!("{}:src/b.rs", saved.branch)]).contains("changed"));
+    assert!(
+        place.git(&["show", &format!("{}:src/a.rs", saved.branch)]).contains("<<<<<<<"),
+        "as it was left"
+    );
+}
+
+#[test]
+fn it_needs_no_name_no_lock_and_no_hook() {
+    let place = Place::new();
+    let base = work(&place);
+    place.hook("pre-commit", "exit 1");
+    place.hook("commit-msg", "exit 1");
+    place.write(".git/index.lock", "");
+    place.git(&["config", "commit.gpgSign", "true"]);
+    place.git(&["config", "user.useConfigOnly", "true"]);
+    place.write_at(place.top().join("home/.gitconfig"), "");
+    let saved = save(&place, &base);
+    assert_eq!(paths(&place, &saved), MADE);
+    assert_eq!(place.git(&["log", "-1", "--format=%an <%ae>", BRANCH]), "Refrain <refrain@localhost>");
+}
+
+#[test]
+fn what_the_agent_put_where_it_is_told_of_the_work_gives_way() {
+    let place = Place::new();
+    let base = place.survey();
+    place.write(".refrain-failure", "mine\n");
+    let saved = save(&place, &base);
+    assert_eq!(paths(&place, &saved), MADE[..2]);
+    assert_eq!(place.read(".refrain-failure"), "mine\n");
+}
+
+/// A remote beside the repository.
+fn remote(place: &Place, name: &str) {
+    let path = place.top().join(name);
+    place.git(&["init", "-q", "--bare", path.as_str()]);
+    place.git(&["remote", "add", name, path.as_str()]);
+}
+
+fn pushed(place: &Place) -> Option<Pushed> {
+    place.repository().push_branch(BRANCH, None).unwrap()
+}
+
+fn to(remote: &str) -> Option<Pushed> {
+    Some(Pushed { remote: remote.to_owned(), error: None })
+}
+
+#[test]
+fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
+    let place = Place::new();
+    let saved = save(&place, &work(&place));
+    assert_eq!(pushed(&place), None, "there is none");
+    remote(&place, "only");
+    assert_eq!(pushed(&place), to("only"));
+    assert_eq!(place.git(&["ls-remote", "only"]), format!("{}\trefs/heads/{BRANCH}", saved.commit));
+    remote(&place, "second");
+    assert_eq!(pushed(&place), None, "nobody says which");
+    remote(&place, "origin");
+    assert_eq!(pushed(&place), to("origin"));
+    place.git(&["config", "branch.main.remote", "second"]);
+    assert_eq!(pushed(&place), to("second"));
+    assert_eq!(place.git(&["config", "--get-regexp", "^branch"]), "branch.main.remote second");
+}
+
+#[test]
+fn a_remote_that_says_no_harms_nothing_and_is_never_forced() {
+    let place = Place::new();
+    let saved = save(&place, &work(&place));
+    remote(&place, "origin");
+    let other = place.git(&["commit-tree", "-m", "Other", "HEAD^{tree}"]);
+    place.git(&["push", "-q", "origin", &format!("{other}:refs/heads/{BRANCH}")]);
+    let before = everything(&place);
+    let Some(Pushed { remote, error: Some(said) }) = pushed(&place) else {
+        panic!("it was pushed over another")
+    };
+    assert!(remote == "origin" && said.contains("rejected"), "{said}");
+    assert_eq!(place.git(&["ls-remote", "origin"]), format!("{other}\trefs/heads/{BRANCH}"));
+    place.git(&["remote", "set-url", "origin", "/nowhere/at/all"]);
+    assert!(matches!(pushed(&place), Some(Pushed { error: Some(_), .. })));
+    assert_eq!((place.git(&["rev-parse", BRANCH]), everything(&place)), (saved.commit.to_string(), before));
+}
+
+#[test]
+fn nobody_is_asked_anything_while_it_is_pushed() {
+    let mut place = Place::new();
+    let _ = save(&place, &work(&place));
+    let ssh = place.path("../ssh");
+    place.write_at(&ssh, "#!/bin/sh\necho \"$@\" \"${SSH_ASKPASS-none}\" >&2\nexit 255\n");
+    place.make_executable("../ssh");
+    place.git(&["remote", "add", "origin", "git@example.org:x/y"]);
+    place.git(&["config", "core.sshCommand", ssh.to_str().unwrap()]);
+    place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
+    let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
+    assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
+}

@@ -1,0 +1,160 @@
+//! `--clean-checkout`: what is proven is what would be committed, and not what happens to lie around.
+
+use std::fs;
+
+use serde_json::json;
+use testkit::{Sandbox, write};
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// A project that ignores what tools keep, and an agent that adds a file and claims.
+fn project() -> (Sandbox, String) {
+    let sandbox = sandbox();
+    write(&sandbox.project().join(".gitignore"), "/target\nnode_modules\n*.gen\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Ignore"]);
+    let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
+    (sandbox, agent)
+}
+
+fn start<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["start", "--command", agent, "--name", "job", "-p", "Work.", "-m", "1"];
+    words.extend(more);
+    words
+}
+
+#[test]
+fn what_only_the_main_tree_has_proves_nothing() {
+    for (path, needs) in [
+        ("node_modules/x/index.js", "a dependency that nothing installs"),
+        ("version.gen", "a generated file"),
+        ("helper.py", "a module of the person's that is not committed"),
+    ] {
+        let (sandbox, agent) = project();
+        let file = sandbox.project().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        write(&file, "x\n");
+        let gate = format!("tests=test -e {path} && test -e work.txt && echo 1 passed");
+        sandbox.refrain(&start(&agent, &["--gate", &gate])).with_code(0);
+        let clean = start(&agent, &["--gate", &gate, "--clean-checkout"]);
+        let words = clean.iter().map(|word| if *word == "job" { "clean" } else { word });
+        let words: Vec<_> = words.collect();
+        let run = sandbox.refrain(&words).with_code(10);
+        assert!(run.stdout.contains("; in a clean checkout"), "{needs}: {}", run.stdout);
+        assert_eq!(sandbox.status("clean")["verified"], false, "{needs}");
+        assert!(file.exists());
+    }
+}
+
+#[test]
+fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
+    let (sandbox, agent) = project();
+    let gates = [
+        "--gate",
+        "look=cat work.txt; pwd; git status --short; git rev-parse --show-toplevel",
+        "--gate",
+        "format=echo formatted >> work.txt; echo x > left.txt; mkdir -p target; echo x >> target/built",
+        "--gate",
+        "after=test \"$(cat work.txt)\" = good && ! test -e left.txt && test -e target/built",
+        "--clean-checkout",
+    ];
+    sandbox.refrain(&start(&agent, &gates)).with_code(0);
+    let log = sandbox.kept_text("job", "0001", "gates/look.log");
+    let folder = sandbox.root().join("home/state/refrain/checkouts");
+    let lines: Vec<_> = log.lines().collect();
+    assert!(lines[0] == "good" && lines[1].starts_with(folder.to_str().unwrap()), "{log}");
+    assert!(lines[1].ends_with("/1/tree/project") && lines[3] == lines[1], "{log}");
+    assert_eq!(lines[2], "A  work.txt");
+    assert_eq!(fs::read_to_string(sandbox.project().join("work.txt")).unwrap(), "good\n");
+    assert_eq!(sandbox.git(&["status", "--short"]), "?? work.txt\n");
+    let status = sandbox.status("job");
+    let tree = status["tree"].as_str().unwrap();
+    assert_eq!(sandbox.git(&["ls-tree", "--name-only", tree]), ".gitignore\nREADME.md\nwork.txt\n");
+
+    // The next loop finds the caches.
+    let words = ["start", "--command", &agent, "-m", "1", "-p", "Work.", "--clean-checkout"];
+    let cached = ["--gate", "cached=test -e target/built && ! test -e left.txt"];
+    sandbox.refrain(&[&words[..], &cached].concat()).with_code(0);
+}
+
+#[test]
+fn it_needs_a_repository_and_a_gate() {
+    let plain = plain_folder();
+    let agent = plain.agent("agent", CLAIM);
+    let before = plain.snapshot();
+    let run = plain.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(2);
+    assert!(run.stderr.contains("in no git repository"), "{}", run.stderr);
+    assert_eq!(plain.snapshot(), before);
+    let run = plain.refrain(&start(&agent, &["--clean-checkout"])).with_code(2);
+    assert!(run.stderr.contains("--clean-checkout: there is no gate"), "{}", run.stderr);
+}
+
+#[test]
+fn it_can_be_configured_and_gates_run_in_the_folder_that_the_agent_does() {
+    let (sandbox, agent) = project();
+    fs::create_dir(sandbox.project().join("sub")).unwrap();
+    write(&sandbox.project().join("sub/mod.txt"), "x\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Sub"]);
+    let config = sandbox.root().join("home/config/refrain");
+    fs::create_dir_all(&config).unwrap();
+    write(&config.join("config.toml"), "[start]\nclean-checkout = true\n");
+    let gate = "where=pwd | grep -q '/tree/project/sub$' && test -e mod.txt";
+    sandbox.refrain(&start(&agent, &["--gate", gate, "--working-dir", "sub"])).with_code(0);
+
+    fs::create_dir(sandbox.project().join("empty")).unwrap();
+    let idle = sandbox.agent("idle", CLAIM);
+    let words = ["start", "--command", &idle, "--name", "other", "-p", "Work.", "-m", "1", "--gate", "true"];
+    let run = sandbox.refrain(&[&words[..], &["--working-dir", "empty"]].concat()).with_code(10);
+    assert!(run.stdout.contains("could not be started"), "{}", run.stdout);
+    assert!(run.stdout.contains("the clean checkout has no folder empty"), "{}", run.stdout);
+}
+
+#[test]
+fn a_checkout_that_cannot_be_made_proves_nothing() {
+    let (sandbox, agent) = project();
+    sandbox.git(&["config", "filter.broken.smudge", "false"]);
+    sandbox.git(&["config", "filter.broken.clean", "cat"]);
+    sandbox.git(&["config", "filter.broken.required", "true"]);
+    write(&sandbox.project().join(".git/info/attributes"), "README.md filter=broken\n");
+    let run = sandbox.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(10);
+    assert!(run.stdout.contains("the clean checkout cannot be made"), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["verified"], &status["gates"][0]["passed"]), (&json!(false), &json!(false)));
+}
+
+#[test]
+fn a_checkout_that_hangs_can_be_cancelled() {
+    let (sandbox, agent) = project();
+    let _gate = sandbox.gate("filter");
+    sandbox.git(&[
+        "config",
+        "filter.slow.smudge",
+        "echo x > \"$NOTES/hangs\"; read -r _ < \"$GATES/filter\"; cat",
+    ]);
+    write(&sandbox.project().join(".git/info/attributes"), "README.md filter=slow\n");
+    let session = sandbox.spawn(&start(&agent, &["--gate", "true", "--clean-checkout"]));
+    sandbox.wait_for_note("hangs");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
+    let (sandbox, _) = project();
+    let work = sandbox.agent("work", CLAIM);
+    let gate = sandbox.gate("first");
+    let waits = "hold=pwd > \"$NOTES/first\"; read -r _ < \"$GATES/first\"";
+    let first = sandbox.spawn(&start(&work, &["--gate", waits, "--clean-checkout"]));
+    sandbox.wait_for_note("first");
+    let other = ["start", "--command", &work, "--name", "other", "-p", "Work.", "-m", "1", "--worktree"];
+    let second = ["--gate", "pwd > \"$NOTES/second\"", "--clean-checkout"];
+    sandbox.refrain(&[&other[..], &second].concat()).with_code(0);
+    assert!(sandbox.note("second").ends_with("/2/tree/project\n"), "{}", sandbox.note("second"));
+    assert!(!std::path::Path::new(sandbox.note("second").trim()).exists(), "nobody needs it any more");
+    gate.let_one_pass();
+    gate.let_one_pass();
+    first.wait().with_code(0);
+    assert!(std::path::Path::new(sandbox.note("first").trim()).exists());
+}
