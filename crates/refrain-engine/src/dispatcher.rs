@@ -11,7 +11,7 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::{Ask, Event, Urgency};
 use refrain_core::gate::Check;
-use refrain_core::git::CommitResult;
+use refrain_core::git::{CommitReport, CommitResult};
 use refrain_core::r#loop::{Candidate, Proving};
 use refrain_core::prompt::Printed;
 use refrain_core::review::Changes;
@@ -33,6 +33,7 @@ use crate::executor::{self, Plan, SharedFiles};
 use crate::gate;
 use crate::hearing::Hearing;
 use crate::judge::Brief;
+use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
 use crate::repository::{Done, LONGEST, Opened, Tools, Work, changes};
@@ -115,7 +116,13 @@ impl Drive {
             journal.push(journal.state().recover(own), now())?;
         }
         let batch = journal.batch(Durability::Synced);
-        let committed = blocking(move || batch.write()).await?;
+        let spec = journal.state().spec.clone();
+        let committed = blocking(move || {
+            let committed = batch.write();
+            mirror::open(&spec);
+            committed
+        })
+        .await?;
         pulse.update(|beat| beat.journal = committed.length);
         ready();
 
@@ -204,7 +211,7 @@ impl Drive {
                 Step::Finish(end) => self.journal.push(Event::LoopEnded(end), now)?,
                 // The end is on record; how the sweep went still is to be.
                 Step::Rest if self.journal.state().sweeping => self.take(None).await?,
-                Step::Rest => return self.let_go().await,
+                Step::Rest => return Box::pin(self.let_go()).await,
             }
         }
     }
@@ -456,10 +463,9 @@ impl Drive {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
         let Done::Recorded(event) = work.done().await? else { return Ok(()) };
-        let is_made = match &event {
-            Event::CommitSettled(report) => matches!(report.result, CommitResult::Made { .. }),
-            event => matches!(event, Event::WorkSaved { .. }),
-        };
+        let is_committed = |report: &CommitReport| matches!(report.result, CommitResult::Made { .. });
+        let is_made = matches!(event, Event::WorkSaved { .. })
+            || matches!(&event, Event::CommitSettled(report) if is_committed(report));
         if is_made {
             self.journal.push(event, now())?;
         }
@@ -602,8 +608,10 @@ impl Drive {
         }
         let Self { news, journal, lock, worktree, supervisor, git_env, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
+        let known = state.clone();
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
+            mirror::close(&state, &dir);
             drop(news);
             drop(supervisor);
             if let Some(place) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -612,7 +620,7 @@ impl Drive {
             drop((journal, worktree, lock));
             answer_without_runner(&dir, &git_env)
         });
-        Ok(later.await?.unwrap_or(state))
+        Ok(later.await?.unwrap_or(known))
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {

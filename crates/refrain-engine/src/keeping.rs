@@ -128,7 +128,7 @@ fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) -> String) {
 }
 
 /// What failed, as the next iteration would have been told.
-fn context(state: &LoopState, dir: &LoopDir) -> String {
+pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let ahead = context::ahead(state);
     let earlier = executor::earlier_logs(&ahead, dir);
     let earlier: Vec<_> =

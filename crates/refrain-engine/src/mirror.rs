@@ -6,7 +6,9 @@ use std::fs;
 use refrain_core::mirror::{Mirror, Mirrored};
 use refrain_core::{LoopState, Spec};
 use refrain_proc::identity;
-use refrain_store::write_atomic;
+use refrain_store::{LoopDir, write_atomic};
+
+use crate::keeping;
 
 /// What a loop that stands like this looks like; `context` is what `context.md` says.
 pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
@@ -18,11 +20,18 @@ pub(crate) fn write(spec: &Spec, files: &[Mirrored]) {
     files.iter().for_each(|file| put(spec, file));
 }
 
-/// The runner works there from here on, or does no more.
-pub(crate) fn lock(spec: &Spec, works: bool) {
-    for _ in &spec.mirrors {
-        let text = works.then(|| format!("{}\n", identity::own().process.pid));
-        put(spec, &Mirrored { name: Mirror::LOCK, text });
+/// A runner works there from here on.
+pub(crate) fn open(spec: &Spec) {
+    if !spec.mirrors.is_empty() {
+        put(spec, &Mirrored { name: Mirror::LOCK, text: Some(format!("{}\n", identity::own().process.pid)) });
+    }
+}
+
+/// The loop stands still, and its runner goes.
+pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
+    if !state.spec.mirrors.is_empty() {
+        write(&state.spec, &files(state, Some(&keeping::context(state, dir))));
+        put(&state.spec, &Mirrored { name: Mirror::LOCK, text: None });
     }
 }
 
