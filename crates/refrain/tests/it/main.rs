@@ -56,6 +56,8 @@ mod report;
 #[cfg(test)]
 mod reviewers;
 #[cfg(test)]
+mod run_task;
+#[cfg(test)]
 mod seeing;
 #[cfg(test)]
 mod stopping;
