@@ -13,6 +13,8 @@ mod doctor;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod reviewing;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod trouble;

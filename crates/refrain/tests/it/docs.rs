@@ -36,8 +36,8 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The final message of every agent here.
-const MESSAGE: &str = "All tests pass.\\n<promise>COMPLETE</promise>";
+/// The final message of every agent here, whether it works or reviews.
+const MESSAGE: &str = "All tests pass.\\n\\nSPEC_PASS\\n<promise>COMPLETE</promise>";
 
 /// Where a document's commands are run.
 struct Place {
@@ -86,6 +86,7 @@ impl Place {
         );
         program(&sandbox.project().join("agent.sh"), &agent);
         testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
+        testkit::write(&sandbox.project().join("spec.md"), "1. All tests pass.\n");
         testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());

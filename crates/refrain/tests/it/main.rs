@@ -22,6 +22,8 @@ mod completions;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod critique;
+#[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod doctor;
@@ -51,6 +53,8 @@ mod protect;
 mod refusals;
 #[cfg(test)]
 mod report;
+#[cfg(test)]
+mod reviewers;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
