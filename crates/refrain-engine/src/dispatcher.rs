@@ -456,11 +456,8 @@ impl Drive {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
         let Done::Recorded(event) = work.done().await? else { return Ok(()) };
-        let is_made = match &event {
-            Event::CommitSettled(report) => matches!(report.result, CommitResult::Made { .. }),
-            event => matches!(event, Event::WorkSaved { .. }),
-        };
-        if is_made {
+        let is_commit = matches!(&event, Event::CommitSettled(report) if matches!(report.result, CommitResult::Made { .. }));
+        if is_commit || matches!(event, Event::WorkSaved { .. }) {
             self.journal.push(event, now())?;
         }
         Ok(())
