@@ -158,3 +158,33 @@ fn two_loops_at_a_time_have_one_each_and_one_is_kept() {
     first.wait().with_code(0);
     assert!(std::path::Path::new(sandbox.note("first").trim()).exists());
 }
+
+#[test]
+fn what_is_frozen_is_as_it_was_where_gates_run() {
+    let (sandbox, _) = project();
+    write(&sandbox.project().join("check.sh"), "echo 1 failed; exit 1\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Check"]);
+    let cheat = sandbox.agent("cheat", &format!("echo 'echo 1 passed' > check.sh\n{CLAIM}"));
+    let words = ["--gate", "check=sh check.sh", "--protect", "check.sh", "--clean-checkout"];
+    sandbox.refrain(&start(&cheat, &words)).with_code(10);
+    assert_eq!(sandbox.kept_text("job", "0001", "gates/check.log"), "1 failed\n");
+    assert_eq!(fs::read_to_string(sandbox.project().join("check.sh")).unwrap(), "echo 1 passed\n");
+}
+
+#[test]
+fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_are_gone() {
+    let (sandbox, agent) = project();
+    sandbox.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(0);
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.contains("- They are run in a clean checkout elsewhere"), "{prompt}");
+    let checkouts = sandbox.root().join("home/state/refrain/checkouts");
+    let here = fs::read_dir(&checkouts).unwrap().next().unwrap().unwrap().path();
+    let gone = checkouts.join("gone-01234567");
+    fs::create_dir_all(gone.join("1/tree/gone")).unwrap();
+    write(&gone.join("project"), sandbox.root().join("gone").to_str().unwrap());
+    let told = sandbox.refrain(&["doctor"]).stdout;
+    assert!(told.contains("/gone, which is gone") && gone.exists(), "{told}");
+    sandbox.refrain(&["doctor", "--fix"]);
+    assert!(!gone.exists() && here.exists());
+}
