@@ -25,7 +25,9 @@ fn content(sandbox: &Sandbox) -> String {
 
 /// Puts the word there in the iteration that it is told.
 fn able_in(sandbox: &Sandbox, iteration: u32) -> String {
-    let script = format!("echo try $REFRAIN_ITERATION >> tries.txt\n[ $REFRAIN_ITERATION -lt {iteration} ] || echo good > work.txt");
+    let script = format!(
+        "echo try $REFRAIN_ITERATION >> tries.txt\n[ $REFRAIN_ITERATION -lt {iteration} ] || echo good > work.txt"
+    );
     sandbox.agent("worker", &script)
 }
 
@@ -51,15 +53,22 @@ fn a_task_is_done_when_its_tests_pass_and_its_specification_is_met() {
     let (agent, reviewer) = (able_in(&sandbox, 2), content(&sandbox));
     sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
     let status = sandbox.status("add-auth");
-    assert_eq!((&status["verified"], &status["iteration"], &status["max_iterations"]), (&json!(true), &json!(2), &json!(5)));
-    let gates: Vec<_> = status["gates"].as_array().unwrap().iter().map(|gate| (&gate["name"], &gate["hard"])).collect();
+    assert_eq!(
+        (&status["verified"], &status["iteration"], &status["max_iterations"]),
+        (&json!(true), &json!(2), &json!(5))
+    );
+    let gates: Vec<_> =
+        status["gates"].as_array().unwrap().iter().map(|gate| (&gate["name"], &gate["hard"])).collect();
     assert_eq!(gates, [(&json!("tests"), &json!(true)), (&json!("spec"), &json!(true))]);
     for name in [".ralph_state.json", ".ralph_context.md", ".ralph.lock"] {
         assert!(!sandbox.project().join(name).exists(), "{name} is left");
     }
     assert_eq!(wip(&sandbox), [""; 0]);
     let tree = status["tree"].as_str().unwrap();
-    assert_eq!(sandbox.git(&["ls-tree", "--name-only", tree]), "README.md\ntask.md\ntest.sh\ntries.txt\nwork.txt\n");
+    assert_eq!(
+        sandbox.git(&["ls-tree", "--name-only", tree]),
+        "README.md\ntask.md\ntest.sh\ntries.txt\nwork.txt\n"
+    );
 }
 
 #[test]
@@ -79,13 +88,26 @@ fn what_is_given_up_is_kept_on_a_branch_with_its_state_beside_it() {
     let (agent, reviewer) = (able_in(&sandbox, 9), content(&sandbox));
     sandbox.refrain(&words(&agent, &reviewer, &["-n", "2"])).with_code(10);
     let state = ralph(&sandbox);
-    assert_eq!((&state["task_id"], &state["iteration"], &state["max_iterations"]), (&json!("add-auth"), &json!(2), &json!(2)));
-    assert_eq!((&state["last_gate"], &state["exit_code"], &state["stuck_count"]), (&json!("tests"), &json!(1), &json!(2)));
+    assert_eq!(
+        (&state["task_id"], &state["iteration"], &state["max_iterations"]),
+        (&json!("add-auth"), &json!(2), &json!(2))
+    );
+    assert_eq!(
+        (&state["last_gate"], &state["exit_code"], &state["stuck_count"]),
+        (&json!("tests"), &json!(1), &json!(2))
+    );
     assert_eq!(state["error_hash"].as_str().unwrap().len(), 8);
     assert_eq!(state["attempts"].as_array().unwrap().len(), 2);
     assert_eq!(state["attempts"][1]["shift"], false);
     let context = fs::read_to_string(sandbox.project().join(".ralph_context.md")).unwrap();
-    for part in ["# Ralph Loop Context: add-auth\n", "- Iteration: 2 of 2\n", "- Last gate failed: tests\n", "- Stuck count: 2 (threshold: 3)\n", "## Last Error Output (verbatim)\n", "FAILED test_work: no good"] {
+    for part in [
+        "# Ralph Loop Context: add-auth\n",
+        "- Iteration: 2 of 2\n",
+        "- Last gate failed: tests\n",
+        "- Stuck count: 2 (threshold: 3)\n",
+        "## Last Error Output (verbatim)\n",
+        "FAILED test_work: no good",
+    ] {
         assert!(context.contains(part), "{part:?} is not in {context}");
     }
     let branches = wip(&sandbox);
@@ -123,7 +145,8 @@ fn a_reviewer_that_does_not_pass_refuses_and_is_heard() {
 fn the_variables_of_the_seed_set_its_limits() {
     let sandbox = project();
     let (agent, reviewer) = (sandbox.agent("slow", "exec sleep 60"), content(&sandbox));
-    let variables = [("RALPH_TIMEOUT_IMPLEMENT", "0.2"), ("RALPH_TIMEOUT_GLOBAL", "1h"), ("RALPH_STUCK_THRESHOLD", "1")];
+    let variables =
+        [("RALPH_TIMEOUT_IMPLEMENT", "0.2"), ("RALPH_TIMEOUT_GLOBAL", "1h"), ("RALPH_STUCK_THRESHOLD", "1")];
     let mut command = sandbox.command(&words(&agent, &reviewer, &["-n", "2"]));
     for (name, value) in variables {
         command = command.env(name, value);
@@ -131,8 +154,12 @@ fn the_variables_of_the_seed_set_its_limits() {
     command.run().with_code(10);
     let status = sandbox.status("add-auth");
     assert_eq!(status["iterations"][0]["outcome"], "time-limit");
-    assert_eq!((&status["limits"]["timeout_ms"], &status["limits"]["max_duration_ms"]), (&json!(200), &json!(3_600_000)));
-    let bad = sandbox.command(&words(&agent, &reviewer, &[])).env("RALPH_TIMEOUT_TEST", "soon").run().with_code(2);
+    assert_eq!(
+        (&status["limits"]["timeout_ms"], &status["limits"]["max_duration_ms"]),
+        (&json!(200), &json!(3_600_000))
+    );
+    let bad =
+        sandbox.command(&words(&agent, &reviewer, &[])).env("RALPH_TIMEOUT_TEST", "soon").run().with_code(2);
     assert!(bad.stderr.contains("RALPH_TIMEOUT_TEST: \"soon\": accepted are seconds"), "{}", bad.stderr);
 }
 
@@ -140,11 +167,10 @@ fn the_variables_of_the_seed_set_its_limits() {
 fn what_cannot_be_run_is_refused_before_anything() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
-    for (args, words) in [
-        (["run", "Bad Id", "task.md"], "Bad Id"),
-        (["run", "t", "gone.md"], "gone.md"),
-    ] {
-        let run = sandbox.refrain(&[&args[..], &["--command", &agent, "--reviewer", &reviewer]].concat()).with_code(2);
+    for (args, words) in [(["run", "Bad Id", "task.md"], "Bad Id"), (["run", "t", "gone.md"], "gone.md")] {
+        let run = sandbox
+            .refrain(&[&args[..], &["--command", &agent, "--reviewer", &reviewer]].concat())
+            .with_code(2);
         assert!(run.stderr.contains(words), "{}", run.stderr);
     }
     // Somebody else's tool works there.
