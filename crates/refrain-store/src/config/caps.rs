@@ -14,7 +14,7 @@ use super::layers::{ConfigError, Values};
 /// The caps of the user's own file, read again when it changed.
 #[derive(Clone, Debug)]
 pub struct UserCaps {
-    path: Utf8PathBuf,
+    config_home: Utf8PathBuf,
     seen: Option<(Stamp, Caps)>,
 }
 
@@ -26,7 +26,7 @@ impl UserCaps {
     /// Those of this config home; nothing is read yet.
     #[must_use]
     pub fn new(config_home: &Utf8Path) -> Self {
-        Self { path: config_home.join("config.toml"), seen: None }
+        Self { config_home: config_home.to_owned(), seen: None }
     }
 
     /// What the file says now. While it cannot be read, what it said before holds.
@@ -34,7 +34,7 @@ impl UserCaps {
     /// # Errors
     /// [`ConfigError`] where it never could be read.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
-        let meta = fs::metadata(&self.path).ok();
+        let meta = fs::metadata(file::user_place(&self.config_home)).ok();
         let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));
         if let Some((seen, caps)) = self.seen
             && seen == stamp
@@ -52,7 +52,7 @@ impl UserCaps {
     }
 
     fn parse(&self) -> Result<Caps, ConfigError> {
-        let file = file::user_file(&self.path)?;
+        let file = file::user_file(&self.config_home)?;
         let config = file.map(|file| file.parse()).transpose()?;
         Ok(config.map(|config| Caps::from(&config.budget)).unwrap_or_default())
     }
