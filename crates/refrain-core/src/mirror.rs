@@ -17,7 +17,7 @@ pub enum Mirror {
 }
 
 /// The names that a mirror writes in the working folder: they are Refrain's, and never part of a candidate.
-pub const RALPH: [&str; 3] = [".ralph_state.json", ".ralph_context.md", ".ralph.lock"];
+pub const RALPH: [&str; 3] = [".ralph_state.json", ".ralph_context.md", Mirror::LOCK];
 
 /// A file that a mirror keeps, by its name in the working folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,9 @@ pub struct Mirrored {
 }
 
 impl Mirror {
+    /// The lock of seed 004: the number of the process that works there.
+    pub const LOCK: &str = ".ralph.lock";
+
     /// The files of a loop that stands like this; `context` is what `context.md` says.
     #[must_use]
     pub fn files(self, state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {

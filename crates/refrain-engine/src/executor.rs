@@ -14,6 +14,7 @@ use refrain_agents::{environment, gemini, generic};
 use refrain_core::budget::Allowance;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::r#loop::Outcome;
+use refrain_core::mirror::Mirrored;
 use refrain_core::prompt::Printed;
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{AttemptId, LoopState, Spec, context, prompt};
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
+use crate::mirror;
 use crate::seal;
 use crate::{EngineError, budget};
 
@@ -44,6 +46,7 @@ pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Jo
         .open(plan.dir.prompt())
         .and_then(|mut file| file.write_all(plan.prompt.as_bytes()))
         .map_err(failed)?;
+    mirror::write(spec, &plan.mirrored);
     plan.lock.iter().for_each(GeminiLock::clear);
     Ok(plan.job)
 }
@@ -53,6 +56,7 @@ pub(crate) struct Plan {
     dir: AttemptDir,
     prompt: String,
     context: Option<String>,
+    mirrored: Vec<Mirrored>,
     lock: Option<GeminiLock>,
     job: Job<Hearing>,
 }
@@ -90,7 +94,8 @@ impl Plan {
             meter,
         };
         let context = context::context(state, printed);
-        Self { lock: GeminiLock::of(spec, env), dir, prompt, context, job }
+        let mirrored = mirror::files(state, context.as_deref());
+        Self { lock: GeminiLock::of(spec, env), dir, prompt, context, mirrored, job }
     }
 }
 

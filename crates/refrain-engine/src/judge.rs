@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 use crate::agent_news::AgentNews;
 use crate::executor::GeminiLock;
 use crate::hearing::Hearing;
-use crate::{EngineError, budget};
+use crate::{EngineError, budget, seal};
 
 /// The longest message of a command that is read, in bytes: it is judged whole or not at all.
 const LONGEST_MESSAGE: u64 = 1 << 20;
@@ -223,7 +223,7 @@ impl JudgeHearing {
                     preview: clip(&finding.last_line, PREVIEW).into_owned(),
                     left,
                     output_error,
-                    log: None,
+                    log: seal::of(&log).ok(),
                     review: Some(Box::new(Reviewed { verdict, report })),
                 }))
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
+use refrain_core::gate;
 use refrain_core::git::Oid;
 use refrain_core::report::{
     self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail,
@@ -115,7 +116,12 @@ impl Case {
         let of = |result: &refrain_core::r#loop::GateResult| {
             let name = result.spec(&state.spec)?.name.clone();
             let path = self.path(result.of, &Kept::Gate(name, result.run));
-            let end = output::read_end(&path, END + 1).ok().map(|end| last_lines(&end));
+            // Of an agent's stream only its last word is for people.
+            let said = match result.spec(&state.spec)?.check {
+                gate::Check::Review(_) => path.with_extension("final.md"),
+                gate::Check::Command(_) => path.clone(),
+            };
+            let end = output::read_end(&said, END + 1).ok().map(|end| last_lines(&end));
             Some((result.gate, (self.inside(&path), end)))
         };
         state.gate_results().filter_map(of).collect()
@@ -297,9 +303,26 @@ fn another(then: &Seal, now: &Seal) -> String {
     }
 }
 
-/// The end of a log, from the begin of a line on, fit to be read.
+/// The end of a log, fit to be read: from the begin of a line on, where it has more than one.
 fn last_lines(end: &[u8]) -> String {
     let is_cut = end.len() as u64 > END;
-    let from = if is_cut { end.iter().position(|byte| *byte == b'\n').map_or(1, |at| at + 1) } else { 0 };
-    printable(&String::from_utf8_lossy(&end[from..])).into_owned()
+    let line = end.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    let from = line.filter(|from| is_cut && *from < end.len()).unwrap_or(0);
+    let begin = if is_cut && from == 0 { "…" } else { "" };
+    format!("{begin}{}", printable(&String::from_utf8_lossy(&end[from..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_begins_with_a_line_where_it_can() {
+        assert_eq!(last_lines(b"1 failed\n"), "1 failed\n");
+        assert_eq!(last_lines(b""), "");
+        let long =
+            |begin: &str| format!("{begin}{}\n", "x".repeat(usize::try_from(END).unwrap() - begin.len()));
+        assert_eq!(last_lines(long("cut\nwhole").as_bytes()), long("cut\nwhole")[4..]);
+        assert_eq!(last_lines(long("").as_bytes()), format!("…{}", long("")));
+    }
 }

@@ -120,22 +120,18 @@ mod tests {
         let file = LedgerFile::new(Utf8Path::from_path(dir.path()).unwrap());
         let caps = Caps { day: Some(Usd(200)), ..Caps::default() };
         let spend = |of: usize| {
-            let once = |n| {
+            let turn = |n| {
                 let wish = wish(of, n);
-                let folder = wish.of.clone();
+                let of = wish.of.clone();
                 let allowed = file.change(|ledger| ledger.reserve(wish, &caps)).unwrap().unwrap().amount;
-                file.change(|ledger| ledger.settle(&folder, n, Some(allowed))).unwrap();
+                file.change(|ledger| ledger.settle(&of, n, Some(allowed))).unwrap();
                 allowed.0
             };
-            (0..20).map(once).sum::<u64>()
+            (0..20).map(turn).sum::<u64>()
         };
         let spent: u64 = std::thread::scope(|scope| {
-            let all = [1, 2, 3].map(|of| {
-                scope.spawn({
-                    let spend = &spend;
-                    move || spend(of)
-                })
-            });
+            let spend = &spend;
+            let all = [1, 2, 3].map(|of| scope.spawn(move || spend(of)));
             all.into_iter().map(|one| one.join().unwrap()).sum()
         });
         assert_eq!(spent, 200);

@@ -82,6 +82,8 @@ enum ShownVerb {
 #[derive(Debug, Subcommand)]
 enum LoopVerb {
     Start(Box<cmd::start::Args>),
+    #[command(visible_alias = "ralph-run")]
+    Run(Box<cmd::run::Args>),
     Resume(cmd::resume::Args),
     Status(cmd::status::Args),
     List(cmd::list::Args),
@@ -190,6 +192,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
 fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
+        LoopVerb::Run(args) => cmd::run::run(context, &args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),
         LoopVerb::List(args) => cmd::list::run(context, &args),

@@ -11,5 +11,6 @@ mod order;
 mod outcomes;
 mod properties;
 mod protection;
+mod reporting;
 mod repository;
 mod trouble;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::object::{
-    Asked, BaseReport, ClaimMade, CommitMade, Files, GateProof, JournalMark, Log, ProofReport, Refused,
-    Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
+    Asked, BaseReport, ClaimMade, CommitMade, Files, GateProof, JournalMark, Log, ProofReport, Protection,
+    Refused, Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
 };
 use super::trail::Trail;
 use crate::agent::Usage;
@@ -67,6 +67,7 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         tree: proof.candidate.tree.clone(),
         iteration: state.attempts.iter().rev().find(|it| it.proof.is_some()).map_or(0, |it| it.id.iteration),
         partial: proof.candidate.partial,
+        clean_checkout: state.spec.clean_checkout,
         restless: proof.restless,
         touched: proof.candidate.touched.iter().map(ToString::to_string).collect(),
         gates,
@@ -84,12 +85,14 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         refrain: Versions { started: trail.refrain, reported: found.refrain },
         asked: asked(state, &status),
         agents: trail.agents,
+        critiques: trail.critiques,
         base: state.git.base.as_ref().map(|base| BaseReport {
             commit: state.git.began.clone(),
             tree: found.base_tree,
             dirty: base.dirty.iter().take(DIRTY).map(|dirty| dirty.path.clone()).collect(),
             dirty_more: base.dirty.len().saturating_sub(DIRTY) as u64,
         }),
+        protected: protected(state),
         claim: claim(state, &status),
         proof,
         refused: state.attempts.iter().filter_map(|attempt| refused(&state.spec, attempt)).collect(),
@@ -124,6 +127,19 @@ fn saved(state: &LoopState) -> Option<SavedWork> {
         }
         Saved::Not { why } => SavedWork { branch: None, commit: None, pushed: None, why_not: Some(why) },
     })
+}
+
+fn protected(state: &LoopState) -> Option<Protection> {
+    let protect = &state.spec.protect;
+    let base = state.git.base.clone().unwrap_or_default();
+    let found = Protection {
+        frozen: protect.frozen.clone(),
+        existing: protect.existing.clone(),
+        parts: protect.parts.clone(),
+        tree: base.protected,
+        programs: base.programs,
+    };
+    (!protect.is_empty() || !found.programs.is_empty()).then_some(found)
 }
 
 fn asked(state: &LoopState, status: &Status) -> Asked {

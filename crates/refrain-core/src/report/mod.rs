@@ -13,8 +13,9 @@ mod verdict;
 pub use compare::Given;
 pub use make::{Found, make, tree};
 pub use object::{
-    AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, FileChange, Files, GateProof, JournalMark,
-    Log, ProofReport, Refused, Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
+    AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof,
+    JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SavedWork, SealedFile, Spent,
+    Versions,
 };
 pub use trail::{Kept, KeptFile, Trail};
 pub use verdict::{Check, Outcome, Subject, Verdict};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{ClaimSource, Pushed, Seal};
 use crate::git::{LeftOut, Oid, RepoPath};
 use crate::ids::LoopId;
+use crate::protect::{Part, Program};
 use crate::spec::{AgentKind, Limits, Millis};
 use crate::view::{Gate, Iteration, StatusWord, Usage};
 
@@ -47,12 +48,16 @@ pub struct Report {
     pub agents: Vec<AgentUsed>,
     /// What was in the repository before it; null where it looked at none.
     pub base: Option<BaseReport>,
+    /// What its work could not touch; null where that was nothing.
+    pub protected: Option<Protection>,
     /// The claim that ended it.
     pub claim: Option<ClaimMade>,
     /// What the gates said last; null where they were never asked.
     pub proof: Option<ProofReport>,
     /// The claims that were refused on the way, oldest first.
     pub refused: Vec<Refused>,
+    /// What critics said on the way, oldest first.
+    pub critiques: Vec<Critique>,
     /// Its attempts, oldest first.
     pub iterations: Vec<Iteration>,
     /// What it used.
@@ -125,6 +130,21 @@ pub struct BaseReport {
     pub dirty_more: u64,
 }
 
+/// What a loop's work could not touch, as it was at the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Protection {
+    /// Globs of paths that were to stay as they were.
+    pub frozen: Vec<String>,
+    /// Globs of paths that could gain files, but not change or lose them.
+    pub existing: Vec<String>,
+    /// Keys of manifests.
+    pub parts: Vec<Part>,
+    /// The tree of all that was protected; null where there was nothing, or no repository.
+    pub tree: Option<Oid>,
+    /// The programs that the gates look up, where they were found, and their hashes.
+    pub programs: Vec<Program>,
+}
+
 /// The claim that ended a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ClaimMade {
@@ -148,6 +168,8 @@ pub struct ProofReport {
     pub iteration: u32,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
+    /// The gates were asked about a checkout of that tree elsewhere, and not about the worktree.
+    pub clean_checkout: bool,
     /// Gates or commit hooks changed the candidate each time.
     pub restless: bool,
     /// Protected paths and parts that were touched: no claim counts while there are any.
@@ -193,6 +215,17 @@ pub struct Refused {
     pub at: Timestamp,
     /// Why it did not count.
     pub why: Vec<String>,
+}
+
+/// What a critic said of the progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Critique {
+    /// Behind which iteration.
+    pub iteration: u32,
+    /// What it said to the agent; null where it said nothing of use.
+    pub feedback: Option<String>,
+    /// Why it said nothing of use.
+    pub error: Option<String>,
 }
 
 /// What was used, and by whom. Unknown is null, never 0.

@@ -19,6 +19,9 @@ impl Report {
         self.claim.iter_mut().for_each(|claim| one(&mut claim.said));
         self.saved.iter_mut().flat_map(|saved| &mut saved.why_not).for_each(one);
         self.refused.iter_mut().flat_map(|refused| &mut refused.why).for_each(one);
+        for critique in &mut self.critiques {
+            critique.feedback.iter_mut().chain(&mut critique.error).for_each(one);
+        }
         for proof in self.proof.iter_mut().flat_map(|proof| &mut proof.gates) {
             gate(&mut proof.gate);
             proof.log.end.iter_mut().for_each(one);

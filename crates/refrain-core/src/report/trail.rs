@@ -1,7 +1,7 @@
 //! What a journal's events say and its state does not: who started the loop and who worked on it, which files were sealed,
 //! which commits have which trees, who used how much.
 
-use super::object::AgentUsed;
+use super::object::{AgentUsed, Critique};
 use crate::agent::{AgentReport, Usage};
 use crate::event::{AttemptFinished, Event, GateFinished, Record, Seal};
 use crate::gate::{Check, GateName};
@@ -22,6 +22,8 @@ pub struct Trail {
     pub commits: Vec<(Oid, Option<Oid>, u32)>,
     /// What the last commit left out, and how much more than is named.
     pub left_out: (Vec<LeftOut>, u64),
+    /// What critics said, oldest first.
+    pub critiques: Vec<Critique>,
     /// What reviewers used.
     pub reviewers: Usage,
     /// What critics used.
@@ -78,6 +80,8 @@ impl Trail {
                     if let Some(critique) = &spec.critique {
                         trail.critics = trail.critics + used(&critique.critic, finished.report.as_deref());
                     }
+                    let (feedback, error) = (finished.feedback.clone(), finished.error.clone());
+                    trail.critiques.push(Critique { iteration: attempt.iteration, feedback, error });
                 }
                 Event::CommitSettled(report) => {
                     let of = |commit: &Oid, tree| (commit.clone(), tree, report.iteration);

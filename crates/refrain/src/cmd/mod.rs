@@ -19,6 +19,7 @@ pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod resume;
 mod review_args;
+pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;

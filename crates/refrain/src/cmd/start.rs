@@ -2,7 +2,7 @@
 
 mod kinds;
 pub(super) mod others;
-mod resolve;
+pub(super) mod resolve;
 mod stuck;
 
 use std::process::ExitCode;

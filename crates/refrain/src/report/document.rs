@@ -27,9 +27,11 @@ pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> 
     let sections = [
         summary(report, clock),
         Section::new("What was asked").quote("The prompt", &report.asked.prompt, false),
+        protected(report),
         claim(report, clock),
         proof(report),
         refused(report, clock),
+        critiques(report),
         iterations(report),
         files(report),
         commits(report),
@@ -117,6 +119,34 @@ fn kept(report: &Report) -> String {
     }
 }
 
+fn protected(report: &Report) -> Section {
+    let section = Section::new("What it could not touch");
+    let Some(protected) = &report.protected else { return section };
+    let parts: Vec<_> = protected
+        .parts
+        .iter()
+        .map(|part| {
+            let keys = part.frozen.iter().chain(&part.may_gain).cloned().collect::<Vec<_>>();
+            format!("{} of {}", keys.join(", "), part.path)
+        })
+        .collect();
+    let tree = protected.tree.as_ref().map(ToString::to_string).unwrap_or_default();
+    let section = section.facts(vec![
+        ("frozen", Cell::code(protected.frozen.join("  "))),
+        ("may only gain", Cell::code(protected.existing.join("  "))),
+        ("parts", Cell::code(parts.join("; "))),
+        ("as in tree", Cell::code(tree)),
+    ]);
+    let rows = protected.programs.iter().map(|program| {
+        vec![
+            Cell::code(&program.name),
+            Cell::code(program.path.as_deref().unwrap_or("not found")),
+            Cell::code(program.blake3.as_deref().unwrap_or_default()),
+        ]
+    });
+    section.table("The programs of the gates, as they were", &["program", "found as", "blake3"], rows)
+}
+
 fn claim(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let section = Section::new("What was claimed");
     let Some(claim) = &report.claim else { return section };
@@ -153,6 +183,9 @@ fn proof(report: &Report) -> Section {
         n => format!("what iteration {n} left"),
     };
     let mut section = section.facts(vec![("about", Cell::plain(about)), ("tree", Cell::code(tree))]);
+    if proof.clean_checkout {
+        section = section.words("The gates were asked about a checkout of this tree in a place of its own.");
+    }
     if proof.partial {
         section = section.words("The loop changed something that this tree does not show: what was dirty before it, or may not be committed.");
     }
@@ -206,6 +239,18 @@ fn refused(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     });
     let head = ["iteration", "claimed by", "at", "refused, as"];
     Section::new("Claims that were refused").table("Each with what spoke against it", &head, rows)
+}
+
+fn critiques(report: &Report) -> Section {
+    let rows = report.critiques.iter().map(|critique| {
+        let said = match (&critique.feedback, &critique.error) {
+            (Some(feedback), _) => Cell::plain(feedback),
+            (None, Some(error)) => Cell::new(Tone::Bad, format!("came to nothing: {error}")),
+            (None, None) => Cell::plain("nothing"),
+        };
+        vec![Cell::number(critique.iteration), said]
+    });
+    Section::new("What critics said").table("Behind which iteration", &["iteration", "said"], rows)
 }
 
 fn iterations(report: &Report) -> Section {

@@ -197,6 +197,18 @@ fn a_loop_that_stopped_short_says_what_to_grant() {
     assert!(shown.starts_with("Report on loop job: iteration-cap, not verified\n"), "{shown}");
 }
 
+#[test]
+fn a_log_of_one_endless_line_is_quoted_too() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let gate = "tests=head -c 5000 /dev/zero | tr '\\0' x; echo ' 1 passed'";
+    sandbox
+        .refrain(&["start", "--command", &agent, "--name", "job", "--gate", gate, "--quiet", "p"])
+        .with_code(0);
+    let end = report(&sandbox, "job")["proof"]["gates"][0]["log"]["end"].as_str().unwrap().to_owned();
+    assert!(end.starts_with("…xxx") && end.ends_with("x 1 passed\n") && end.len() < 2_100, "{end}");
+}
+
 /// Texts that want to be something else than text.
 const HOSTILE: &str = r#"<script>alert(1)</script> "><img src=x onerror=alert(1)>"#;
 

@@ -22,7 +22,7 @@ use crate::error::CliError;
 const LARGEST_PROMPT: u64 = 10 << 20;
 
 /// The specification, and what a person should know of what proves it.
-pub(super) fn spec(
+pub(in crate::cmd) fn spec(
     context: &Context,
     args: &Args,
     settings: &Settings,

@@ -1,0 +1,289 @@
+//! `refrain run`: one task until its tests pass and a reviewer finds its specification met (seed 004). It is `start` with
+//! words of its own: which gates prove the task is told here, all else by the options and the configuration of `start`.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Parser;
+use refrain_core::LoopId;
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
+use refrain_core::r#loop::Grant;
+use refrain_core::mirror::Mirror;
+use refrain_core::spec::{Limits, Millis, Spec};
+use refrain_core::values as core_values;
+use refrain_core::view::{Status, StatusWord};
+use refrain_engine::config::Chosen;
+use refrain_engine::{EngineError, Service, foreign_lock};
+
+use super::start;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::run::{self, ShowArgs};
+use crate::{out, values};
+
+/// Work on one task until its tests pass and a reviewer finds its specification met
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The task's id, and the loop's
+    #[arg(value_name = "TASK_ID")]
+    task: LoopId,
+    /// The file that says what is to be done: the agent's prompt, and what the reviewer holds the work against
+    #[arg(value_name = "PROMPT_FILE")]
+    prompt_file: Utf8PathBuf,
+    /// How many iterations at most, 1 to 200; 5 where it is left out
+    #[arg(long, short = 'n', visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    max_iter: Option<u32>,
+    /// Where everything happens; here, where it is left out
+    #[arg(long, short, value_name = "DIR", value_parser = values::folder)]
+    dir: Option<Utf8PathBuf>,
+    /// Never ask whether to go on with what an earlier run left: begin anew
+    #[arg(long)]
+    non_interactive: bool,
+    /// Which agent works and reviews; what the configuration says, else claude
+    #[arg(long, value_name = "KIND")]
+    agent: Option<String>,
+    /// What to run in its place; words are split like a shell's, no shell runs it
+    #[arg(long, short, value_name = "CMD ARGS")]
+    command: Option<String>,
+    /// Which model it uses
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Who reviews: an agent's name or a command; the working agent, started afresh, where it is left out
+    #[arg(long, value_name = "KIND|CMD")]
+    reviewer: Option<String>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+const HELP: &str = "Gates: tests (all that the project's files offer), spec (the reviewer), and quality (linters, which
+only inform). What fails is told to the next iteration. Work that is given up is kept on a branch
+wip/ralph-fail-TASK_ID-TIME.
+
+Environment, in seconds or like 20m: RALPH_TIMEOUT_IMPLEMENT (20m), RALPH_TIMEOUT_TEST (10m),
+RALPH_TIMEOUT_SPEC (5m), RALPH_TIMEOUT_QUALITY (3m), RALPH_TIMEOUT_GLOBAL (1h); and
+RALPH_STUCK_THRESHOLD (3).
+
+Examples:
+  refrain run add-auth ./specs/auth-feature.md
+  refrain run fix-bug-123 ./specs/bug-123.md -n 3 --non-interactive";
+
+/// How many iterations a task has (seed 004).
+const ITERATIONS: u32 = 5;
+
+/// The words of `start` that a run is made of.
+#[derive(Parser)]
+struct Words {
+    #[command(flatten)]
+    start: start::Args,
+}
+
+/// Works on the task.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let dir = args.dir.as_ref().map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    if !dir.is_dir() {
+        return Err(CliError::usage(format!("--dir {dir}: there is no such folder")));
+    }
+    if args.show.detach {
+        run::may_detach(context)?;
+    }
+    let environment = Environment::read(context)?;
+    let service = Service::open(&dir, context.host.clone())?;
+    let chosen = Chosen { agent: args.agent.as_deref(), command: args.command.is_some() };
+    let settings = service.settings(chosen, context.inside.is_none())?;
+    let start = &settings.config.start;
+    let is_said = args.agent.is_some() || start.agent.is_some() || start.command.is_some();
+    let words = words(args, &dir, (!is_said && args.command.is_none()).then_some("claude"), &environment);
+    let words = Words::try_parse_from(words).map_err(CliError::from)?;
+    let (mut spec, _) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
+    prove(&mut spec, &service, &environment)?;
+    if let Some(pid) = foreign_lock(&spec) {
+        let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
+        return Err(CliError::new(Code::Refused, error).hint("end it, or wait for it"));
+    }
+    let left = service.status(&args.task).ok();
+    let runner = match left.filter(|left| may_go_on(left)) {
+        Some(left) if wants_to_go_on(args, &left)? => {
+            let more = left.max_iterations.is_none_or(|cap| cap > left.charged);
+            let most = args.max_iter.unwrap_or(ITERATIONS);
+            let total = if more { most.max(left.charged + 1) } else { left.charged.saturating_add(most) };
+            let spent = left.status == StatusWord::TimedOut;
+            let longer = left.limits.max_duration.map(|all| Millis(all.0.saturating_mul(2)));
+            let grant = Grant {
+                max_iterations: Some(total),
+                max_duration: longer.filter(|_| spent),
+                ..Grant::default()
+            };
+            service.resume(&args.task, &grant, false)?
+        }
+        _ => {
+            put_aside(&service, &args.task)?;
+            service.start(spec, Some(args.task.clone()))?
+        }
+    };
+    let show = args.show.clone().or_configured(&settings.config.notify);
+    match show.detach {
+        true => run::detached(context, &service, runner, dir.as_str(), &show),
+        false => run::in_foreground(context, runner, &show),
+    }
+}
+
+/// What a person would have typed behind `start`.
+fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environment) -> Vec<String> {
+    let (task, file) = (args.task.to_string(), args.prompt_file.to_string());
+    let most = args.max_iter.unwrap_or(ITERATIONS).to_string();
+    let seconds = |limit: Millis| format!("{}s", limit.0 as f64 / 1000.0);
+    let (timeout, all) = (seconds(environment.implement), seconds(environment.global));
+    let threshold = environment.threshold.to_string();
+    let fixed = [
+        ("--name", &task),
+        ("--prompt-file", &file),
+        ("--spec-gate", &file),
+        ("--working-dir", &dir.to_string()),
+        ("--max-iterations", &most),
+        ("--timeout", &timeout),
+        ("--max-duration", &all),
+        ("--stuck-threshold", &threshold),
+    ]
+    .map(|(flag, value)| format!("{flag}={value}"));
+    let agent = args.agent.as_deref().or(agent);
+    let given = [
+        ("--agent", agent),
+        ("--command", args.command.as_deref()),
+        ("--model", args.model.as_deref()),
+        ("--reviewer", args.reviewer.as_deref()),
+    ];
+    let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
+    ["start".to_owned(), "--no-promise".to_owned()].into_iter().chain(fixed).chain(given).collect()
+}
+
+/// The gates of a task: its tests and its specification decide, linters inform.
+fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<(), CliError> {
+    let offer = service.offer(&spec.working_dir)?;
+    let together = |hard: bool| {
+        let commands: Vec<_> = offer
+            .gates
+            .iter()
+            .filter(|gate| gate.hard == hard)
+            .filter_map(|gate| match &gate.check {
+                Check::Command(command) => Some(command.clone()),
+                Check::Review(_) => None,
+            })
+            .collect();
+        match commands.as_slice() {
+            [] => None,
+            [only] => Some(only.clone()),
+            all => Some(all.iter().map(|command| format!("( {command} )")).collect::<Vec<_>>().join(" && ")),
+        }
+    };
+    let Some(tests) = together(true) else {
+        let error = format!("{}: nothing there says how to test it; accepted is a project with tests", spec.working_dir);
+        return Err(CliError::usage(error).hint("an executable test.sh will do; refrain start --gate CMD takes any command"));
+    };
+    let gate = |name: &str, command, hard, timeout| {
+        let name: GateName = name.parse().map_err(|error| CliError::usage(format!("{error}")))?;
+        let check = Check::Command(command);
+        Ok::<_, CliError>(GateSpec { name, check, hard, timeout, retries: 0, when: GateWhen::Iteration })
+    };
+    let mut gates = vec![gate("tests", tests, true, environment.test)?];
+    if let Some(linters) = together(false) {
+        gates.push(gate("quality", linters, false, environment.quality)?);
+    }
+    let review = spec.gates.drain(..).filter(GateSpec::is_review);
+    gates.extend(review.map(|review| GateSpec { timeout: environment.spec, ..review }));
+    spec.gates = gates;
+    spec.keep_failed = true;
+    spec.mirrors = vec![Mirror::Ralph];
+    Ok(())
+}
+
+/// Whether an earlier run of the task can go on.
+fn may_go_on(left: &Status) -> bool {
+    match left.status {
+        StatusWord::Completed | StatusWord::Cancelled | StatusWord::Failed => false,
+        StatusWord::Running
+        | StatusWord::Waiting
+        | StatusWord::Paused
+        | StatusWord::Blocked
+        | StatusWord::Crashed
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck => true,
+    }
+}
+
+/// Asks a person, where one is there: by default the task is begun anew.
+fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, CliError> {
+    if matches!(left.status, StatusWord::Running | StatusWord::Waiting) {
+        let error = format!("task {} is being worked on", args.task);
+        return Err(CliError::new(Code::Refused, error).hint(format!("refrain watch {}", args.task)));
+    }
+    let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if args.non_interactive || !is_watched {
+        return Ok(false);
+    }
+    out::tell(&format!(
+        "{}: an earlier run is {} in iteration {}. Go on with it? [y/N] ",
+        args.task,
+        left.status.as_str(),
+        left.iteration
+    ));
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    read.map_err(|error| CliError::usage(format!("the answer cannot be read: {error}")))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// What an earlier run left goes into the archive, where it can be looked at.
+fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
+    match service.archive(task) {
+        Ok(_) => return Ok(()),
+        Err(EngineError::NoLoop { .. }) => return Ok(()),
+        // It crashed: nobody drives it, and it has no end yet.
+        Err(EngineError::NotStopped(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    service.ask(task, "be begun anew", Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.archive(task)?;
+    Ok(())
+}
+
+/// The variables of seed 004, and its values where they are not set.
+struct Environment {
+    implement: Millis,
+    test: Millis,
+    spec: Millis,
+    quality: Millis,
+    global: Millis,
+    threshold: u32,
+}
+
+impl Environment {
+    fn read(context: &Context) -> Result<Self, CliError> {
+        let time = |name: &str, seconds: u64| match context.variable(name) {
+            None => Ok(Millis(seconds * 1000)),
+            Some(text) => core_values::duration(text)
+                .ok()
+                .filter(|time| time.0 > 0)
+                .ok_or_else(|| CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))),
+        };
+        let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
+            None => refrain_core::stuck::THRESHOLD,
+            Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
+                CliError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
+            })?,
+        };
+        Ok(Self {
+            implement: time("RALPH_TIMEOUT_IMPLEMENT", 1200)?,
+            test: time("RALPH_TIMEOUT_TEST", 600)?,
+            spec: time("RALPH_TIMEOUT_SPEC", 300)?,
+            quality: time("RALPH_TIMEOUT_QUALITY", 180)?,
+            global: time("RALPH_TIMEOUT_GLOBAL", 3600)?,
+            threshold,
+        })
+    }
+}
