@@ -58,7 +58,8 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-const HELP: &str = "Gates: tests (all that the project's files offer), spec (the reviewer), and quality (linters, which
+const HELP: &str =
+    "Gates: tests (all that the project's files offer), spec (the reviewer), and quality (linters, which
 only inform). What fails is told to the next iteration. Work that is given up is kept on a branch
 wip/ralph-fail-TASK_ID-TIME.
 
@@ -179,8 +180,12 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
         }
     };
     let Some(tests) = together(true) else {
-        let error = format!("{}: nothing there says how to test it; accepted is a project with tests", spec.working_dir);
-        return Err(CliError::usage(error).hint("an executable test.sh will do; refrain start --gate CMD takes any command"));
+        let error = format!(
+            "{}: nothing there says how to test it; accepted is a project with tests",
+            spec.working_dir
+        );
+        return Err(CliError::usage(error)
+            .hint("an executable test.sh will do; refrain start --gate CMD takes any command"));
     };
     let gate = |name: &str, command, hard, timeout| {
         let name: GateName = name.parse().map_err(|error| CliError::usage(format!("{error}")))?;
@@ -266,10 +271,9 @@ impl Environment {
     fn read(context: &Context) -> Result<Self, CliError> {
         let time = |name: &str, seconds: u64| match context.variable(name) {
             None => Ok(Millis(seconds * 1000)),
-            Some(text) => core_values::duration(text)
-                .ok()
-                .filter(|time| time.0 > 0)
-                .ok_or_else(|| CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))),
+            Some(text) => core_values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
+                CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
+            }),
         };
         let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
             None => refrain_core::stuck::THRESHOLD,
