@@ -73,8 +73,14 @@ impl Purse {
         (step, agent): (&Step, &AgentSpec),
         now: Timestamp,
     ) -> Result<Option<Question>, EngineError> {
-        let caps = self.user.read()?.lower(self.pinned);
-        let starts = !matches!(step, Step::BeginIteration { .. }) && agent.tells_cost();
+        let tells = agent.tells_cost();
+        let caps = match self.user.read() {
+            // Whoever costs nothing that is known goes on, whatever is wrong with the configuration.
+            Err(_) if !tells => Caps::default(),
+            caps => caps?,
+        };
+        let caps = caps.lower(self.pinned);
+        let starts = !matches!(step, Step::BeginIteration { .. }) && tells;
         let wish = starts.then(|| state.to_reserve(agent));
         Ok((!caps.is_none() || starts).then(|| Question {
             caps,

@@ -7,14 +7,16 @@ use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
+use serde::Deserialize;
 
 use super::file;
+use super::keys::Budget;
 use super::layers::{ConfigError, Values};
 
 /// The caps of the user's own file, read again when it changed.
 #[derive(Clone, Debug)]
 pub struct UserCaps {
-    path: Utf8PathBuf,
+    config_home: Utf8PathBuf,
     seen: Option<(Stamp, Caps)>,
 }
 
@@ -26,7 +28,7 @@ impl UserCaps {
     /// Those of this config home; nothing is read yet.
     #[must_use]
     pub fn new(config_home: &Utf8Path) -> Self {
-        Self { path: config_home.join("config.toml"), seen: None }
+        Self { config_home: config_home.to_owned(), seen: None }
     }
 
     /// What the file says now. While it cannot be read, what it said before holds.
@@ -34,7 +36,7 @@ impl UserCaps {
     /// # Errors
     /// [`ConfigError`] where it never could be read.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
-        let meta = fs::metadata(&self.path).ok();
+        let meta = fs::metadata(file::user_place(&self.config_home)).ok();
         let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));
         if let Some((seen, caps)) = self.seen
             && seen == stamp
@@ -52,10 +54,20 @@ impl UserCaps {
     }
 
     fn parse(&self) -> Result<Caps, ConfigError> {
-        let file = file::user_file(&self.path)?;
-        let config = file.map(|file| file.parse()).transpose()?;
-        Ok(config.map(|config| Caps::from(&config.budget)).unwrap_or_default())
+        let Some(file) = file::user_file(&self.config_home)? else { return Ok(Caps::default()) };
+        match toml::from_str::<OnlyBudget>(&file.text) {
+            Ok(config) => Ok(Caps::from(&config.budget)),
+            // The same, with the line and what is accepted.
+            Err(_) => file.parse().map(|config| Caps::from(&config.budget)),
+        }
     }
+}
+
+/// Whatever else is wrong in a file, its caps hold: a loop goes on, and what it may cost stays known.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OnlyBudget {
+    budget: Budget,
 }
 
 /// Takes the caps out of a project's values that would not lower what the user's file says.
@@ -86,6 +98,7 @@ mod tests {
             ("[budget]\nmax-cost-per-day = 20\n", day(20)),
             ("[budget]\nmax-cost-per-day = 5.0\n", day(5)),
             ("[budget]\nmax-cost-per-day = \n", day(5)),
+            ("[begin]\nmax-cost = 0\n[budget]\nmax-cost-per-day = 7\n", day(7)),
             ("[budget]\nmax-cost-per-day = \"none\"\n", Caps::default()),
         ] {
             says(text);

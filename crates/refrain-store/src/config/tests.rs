@@ -251,7 +251,7 @@ output = 10
 )]
 #[case("[strat]\na = 1", ":1: strat is no key of a configuration file; did you mean start?")]
 #[case("max-iterations = 3", ":1: max-iterations is no key of a configuration file; it belongs into [start]")]
-#[case("zzz = 3", ":1: zzz is no key of a configuration file; accepted are agents, gates,")]
+#[case("zzz = 3", ":1: zzz is no key of a configuration file; accepted are agents, budget,")]
 #[case("[agents.x]\ncommand = 'a'\nmodle = 'b'", ":3: modle is no key of [agents.x]; did you mean model?")]
 #[case(
     "[start]\ntimeout = 'soon'",

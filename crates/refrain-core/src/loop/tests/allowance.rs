@@ -137,19 +137,19 @@ fn reviewers_and_critics_spend_it_too() {
     let review = ReviewSpec { agent: agent(AgentKind::Opencode), spec: "Mend it.".into() };
     let mut all = gates([true, true]);
     all[1].check = Check::Review(Box::new(review));
-    let mut journal = Journal::gated_by(all, |spec| {
+    let journal = Journal::gated_by(all, |spec| {
         spec.agent.kind = AgentKind::Opencode;
         let critic = agent(AgentKind::Generic);
         spec.critique = Some(CritiqueSpec { every: 1, critic, timeout: Millis(1_000) });
     });
     assert_eq!(journal.state.costs_of(&Step::Critique { iteration: 1 }).unwrap().kind, AgentKind::Generic);
     assert!(journal.state.costs_of(&Step::TakeCandidate).is_none());
-    while !matches!(journal.next(), Step::RunGate { .. }) {
-        journal = journal.obey();
-    }
+    // Before the first iteration there is nothing to review.
+    let claim = AttemptFinished { promised: true, ..cost(500) };
+    let mut journal = journal.takes(1).gates_end(&[0]).attempts(claim).takes(2);
     journal.live.allowance = left(0);
     assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 }, "a command costs nothing");
-    let mut journal = journal.obey().answers(|_| ());
+    let mut journal = journal.gates_end(&[0]);
     assert!(matches!(journal.next(), Step::Finish(End::BudgetExceeded { .. })));
     journal.live.allowance = left(50);
     assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 1 });
