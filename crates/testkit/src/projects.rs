@@ -99,6 +99,7 @@ impl Project {
     ///
     /// `None` says that its tools are not here; what they are is printed, so that it is seen what was not tested.
     #[must_use]
+    #[expect(clippy::print_stderr, reason = "what is skipped is skipped visibly")]
     pub fn lay(self, sandbox: &Sandbox) -> Option<Laid> {
         let Some(tools) = self.tools() else {
             eprintln!("SKIPPED: no {} here, and so no test of the {} project", self.asks[0], self.name);

@@ -13,6 +13,8 @@ mod doctor;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod proving;
+#[cfg(test)]
 mod reviewing;
 #[cfg(test)]
 mod stopping;
