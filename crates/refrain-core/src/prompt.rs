@@ -226,7 +226,11 @@ fn what_one_gate_said(
     };
     let why = match failure {
         GateFailure::Review(_) => "the reviewer refuses it".to_owned(),
-        other => other.to_string(),
+        GateFailure::Exit(_)
+        | GateFailure::TimeLimit
+        | GateFailure::NoTest(_)
+        | GateFailure::NotStarted(_)
+        | GateFailure::NoVerdict(_) => failure.to_string(),
     };
     let _ = write!(text, " (`{}`): {why}", command(gate));
     if state.iteration > 1 {

@@ -144,6 +144,14 @@ impl Purse {
     }
 }
 
+/// What an agent is told of money: what it may spend, where there is a cap that it keeps itself; and whether there is any
+/// cap, for which it is to say early what it uses.
+pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowance>) -> (Option<Usd>, bool) {
+    let handed = shared.filter(|_| agent.keeps_a_budget()).map(|allowance| allowance.amount);
+    let budget = [state.budget(), handed].into_iter().flatten().min();
+    (budget, state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || shared.is_some())
+}
+
 /// Takes back what dead runners reserved, and what this loop did before: what is known to have been used is spent.
 fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     let is_left = |it: &&Reservation| it.of == own || identity::is_alive(&it.runner) == Some(false);

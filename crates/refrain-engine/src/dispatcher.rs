@@ -387,9 +387,10 @@ impl Drive {
         brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
     ) -> Result<Job<Hearing>, EngineError> {
         let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
         blocking(move || {
             let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
-            brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news))
+            brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news), allowance)
         })
         .await
     }

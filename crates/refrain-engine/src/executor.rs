@@ -22,10 +22,10 @@ use refrain_store::layout::{AttemptDir, LoopDir};
 use refrain_store::worktree::WorktreeFiles;
 use tokio::sync::mpsc;
 
-use crate::EngineError;
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
 use crate::seal;
+use crate::{EngineError, budget};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -101,14 +101,14 @@ fn call<'a>(
     prompt_file: &'a Utf8Path,
     (env, allowance): (&'a [(OsString, OsString)], Option<Allowance>),
 ) -> Call<'a> {
-    let handed = allowance.filter(|_| state.spec.agent.keeps_a_budget()).map(|allowance| allowance.amount);
+    let (budget, capped) = budget::told(state, &state.spec.agent, allowance);
     Call {
         spec: &state.spec,
         prompt,
         prompt_file,
         env,
-        budget: [state.budget(), handed].into_iter().flatten().min(),
-        capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || allowance.is_some(),
+        budget,
+        capped,
         schema: None,
         root: identity::is_root(),
     }

@@ -14,6 +14,7 @@ use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear, Heard};
 use refrain_agents::judge::judge;
 use refrain_agents::{environment, generic};
+use refrain_core::budget::Allowance;
 use refrain_core::event::{CritiqueFinished, Exit, GateFinished, Reviewed};
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::gate::{GateName, GateSpec, ReviewSpec, Verdict};
@@ -25,11 +26,10 @@ use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::LoopDir;
 use tokio::sync::mpsc;
 
-use crate::EngineError;
 use crate::agent_news::AgentNews;
 use crate::executor::GeminiLock;
 use crate::hearing::Hearing;
-use crate::seal;
+use crate::{EngineError, budget, seal};
 
 /// The longest message of a command that is read, in bytes: it is judged whole or not at all.
 const LONGEST_MESSAGE: u64 = 1 << 20;
@@ -97,6 +97,7 @@ impl Brief {
         state: &LoopState,
         env: &[(OsString, OsString)],
         (meter, news): (Arc<Meter>, mpsc::Sender<AgentNews>),
+        allowance: Option<Allowance>,
     ) -> Result<Job<Hearing>, EngineError> {
         let Self { spec, prompt, schema, of, log, who } = self;
         let failed = |error| EngineError::Process("what it is told cannot be written", error);
@@ -106,13 +107,14 @@ impl Brief {
             write(&schema_file, schema).map_err(failed)?;
         }
         GeminiLock::of(&spec, env).iter().for_each(GeminiLock::clear);
+        let (budget, capped) = budget::told(state, &spec.agent, allowance);
         let call = Call {
             spec: &spec,
             prompt: &prompt,
             prompt_file: &prompt_file,
             env,
-            budget: state.budget(),
-            capped: state.limits.max_cost.is_some() || state.limits.max_tokens.is_some(),
+            budget,
+            capped,
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
             root: identity::is_root(),
         };

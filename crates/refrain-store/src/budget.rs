@@ -120,16 +120,18 @@ mod tests {
         let file = LedgerFile::new(Utf8Path::from_path(dir.path()).unwrap());
         let caps = Caps { day: Some(Usd(200)), ..Caps::default() };
         let spend = |of: usize| {
-            (0..20).map(|n| {
+            let turn = |n| {
                 let wish = wish(of, n);
                 let of = wish.of.clone();
                 let allowed = file.change(|ledger| ledger.reserve(wish, &caps)).unwrap().unwrap().amount;
                 file.change(|ledger| ledger.settle(&of, n, Some(allowed))).unwrap();
                 allowed.0
-            })
+            };
+            (0..20).map(turn).sum::<u64>()
         };
         let spent: u64 = std::thread::scope(|scope| {
-            let all = [1, 2, 3].map(|of| scope.spawn(move || spend(of).sum::<u64>()));
+            let spend = &spend;
+            let all = [1, 2, 3].map(|of| scope.spawn(move || spend(of)));
             all.into_iter().map(|one| one.join().unwrap()).sum()
         });
         assert_eq!(spent, 200);

@@ -182,10 +182,17 @@ impl From<ConfigError> for CliError {
 impl From<clap::Error> for CliError {
     /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
     fn from(error: clap::Error) -> Self {
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Self::usage(
-                "a verb is missing; refrain --help lists them, refrain demo shows one at work",
-            );
+        if matches!(
+            error.kind(),
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+        ) {
+            let verb = usage_of(&error.to_string()).filter(|words| words != "refrain");
+            return Self::usage(match verb {
+                Some(verb) => format!("a verb is missing; {verb} --help lists them"),
+                None => {
+                    "a verb is missing; refrain --help lists them, refrain demo shows one at work".to_owned()
+                }
+            });
         }
         let text = error.to_string().replace("\n\n  tip:", "; tip:");
         let text = text.trim_start_matches("error: ");
@@ -194,7 +201,6 @@ impl From<clap::Error> for CliError {
         match (error.kind(), usage_of(text)) {
             (
                 ErrorKind::MissingRequiredArgument
-                | ErrorKind::MissingSubcommand
                 | ErrorKind::UnknownArgument
                 | ErrorKind::InvalidSubcommand,
                 Some(verb),

@@ -1,7 +1,5 @@
 //! What a reviewer is told: the specification, what was changed, and how to answer.
 
-use std::fmt::Write;
-
 use super::{FAIL, PASS};
 use crate::prompt::fenced;
 use crate::text::cut_middle;
@@ -79,19 +77,16 @@ fn mention_what_is_missing(text: &mut String, changes: &Changes) {
 
 /// Both words stand in code here: a reviewer that repeats what it was told says nothing by that.
 fn how_to_answer(by_schema: bool) -> String {
-    let mut text = String::from("ANSWER");
-    let _ = match by_schema {
-        true => write!(
-            text,
-            " with the object that is asked of you: a finding for each requirement with its evidence, and as the whole's \
-             verdict \"pass\" only if each of them passes. If you cannot answer so, the line `{PASS}` or `{FAIL}` counts, as plain text.\n"
+    match by_schema {
+        true => format!(
+            "ANSWER with the object that is asked of you: a finding for each requirement with its evidence, and as the \
+             whole's verdict \"pass\" only if each of them passes. If you cannot answer so, the line `{PASS}` or `{FAIL}` \
+             counts, as plain text.\n"
         ),
-        false => write!(
-            text,
-            " with a line for each requirement: PASS or FAIL, the requirement, and the file and line that show it, or what \
-             is missing. Only if each of them passes, end with a line that holds nothing but `{PASS}`, as plain text and not as code; \
-             else end with one that holds nothing but `{FAIL}`.\n"
+        false => format!(
+            "ANSWER with a line for each requirement: PASS or FAIL, the requirement, and the file and line that show it, or \
+             what is missing. Only if each of them passes, end with a line that holds nothing but `{PASS}`, as plain text \
+             and not as code; else end with one that holds nothing but `{FAIL}`.\n"
         ),
-    };
-    text
+    }
 }

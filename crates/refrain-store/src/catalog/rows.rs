@@ -1,7 +1,10 @@
 //! Rows in and out: all SQL of one project's loops.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use refrain_core::event::End;
+use refrain_core::view::StatusWord;
 use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
@@ -40,20 +43,35 @@ pub(super) fn each(
          WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
     ))?;
     let mut columns = query.query(params![project.data.as_str(), shelf.is_archive()])?;
+    let mut ends = Ends::default();
     while let Some(row) = columns.next()? {
         let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
         if wanted(row.get_ref(0)?.as_str().map_err(unfit)?, stamp) {
-            take(brief(row, project)?);
+            take(brief(row, project, &mut ends)?);
         }
     }
     Ok(())
 }
 
-fn brief(row: &Columns<'_>, project: &Project) -> Result<Brief, CatalogError> {
-    let end: End = serde_json::from_str(row.get_ref(4)?.as_str().map_err(unfit)?)?;
+/// How the loops of a list stopped: of thousands most share a few ways, each of which is parsed once.
+#[derive(Default)]
+struct Ends(HashMap<String, StatusWord>);
+
+impl Ends {
+    fn read(&mut self, text: &str) -> Result<StatusWord, CatalogError> {
+        if let Some(word) = self.0.get(text) {
+            return Ok(*word);
+        }
+        let word = serde_json::from_str::<End>(text)?.into();
+        self.0.insert(text.to_owned(), word);
+        Ok(word)
+    }
+}
+
+fn brief(row: &Columns<'_>, project: &Project, ends: &mut Ends) -> Result<Brief, CatalogError> {
     Ok(Brief {
         id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
-        status: end.into(),
+        status: ends.read(row.get_ref(4)?.as_str().map_err(unfit)?)?,
         iteration: row.get(6)?,
         max_iterations: row.get(7)?,
         updated_at: Timestamp::from_millisecond(row.get(8)?).map_err(unfit)?,

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
-use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::{LoopId, LoopState};
+use rustix::fs::{Dir, DirEntry};
 
 use super::fold::{Brief, Row};
 use super::stamp::Stamp;
@@ -105,6 +106,8 @@ impl Catalog {
             }
         }
         if !changed.is_empty() || !gone.is_empty() {
+            // In the order in which they are looked up: rows that lie beside each other are read faster.
+            changed.sort_unstable_by(|a: &Row, b: &Row| a.folder.cmp(&b.folder));
             rows::write(self.writable()?, place, &changed, &gone)?;
         }
         Ok(found)
@@ -125,10 +128,11 @@ fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
         dir => dir.on("open", folder)?,
     };
-    let entries = folder.read_dir_utf8().on("read", folder)?.flatten();
-    let stamp = |entry: Utf8DirEntry| {
-        let stamp = Stamp::of(dir.as_fd(), entry.file_name())?;
-        Some((entry.file_name().to_owned(), stamp))
+    // Thousands of names are read without a path for each.
+    let entries = Dir::read_from(&dir).on("read", folder)?.flatten();
+    let stamp = |entry: DirEntry| {
+        let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."))?;
+        Some((name.to_owned(), Stamp::of(dir.as_fd(), name)?))
     };
     Ok(entries.filter_map(stamp).collect())
 }

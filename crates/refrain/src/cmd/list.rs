@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 use jiff::Timestamp;
@@ -63,7 +64,11 @@ fn print(loops: &[Brief], with_project: bool) {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
-        let lines: String = loops.iter().map(|brief| line(brief, now, with_project, coloured)).collect();
+        let mut lines = String::new();
+        for brief in loops {
+            // Writing into a string does not fail.
+            let _ = line(&mut lines, brief, now, with_project, coloured);
+        }
         out::print_raw(lines.as_bytes());
         return;
     };
@@ -71,14 +76,19 @@ fn print(loops: &[Brief], with_project: bool) {
     out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
 }
 
-fn line(brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> String {
+fn line(into: &mut String, brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> fmt::Result {
     let Brief { id, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
-    let word = format!("{:<14}", status.as_str());
-    let status = if coloured { phrase::coloured(*status, &word) } else { word };
+    let mut word = format!("{:<14}", status.as_str());
+    if coloured {
+        word = phrase::coloured(*status, &word);
+    }
     let (changed, reason) = (ago(*updated_at, now), flat(reason));
     let iteration = phrase::progress(*iteration, *max_iterations);
-    let project = if with_project { ["  ", &flat(project)].concat() } else { String::new() };
-    format!("{id:<24} {status} {iteration:>7}  {changed:>12}  {reason}{project}\n")
+    write!(into, "{id:<24} {word} {iteration:>7}  {changed:>12}  {reason}")?;
+    if with_project {
+        write!(into, "  {}", flat(project))?;
+    }
+    into.write_char('\n')
 }
 
 /// A loop, in words.

@@ -1,10 +1,15 @@
 //! Caps that loops share: loops at once, caps that change, runners that die, days that pass. The agents are scripts that say
 //! what OpenCode says, which tells the cost of every model call.
 
+use refrain_core::agent::Usd;
+use refrain_core::budget::Caps;
+use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec};
+use refrain_core::spec::{AgentKind, AgentSpec};
+use refrain_engine::{Service, Signals};
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
-use crate::sandbox;
+use crate::{hosted, sandbox};
 
 /// Shell functions for scripts: `spends USD` is one more model call, `says TEXT` the last one.
 const SPENDS: &str = r#"line() { printf '{"type":"%s","sessionID":"s%s","part":%s}\n' "$1" "$REFRAIN_ATTEMPT" "$2"; }
@@ -258,4 +263,34 @@ fn an_agent_that_keeps_a_budget_of_its_own_is_handed_what_is_reserved_for_it() {
         ["start", "--command", &agent, "--name", "own", "--max-iterations", "1", "--max-cost", "0.3", "p"];
     sandbox.refrain(&start).with_code(11);
     assert!(sandbox.note("words").lines().last().unwrap().contains("--max-budget-usd 0.3"));
+}
+
+#[test]
+fn reviewers_spend_the_money_that_loops_share_too() {
+    let sandbox = sandbox();
+    let host = hosted::host(&sandbox);
+    let work = opencode(&sandbox, "echo x > work; says '<promise>COMPLETE</promise>' 0.5");
+    let reviewer = sandbox.agent("reviewer", &format!("{SPENDS}says SPEC_PASS 0.3"));
+    let mut spec = hosted::spec(&sandbox, "job", work);
+    spec.agent.kind = AgentKind::Opencode;
+    let agent = AgentSpec { program: reviewer, ..spec.agent.clone() };
+    spec.gates = vec![GateSpec {
+        name: "spec".parse().unwrap(),
+        check: Check::Review(Box::new(ReviewSpec { agent, spec: "There is work.".into() })),
+        hard: true,
+        timeout: GateSpec::TIMEOUT,
+        retries: 0,
+        when: GateWhen::Claim,
+    }];
+    std::fs::create_dir_all(&host.config_home).unwrap();
+    write(host.config_home.join("config.toml").as_std_path(), "[budget]\nmax-cost-per-day = 10\n");
+    let project = camino::Utf8PathBuf::from_path_buf(sandbox.project()).unwrap();
+    let service = Service::open(&project, host.clone()).unwrap();
+    let runner = service.start(spec, Some("job".parse().unwrap())).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let state = runtime.block_on(runner.drive(&host, Signals::None, || {})).unwrap();
+    assert!(state.is_proven(), "{:?}", state.ended);
+    assert_eq!(state.costs, [Some(Usd(500_000_000)), Some(Usd(300_000_000))]);
+    let cap = service.shared_caps(Caps::default()).unwrap()[0];
+    assert_eq!((cap.spent, cap.reserved), (Usd(800_000_000), Usd(0)));
 }

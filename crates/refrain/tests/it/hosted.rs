@@ -16,7 +16,7 @@ fn utf8(path: &Path) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(path.to_owned()).unwrap()
 }
 
-fn host(sandbox: &Sandbox) -> Host {
+pub(crate) fn host(sandbox: &Sandbox) -> Host {
     Host {
         program: env!("CARGO_BIN_EXE_refrain").into(),
         env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -27,7 +27,7 @@ fn host(sandbox: &Sandbox) -> Host {
     }
 }
 
-fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
+pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
     let project = utf8(&sandbox.project()).canonicalize_utf8().unwrap();
     Spec {
         id: id.parse().unwrap(),

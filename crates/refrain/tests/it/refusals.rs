@@ -166,6 +166,8 @@ const STARTS: &[Case] = &[
 /// What the other verbs refuse, in a project without loops.
 const OTHERS: &[Case] = &[
     (&["dance"], 2, &["dance"]),
+    (&["config"], 2, &["a verb is missing", "refrain config --help"]),
+    (&["-C", "."], 2, &["a verb is missing", "refrain --help"]),
     (&["loop", "dance"], 2, &["dance"]),
     (&["--loud"], 2, &["--loud"]),
     (&["status", "Ghost"], 2, &["Ghost", "a-z"]),
@@ -253,6 +255,17 @@ fn start_refuses_what_it_cannot_take_and_touches_nothing() {
 #[test]
 fn every_other_verb_refuses_what_it_cannot_take_and_touches_nothing() {
     check(OTHERS);
+}
+
+#[test]
+fn an_id_that_does_not_exist_is_answered_with_the_nearest() {
+    let (sandbox, agent) = prepared();
+    sandbox.refrain(&["start", "--command", &agent, "--name", "mend-it", "p"]).with_code(0);
+    for verb in ["status", "logs", "archive", "cancel", "resume"] {
+        let run = sandbox.refrain(&[verb, "mendit"]).with_code(3);
+        assert!(run.stderr.contains("did you mean mend-it?"), "{verb}: {}", run.stderr);
+    }
+    assert!(!sandbox.refrain(&["status", "other"]).with_code(3).stderr.contains("did you mean"));
 }
 
 #[test]
