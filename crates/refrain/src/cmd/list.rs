@@ -59,13 +59,8 @@ pub(super) fn loop_or_tell(row: Listed) -> Option<Box<Brief>> {
     }
 }
 
-<<<<<<< HEAD
 /// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
-fn print(loops: &[Brief], with_project: bool) {
-=======
-/// Prints for a terminal a table that fits it; else one plain line a loop, nothing cut off and without any colour.
 fn print(loops: &[Box<Brief>], with_project: bool) {
->>>>>>> h1
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
