@@ -11,7 +11,8 @@ use crate::phrase;
 const NAMED: usize = 10;
 
 /// What the loop will do with git; none where it does nothing.
-pub(crate) fn intent(git: &GitSpec) -> Option<String> {
+pub(crate) fn intent(spec: &Spec) -> Option<String> {
+    let git = &spec.git;
     let place = match &git.checkout {
         Checkout::AsIs => None,
         Checkout::Branch(branch) => Some(format!("on the new branch {branch}")),
@@ -24,7 +25,8 @@ pub(crate) fn intent(git: &GitSpec) -> Option<String> {
         (Workflow::None, Some(place)) => Some(format!("{place}; nothing is committed")),
         (Workflow::Commit, place) => {
             let place = place.map(|place| format!(" {place}")).unwrap_or_default();
-            Some(format!("commits what each iteration changed{place}"))
+            let what = if spec.has_hard_gates() { "its gates pass" } else { "each iteration changed" };
+            Some(format!("commits what {what}{place}"))
         }
     }
 }

@@ -218,7 +218,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         Row::prose("proof", gated::intent(spec)),
         Row::prose("keeps", gated::protected(spec)),
     ]);
-    if let Some(words) = committed::intent(&spec.git) {
+    if let Some(words) = committed::intent(spec) {
         rows.push(Row::prose("git", words));
     }
     let rows = phrase::rows(&rows, "  ", 6, width);
