@@ -443,6 +443,14 @@ impl LoopState {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
     }
 
+    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before the loop, or may not be
+    /// committed, and that the loop changed. A checkout elsewhere has none of them.
+    #[must_use]
+    pub fn is_proven_beyond_its_tree(&self) -> bool {
+        let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
+        self.is_proven() && is_partial && !self.spec.clean_checkout
+    }
+
     /// Whether a claim was proven.
     #[must_use]
     pub fn is_proven(&self) -> bool {
