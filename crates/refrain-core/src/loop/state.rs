@@ -78,6 +78,8 @@ pub struct LoopState {
     pub(super) hurried: bool,
     /// An agent did not say what it cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
+    /// How many iterations in a row were cut off before their agent said what it cost.
+    pub(super) untold: u32,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
