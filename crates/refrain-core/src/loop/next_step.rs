@@ -20,7 +20,7 @@ pub const MAX_REFUNDS: u32 = 3;
 
 /// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
 /// them may have cost as much as the cap.
-pub const MAX_UNTOLD: u32 = 2;
+const MAX_UNTOLD: u32 = 2;
 /// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
 pub const MAX_CHURN: u32 = 3;
 /// An agent that fails within this time did not work, it could not.
