@@ -97,6 +97,7 @@ impl LoopState {
             trouble: Trouble::default(),
             hurried: false,
             cost_unknown: false,
+            untold: 0,
             churn: 0,
             rounds: 0,
             active: Duration::ZERO,
@@ -351,6 +352,7 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
+                self.untold = 0;
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }
@@ -448,6 +450,8 @@ impl LoopState {
             let is_told =
                 finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
             self.cost_unknown = usage.cost.is_none() && !is_told;
+            let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
+            self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;

@@ -36,7 +36,7 @@ pub(crate) struct GitArgs {
     #[arg(long, overrides_with = "worktree")]
     no_worktree: bool,
     /// What that branch begins at; what is checked out where it is left out
-    #[arg(long, value_name = "REVISION", requires = "worktree")]
+    #[arg(long, value_name = "REVISION")]
     base: Option<String>,
     /// Other loops may work in the same worktree at the same time, whatever that does to commits
     #[arg(long, conflicts_with = "worktree")]
@@ -71,6 +71,9 @@ impl GitArgs {
         if self.branch_template.is_some() && !apart && !on_branch {
             let error = "--branch-template: accepted with --create-branch or --worktree";
             return Err(CliError::usage(error));
+        }
+        if self.base.is_some() && !apart {
+            return Err(CliError::usage("--base: accepted with --worktree"));
         }
         let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
         let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);

@@ -25,11 +25,16 @@ pub(crate) struct ReviewArgs {
     #[arg(long, value_name = "NAME", requires = "spec_gate")]
     reviewer_model: Option<String>,
     /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
     critique_every: Option<NonZeroU32>,
     /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
     critic: Option<String>,
+}
+
+/// Behind how many iterations.
+fn every(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned())
 }
 
 impl ReviewArgs {
