@@ -7,7 +7,8 @@ impl LoopState {
     pub(super) fn take_base(&mut self, base: &Base) {
         self.git.head.clone_from(&base.head);
         let new = base.clone();
-        self.git.base = Some(match self.git.base.take() {
+        // The old one stays in place meanwhile: what was committed is judged by it.
+        self.git.base = Some(match self.git.base.clone() {
             None => {
                 self.git.began.clone_from(&new.head);
                 new
