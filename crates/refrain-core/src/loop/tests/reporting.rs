@@ -155,14 +155,14 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
         journal.obey().then(Event::GateFinished(Box::new(ended)))
     };
     let attempt = reporting(|report| *report = *used(10, 100).unwrap());
-    let journal = reviewed(reviewed(journal.takes(0)).attempts(attempt).takes(1));
+    let journal = reviewed(journal.takes(0).attempts(attempt).takes(1));
     let criticised = CritiqueFinished { report: used(30, 300), ..criticised(Exit::Code(0)) };
     let journal = journal.obey().then(Event::CritiqueFinished(Box::new(criticised)));
     let said = report(&journal).critiques;
     assert_eq!((said.len(), said[0].iteration, said[0].error.clone()), (1, 1, None));
     let spent = report(&journal).spent;
     let tokens = [spent.workers, spent.reviewers, spent.critics, spent.total].map(|used| used.input_tokens);
-    assert_eq!(tokens, [Some(10), Some(40), Some(30), Some(80)]);
+    assert_eq!(tokens, [Some(10), Some(20), Some(30), Some(60)]);
     let cost = |usage: crate::view::Usage| (usage.cost_usd.unwrap() * 1e9).round();
     assert_eq!(cost(spent.workers) + cost(spent.reviewers) + cost(spent.critics), cost(spent.total));
 }
