@@ -445,9 +445,8 @@ impl LoopState {
             self.trouble = Trouble::default();
         }
         if charged {
-            let is_told =
-                finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
-            self.cost_unknown = usage.cost.is_none() && !is_told;
+            let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
+            self.cost_unknown = withholds_cost(report, usage);
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;
@@ -554,11 +553,13 @@ impl LoopState {
         agent.priced(used)
     }
 
-    /// What a reviewer or a critic used is the loop's, too: a cap on money holds only where all of it is told.
-    pub(super) fn spend(&mut self, used: Usage, agent: &AgentSpec) {
+    /// What a reviewer or a critic used is the loop's, too.
+    pub(super) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+        let used = self.account(agent, report);
         self.spent = self.spent + used;
         self.costs.push(used.cost);
-        self.cost_unknown |= used.cost.is_none() && agent.streams();
+        self.cost_unknown |= withholds_cost(report, used);
+        used
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
@@ -583,6 +584,12 @@ impl LoopState {
             Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
         }
     }
+}
+
+/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
+/// might have.
+fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
+    used.cost.is_none() && report.is_some_and(|report| report.is_final)
 }
 
 fn after(id: AttemptId) -> AttemptId {
