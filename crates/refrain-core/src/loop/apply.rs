@@ -143,7 +143,10 @@ impl LoopState {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
             Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted, adopted } => {
+            Event::RunnerStarted { runner, interrupted, adopted, judged } => {
+                if judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
+                    return Err("runner.started");
+                }
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
@@ -151,8 +154,13 @@ impl LoopState {
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
-                    (Phase::Proving(_), None) if adopted.is_none() => self.lose_gate(),
-                    (Phase::Critiquing(_), None) if adopted.is_none() => self.lose_critique(None),
+                    (Phase::Proving(_) | Phase::Critiquing(_), None) if adopted.is_none() => {
+                        if let Some(judge) = self.runs().cloned() {
+                            self.spend(&judge, judged.as_deref());
+                        }
+                        self.lose_gate();
+                        self.lose_critique(None);
+                    }
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());

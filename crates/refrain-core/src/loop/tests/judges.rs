@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, criticised, gates, reporting, spec, tokens};
+use super::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::event::{AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed};
 use crate::gate::{Check, ReviewSpec, Verdict};
@@ -101,4 +101,34 @@ fn a_reviewer_that_keeps_its_cost_to_itself_makes_a_cap_on_money_impossible() {
     let journal =
         journal.gates().answers(|finished| finished.review = Some(Box::new(Reviewed { verdict, report })));
     assert!(matches!(journal.next(), Step::Finish(End::Blocked { .. })), "{:?}", journal.next());
+}
+
+/// The runner dies under an agent that judges, of which this was heard.
+fn dies(journal: &Journal, judged: Option<AgentReport>) -> Journal {
+    let judged = judged.map(Box::new);
+    let event = Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged };
+    journal.clone().then(event)
+}
+
+#[test]
+fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed() {
+    let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
+    let reviewing = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]).gates();
+    let journal = dies(&reviewing, Some(costing(Some(20), tokens(5, 5))));
+    assert_eq!(
+        (&journal.state.costs[..], journal.state.spent.cost),
+        (&[Some(Usd(10)), Some(Usd(20))][..], Some(Usd(30)))
+    );
+    assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 2 });
+    let journal = dies(&reviewing, None);
+    assert_eq!(journal.state.costs, [Some(Usd(10)), None], "it has its place among the agents that ran");
+    assert!(journal.state.spent.at_least);
+
+    let attempt = AttemptFinished { promised: false, ..worked(10, tokens(1, 1)) };
+    let journal = dies(&criticising().attempts(attempt).obey(), Some(costing(Some(7), tokens(1, 1))));
+    assert_eq!((journal.state.spent.cost, journal.state.feedback.said.as_deref()), (Some(Usd(17)), None));
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+    let judged = Some(Box::new(cut_off()));
+    let idle = Event::RunnerStarted { runner: runner(3), interrupted: None, adopted: None, judged };
+    journal.refuses(idle);
 }
