@@ -363,13 +363,14 @@ impl LoopState {
         Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
     }
 
-    /// Whether the money or the tokens granted are used up, with what the attempt in flight has used so far; or, where the
-    /// agent says so only at its end, whether another one like the last would use them up.
+    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
+    /// and they say so only at their end, whether another attempt like the last would use them up.
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
-        let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
-        let agent = self.runs().unwrap_or(&self.spec.agent);
-        is_over(&self.limits, self.spent + agent.priced(*live), likely)
+        match self.runs() {
+            Some(agent) => is_over(&self.limits, self.spent + agent.priced(*live), Usage::default()),
+            None => is_over(&self.limits, self.spent, self.likely_use()),
+        }
     }
 
     /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
