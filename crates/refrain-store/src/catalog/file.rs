@@ -25,8 +25,9 @@ const RUNNER_WAITS: Duration = Duration::from_millis(100);
 
 /// Only ever added to. A change of what is derived (the status object, what an attempt used) is one that empties
 /// `projects`, and with that everything.
-pub(super) const STEPS: &[M<'_>] = &[M::up(
-    "CREATE TABLE projects (
+pub(super) const STEPS: &[M<'_>] = &[
+    M::up(
+        "CREATE TABLE projects (
         id INTEGER PRIMARY KEY,
         data TEXT NOT NULL UNIQUE,
         root TEXT NOT NULL
@@ -68,7 +69,10 @@ pub(super) const STEPS: &[M<'_>] = &[M::up(
         at_least INTEGER NOT NULL,
         PRIMARY KEY (loop, number)
     ) WITHOUT ROWID;",
-)];
+    ),
+    // Nobody who lists thousands of loops asks for it.
+    M::up("ALTER TABLE loops DROP COLUMN worktree"),
+];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! From a loop's state to what is kept of it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use refrain_core::agent::Usage;
 use refrain_core::r#loop::{Ended, Outcome};
@@ -23,10 +25,8 @@ pub struct Brief {
     pub max_iterations: Option<u32>,
     /// When the last event happened.
     pub updated_at: Timestamp,
-    /// The project's folder.
-    pub project: String,
-    /// The folder that the agent works in.
-    pub worktree: String,
+    /// The project's folder, which thousands of loops may share.
+    pub project: Arc<str>,
     /// Why it stands where it stands, in one line.
     pub reason: String,
     /// The status object without its iterations, one line of JSON; where it was asked for.
@@ -47,9 +47,9 @@ impl TryFrom<Status> for Brief {
     fn try_from(status: Status) -> Result<Self, CatalogError> {
         let status = status.without_iterations();
         let object = Some(serde_json::to_string(&status)?);
-        let Status { id, status, iteration, max_iterations, updated_at, project, worktree, reason, .. } =
-            status;
-        Ok(Self { id, status, iteration, max_iterations, updated_at, project, worktree, reason, object })
+        let Status { id, status, iteration, max_iterations, updated_at, project, reason, .. } = status;
+        let project = project.into();
+        Ok(Self { id, status, iteration, max_iterations, updated_at, project, reason, object })
     }
 }
 

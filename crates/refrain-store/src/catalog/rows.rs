@@ -1,6 +1,7 @@
 //! Rows in and out: all SQL of one project's loops.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_core::event::End;
@@ -38,16 +39,16 @@ pub(super) fn each(
     };
     let mut query = db.prepare(&format!(
         "SELECT folder, length, modified, inode,
-                ended, name, iteration, max_iterations, updated_at, worktree, reason, {object}
+                ended, name, iteration, max_iterations, updated_at, reason, {object}
          FROM loops {join}
          WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
     ))?;
     let mut columns = query.query(params![project.data.as_str(), shelf.is_archive()])?;
-    let mut ends = Ends::default();
+    let (root, mut ends) = (Arc::from(project.root.as_str()), Ends::default());
     while let Some(row) = columns.next()? {
         let stamp = Stamp { length: row.get(1)?, modified: row.get(2)?, inode: row.get(3)? };
         if wanted(row.get_ref(0)?.as_str().map_err(unfit)?, stamp) {
-            take(brief(row, project, &mut ends)?);
+            take(brief(row, &root, &mut ends)?);
         }
     }
     Ok(())
@@ -68,17 +69,16 @@ impl Ends {
     }
 }
 
-fn brief(row: &Columns<'_>, project: &Project, ends: &mut Ends) -> Result<Brief, CatalogError> {
+fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, CatalogError> {
     Ok(Brief {
         id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
         status: ends.read(row.get_ref(4)?.as_str().map_err(unfit)?)?,
         iteration: row.get(6)?,
         max_iterations: row.get(7)?,
         updated_at: Timestamp::from_millisecond(row.get(8)?).map_err(unfit)?,
-        project: project.root.to_string(),
-        worktree: row.get(9)?,
-        reason: row.get(10)?,
-        object: row.get(11)?,
+        project: Arc::clone(root),
+        reason: row.get(9)?,
+        object: row.get(10)?,
     })
 }
 
@@ -103,8 +103,8 @@ pub(super) fn write(
     let mut forget = all.prepare("DELETE FROM loops WHERE project = ?1 AND archived = ?2 AND folder = ?3")?;
     let mut add = all.prepare(
         "INSERT INTO loops (project, archived, folder, length, modified, inode, agent, charged,
-            ended, ended_at, name, iteration, max_iterations, updated_at, worktree, reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            ended, ended_at, name, iteration, max_iterations, updated_at, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     let mut add_object = all.prepare("INSERT INTO objects VALUES (?1, ?2)")?;
     let mut add_attempt = all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
@@ -127,7 +127,6 @@ pub(super) fn write(
             brief.iteration,
             brief.max_iterations,
             brief.updated_at.as_millisecond(),
-            brief.worktree,
             brief.reason,
         ])?;
         add_object.execute(params![id, brief.object])?;

@@ -191,7 +191,7 @@ fn everything() -> Vec<Event> {
         let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];
         let ends = [Event::AttemptSpawned { process }, finished(Exit::Code(0)), taken(10 + n)];
         let gates = [gate(1), tested(Exit::Code(1), None), gate(2), tested(Exit::Code(1), None)];
-        begins.into_iter().chain(ends).chain(gates).chain([review(), reviewed()])
+        begins.into_iter().chain(ends).chain(gates)
     };
     let critique = Event::CritiqueFinished(Box::new(CritiqueFinished {
         exit: Exit::Code(0),
@@ -218,8 +218,6 @@ fn everything() -> Vec<Event> {
         gate(2),
         Event::GateStopRequested { because: StopReason::TimeLimit },
         tested(Exit::Signal(15), None),
-        review(),
-        reviewed(),
         Event::IterationBegun { iteration: 1 },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },

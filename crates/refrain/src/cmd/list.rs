@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
     let rows = service.list_with(args.all_projects, detail)?;
-    let loops: Vec<Brief> = rows.into_iter().filter_map(loop_or_tell).collect();
+    let loops: Vec<_> = rows.into_iter().filter_map(loop_or_tell).collect();
     if args.json {
         out::print_json_array(loops.iter().filter_map(|brief| brief.object.as_deref()))?;
     } else if loops.is_empty() {
@@ -49,9 +49,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// The loop; what cannot be read is told on standard error.
-pub(super) fn loop_or_tell(row: Listed) -> Option<Brief> {
+pub(super) fn loop_or_tell(row: Listed) -> Option<Box<Brief>> {
     match row {
-        Listed::Loop(brief) => Some(*brief),
+        Listed::Loop(brief) => Some(brief),
         Listed::Damaged { name, error } => {
             out::tell_line("", &format!("refrain: {name}: {}", chain(&error)));
             None
@@ -60,7 +60,7 @@ pub(super) fn loop_or_tell(row: Listed) -> Option<Brief> {
 }
 
 /// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
-fn print(loops: &[Brief], with_project: bool) {
+fn print(loops: &[Box<Brief>], with_project: bool) {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();

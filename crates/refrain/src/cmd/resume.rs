@@ -132,6 +132,7 @@ pub(super) fn could_be(status: &Brief) -> bool {
             | StatusWord::Blocked
             | StatusWord::IterationCap
             | StatusWord::BudgetExceeded
+            | StatusWord::Stuck
             | StatusWord::TimedOut
     )
 }

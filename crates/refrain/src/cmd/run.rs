@@ -92,11 +92,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let environment = Environment::read(context)?;
     let service = Service::open(&dir, context.host.clone())?;
-    let chosen = Chosen { agent: args.agent.as_deref(), command: args.command.is_some() };
-    let settings = service.settings(chosen, context.inside.is_none())?;
+    let choose = |agent: Option<&str>| {
+        let chosen = Chosen { agent, command: args.command.is_some() };
+        service.settings(chosen, context.inside.is_none())
+    };
+    let mut settings = choose(args.agent.as_deref())?;
     let start = &settings.config.start;
-    let is_said = args.agent.is_some() || start.agent.is_some() || start.command.is_some();
-    let words = words(args, &dir, (!is_said && args.command.is_none()).then_some("claude"), &environment);
+    let is_said = args.agent.is_some() || args.command.is_some();
+    let is_said = is_said || start.agent.is_some() || start.command.is_some();
+    // Seed 004 knows no other.
+    let agent = if is_said { args.agent.as_deref() } else { Some("claude") };
+    if !is_said {
+        settings = choose(agent)?;
+    }
+    let words = words(args, &dir, agent, &environment);
     let words = Words::try_parse_from(words).map_err(CliError::from)?;
     let (mut spec, _) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
     prove(&mut spec, &service, &environment)?;
@@ -149,7 +158,6 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
         ("--stuck-threshold", &threshold),
     ]
     .map(|(flag, value)| format!("{flag}={value}"));
-    let agent = args.agent.as_deref().or(agent);
     let given = [
         ("--agent", agent),
         ("--command", args.command.as_deref()),

@@ -87,6 +87,11 @@ impl Place {
         program(&sandbox.project().join("agent.sh"), &agent);
         testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
         testkit::write(&sandbox.project().join("spec.md"), "1. All tests pass.\n");
+        fs::create_dir(sandbox.project().join("specs")).unwrap();
+        for task in ["auth.md", "auth-feature.md", "bug-123.md"] {
+            testkit::write(&sandbox.project().join("specs").join(task), "1. All tests pass.\n");
+        }
+        program(&sandbox.project().join("test.sh"), "echo 1 passed");
         testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());

@@ -310,7 +310,7 @@ fn a_configured_specification_is_a_gate() {
     );
     write(&sandbox.project().join("refrain.toml"), config);
     let shown = sandbox.refrain(&["trust"]).with_code(0);
-    assert!(shown.stdout.contains("spec.md  (gates.design)"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("gates.design.reviewer = \"strict\""), "{}", shown.stdout);
     let run = sandbox.refrain(&["start", "--command", &worker, "--name", "job", "-p", "p"]).with_code(0);
     assert!(run.stdout.contains("design (review by"), "{}", run.stdout);
     assert_eq!(verdicts(&sandbox), [json!("pass")]);

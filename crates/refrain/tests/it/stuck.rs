@@ -66,7 +66,7 @@ fn the_same_failure_shifts_the_strategy_and_then_ends_stuck() {
         assert!(shift.contains(words), "{words} is not in {shift}");
     }
     // A stuck loop that is let go on begins to count anew.
-    sandbox.refrain(&["resume", "job"]).with_code(13);
+    sandbox.refrain(&["resume"]).with_code(13);
     assert_eq!(sandbox.status("job")["iteration"], 10);
     assert!(!prompt(&sandbox, 6).contains("STRATEGY SHIFT:"));
 }

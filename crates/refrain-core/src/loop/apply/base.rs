@@ -7,6 +7,8 @@ impl LoopState {
     pub(super) fn take_base(&mut self, base: &Base) {
         self.git.head.clone_from(&base.head);
         let new = base.clone();
+        let commits = self.spec.git.workflow != Workflow::None;
+        let is_all_new = commits && (self.git.last.is_none() || self.has_committed_all());
         self.git.base = Some(match self.git.base.take() {
             None => {
                 self.git.began.clone_from(&new.head);
@@ -18,8 +20,6 @@ impl LoopState {
                     true => (new.protected, new.programs),
                     false => (before.protected, before.programs),
                 };
-                let commits = self.spec.git.workflow != Workflow::None;
-                let is_all_new = commits && (self.git.last.is_none() || self.has_committed_all());
                 // What it could not commit is its own still, and nobody can tell a person's part from it.
                 let dirty = if is_all_new { new.dirty } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
