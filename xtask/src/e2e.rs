@@ -24,8 +24,8 @@ pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
     SUITES.contains(&(package, suite))
 }
 
-/// What the name of a test holds that belongs to the smoke test.
-const SMOKE: &str = "main_job";
+/// What the name of a test holds that belongs to the smoke test: the main job of each program, and one proof.
+const SMOKE: [&str; 2] = ["main_job", "proves_a_python_package"];
 
 /// What to run.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Only the tests that name one of these programs
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
     only: Vec<Program>,
-    /// Only the main job of each program
+    /// Only the main job of each program, and one proof
     #[arg(long)]
     smoke: bool,
 }
@@ -147,7 +147,7 @@ fn ignored(binary: &Path, folder: &Path) -> Result<Vec<String>> {
 fn chosen(tests: &[String], programs: &[&str], is_smoke: bool) -> Vec<String> {
     let is_wanted = |test: &&String| {
         (programs.is_empty() || programs.iter().any(|program| test.contains(program)))
-            && (!is_smoke || test.contains(SMOKE))
+            && (!is_smoke || SMOKE.iter().any(|name| test.contains(name)))
     };
     tests.iter().filter(is_wanted).cloned().collect()
 }

@@ -76,7 +76,9 @@ type Failed<'a> = (&'a str, Option<i32>, Option<String>);
 impl<'a> Ralph<'a> {
     fn of(state: &'a LoopState) -> Self {
         let charged = || state.attempts.iter().filter(|attempt| attempt.charged);
-        let last = charged().next_back().and_then(|attempt| failed(state, attempt));
+        // An iteration that was stopped before its gates says nothing of them: what they said before it stands.
+        let proven = charged().rev().find(|attempt| attempt.proof.is_some());
+        let last = proven.and_then(|attempt| failed(state, attempt));
         let mut stuck = Stuck::default();
         let mut attempts = Vec::new();
         for attempt in charged() {

@@ -113,7 +113,11 @@ fn how_to_claim(spec: &Spec) -> String {
     };
     let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
     if spec.git.workflow == Workflow::Commit {
-        text.push_str("- What you change is committed after each run; leave that to it\n");
+        text.push_str(match spec.has_hard_gates() {
+            // What failed stays in the working tree: an agent that trusted to find it in the history would miss it.
+            true => "- What you change is committed once the gates that decide pass; leave that to it\n",
+            false => "- What you change is committed after each run; leave that to it\n",
+        });
     }
     for (number, gate) in spec.gates.iter().enumerate() {
         if number == 0 {

@@ -29,7 +29,7 @@ pub(crate) fn lines(
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
         Event::IterationBegun { iteration } => marker(state, *iteration),
-        Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
+        Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
             notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
@@ -218,7 +218,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         Row::prose("proof", gated::intent(spec)),
         Row::prose("keeps", gated::protected(spec)),
     ]);
-    if let Some(words) = committed::intent(&spec.git) {
+    if let Some(words) = committed::intent(spec) {
         rows.push(Row::prose("git", words));
     }
     let rows = phrase::rows(&rows, "  ", 6, width);

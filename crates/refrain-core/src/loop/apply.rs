@@ -97,6 +97,7 @@ impl LoopState {
             trouble: Trouble::default(),
             hurried: false,
             cost_unknown: false,
+            untold: 0,
             churn: 0,
             rounds: 0,
             active: Duration::ZERO,
@@ -359,6 +360,7 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
+                self.untold = 0;
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }
@@ -455,6 +457,8 @@ impl LoopState {
         if charged {
             let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
             self.cost_unknown = withholds_cost(report, usage);
+            let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
+            self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
             self.trouble = Trouble::default();
             self.charged += 1;
             self.refunds_in_a_row = 0;

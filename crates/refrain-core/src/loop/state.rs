@@ -78,6 +78,8 @@ pub struct LoopState {
     pub(super) hurried: bool,
     /// An agent did not say what it cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
+    /// How many iterations in a row were cut off before their agent said what it cost.
+    pub(super) untold: u32,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
@@ -442,6 +444,14 @@ impl LoopState {
     #[must_use]
     pub fn proven_tree(&self) -> Option<&Oid> {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
+    }
+
+    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before the loop, or may not be
+    /// committed, and that the loop changed. A checkout elsewhere has none of them.
+    #[must_use]
+    pub fn is_proven_beyond_its_tree(&self) -> bool {
+        let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
+        self.is_proven() && is_partial && !self.spec.clean_checkout
     }
 
     /// Whether a claim was proven.

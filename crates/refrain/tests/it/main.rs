@@ -44,6 +44,8 @@ mod notifications;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod projects;
+#[cfg(test)]
 mod promise;
 #[cfg(test)]
 mod prompts;

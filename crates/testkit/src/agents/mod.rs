@@ -5,4 +5,5 @@ mod program;
 mod real;
 
 pub use program::Agent;
+pub(crate) use program::variable;
 pub use real::Real;

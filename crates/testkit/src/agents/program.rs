@@ -136,7 +136,7 @@ fn cache() -> Option<PathBuf> {
     clippy::disallowed_methods,
     reason = "where programs are kept is the affair of whoever runs the tests"
 )]
-pub(super) fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

@@ -322,6 +322,27 @@ fn a_cap_on_money_that_cannot_be_kept_blocks() {
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
 }
 
+#[test]
+fn a_cap_on_money_is_not_kept_by_agents_that_are_cut_off_again_and_again() {
+    let cut = || {
+        reporting(|report| {
+            report.tokens = Some((Scope::Attempt, tokens(5, 5)));
+            report.is_final = false;
+        })
+    };
+    let blocked = Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+    let of = |max_cost| capped(AgentKind::Claude, |limits| limits.max_cost = max_cost);
+    let once = of(Some(Usd(1_000))).spawns().ends(cut());
+    assert_eq!(once.next(), Step::BeginIteration { iteration: 2 });
+    assert_eq!(once.obey().spawns().ends(cut()).next(), blocked);
+    let told = reporting(|report| report.cost = Some((Scope::Session, Usd(5))));
+    let journal = of(Some(Usd(1_000))).spawns().ends(cut()).obey().spawns().ends(told);
+    let journal = journal.obey().spawns().ends(cut());
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
+    let uncapped = of(None).spawns().ends(cut()).obey().spawns().ends(cut());
+    assert_eq!(uncapped.next(), Step::BeginIteration { iteration: 3 });
+}
+
 /// Tokens for a thousandth of a dollar each million in, a hundredth out: one token in costs one billionth.
 const PRICE: Price = Price { input: Usd(1_000_000), cached_input: Usd(0), output: Usd(10_000_000) };
 

@@ -1,0 +1,2 @@
+export { compare } from './compare.js';
+export { parse } from './parse.js';

@@ -1,0 +1,173 @@
+//! Small projects as people publish them, each with its own test runner, two faults in its code, and tests that tell of
+//! both. Their files lie in `projects/`, what mends them in `mended/` beside them. Agents that work on them are the tests' own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::agents::variable;
+use crate::{Sandbox, write};
+
+/// A project with two faults.
+#[derive(Debug)]
+pub struct Project {
+    /// What it is called, and its folder.
+    pub name: &'static str,
+    /// The gate that `--auto-gates` makes of its tests.
+    pub gate: &'static str,
+    /// What its tests print of each fault, and of that alone.
+    pub failures: [&'static str; 2],
+    /// Path and text of a file, for each fault, with which it is no more.
+    pub mends: [(&'static str, &'static str); 2],
+    /// A shell command that has the tests pass by weakening them.
+    pub cheat: &'static str,
+    /// The file that it weakens.
+    pub cheated: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    /// A program of its tools, and what asks for the folder that they are in.
+    asks: &'static [&'static str],
+    below: &'static str,
+}
+
+macro_rules! files {
+    ($folder:literal: $($path:literal),+ $(,)?) => {
+        &[$(($path, include_str!(concat!("../projects/", $folder, "/", $path)))),+]
+    };
+}
+
+macro_rules! mended {
+    ($folder:literal, $file:literal) => {
+        include_str!(concat!("../projects/", $folder, "/mended/", $file))
+    };
+}
+
+impl Project {
+    /// A crate, tested by cargo.
+    pub const RUST: Self = Self {
+        name: "rust",
+        gate: "cargo-test",
+        failures: ["half of it is gone", "a span has a unit"],
+        mends: [("src/parse.rs", mended!("rust", "parse.rs")), ("src/human.rs", mended!("rust", "human.rs"))],
+        cheat: r"sed -i 's/^#\[test\]/#[test]\n#[ignore]/' tests/spans.rs",
+        cheated: "tests/spans.rs",
+        files: files!("rust":
+            "README.md", ".gitignore", "Cargo.toml", "Cargo.lock", ".github/workflows/ci.yml",
+            "src/lib.rs", "src/parse.rs", "src/human.rs", "tests/spans.rs",
+        ),
+        asks: &["rustc", "--print", "sysroot"],
+        below: "bin",
+    };
+
+    /// A package, tested by unittest.
+    pub const PYTHON: Self = Self {
+        name: "python",
+        gate: "unittest",
+        failures: ["'crme brle' != 'creme brulee'", "'one-two-t' != 'one-two'"],
+        mends: [
+            ("src/slugs/letters.py", mended!("python", "letters.py")),
+            ("src/slugs/slug.py", mended!("python", "slug.py")),
+        ],
+        cheat: "sed -i 's/self.assertEqual(.*/self.assertTrue(True)/' tests/test_slugs.py",
+        cheated: "tests/test_slugs.py",
+        files: files!("python":
+            "README.md", ".gitignore", "pyproject.toml", ".github/workflows/ci.yml",
+            "src/slugs/__init__.py", "src/slugs/letters.py", "src/slugs/slug.py", "tests/test_slugs.py",
+        ),
+        asks: &["python3", "-c", "import sys; print(sys.base_prefix)"],
+        below: "bin",
+    };
+
+    /// A package, tested by node's own runner.
+    pub const NODE: Self = Self {
+        name: "node",
+        gate: "npm-test",
+        failures: ["-1 !== 1", "0 !== -1"],
+        mends: [
+            ("src/parse.js", mended!("node", "parse.js")),
+            ("src/compare.js", mended!("node", "compare.js")),
+        ],
+        cheat: "sed -i \"s/^test(/test.skip(/\" test/versions.test.js",
+        cheated: "test/versions.test.js",
+        files: files!("node":
+            "README.md", ".gitignore", "package.json", ".github/workflows/ci.yml",
+            "src/index.js", "src/parse.js", "src/compare.js", "test/versions.test.js",
+        ),
+        asks: &["node", "-p", "path.resolve(process.execPath, '../..')"],
+        below: "bin",
+    };
+
+    /// Puts it into the sandbox's project with a history of its own: what it is, its code, its tests.
+    ///
+    /// `None` says that its tools are not here; what they are is printed, so that it is seen what was not tested.
+    #[must_use]
+    #[expect(clippy::print_stderr, reason = "what is skipped is skipped visibly")]
+    pub fn lay(self, sandbox: &Sandbox) -> Option<Laid> {
+        let Some(tools) = self.tools() else {
+            eprintln!("SKIPPED: no {} here, and so no test of the {} project", self.asks[0], self.name);
+            return None;
+        };
+        for (path, text) in self.files {
+            put(&sandbox.project().join(path), text);
+        }
+        for (paths, message) in [
+            (&["README.md", ".gitignore", ".github"][..], "Say what it is to be"),
+            (&["src"], "Begin"),
+            (&["."], "Tell of what is wrong by tests"),
+        ] {
+            sandbox.git(&[&["add", "--"], paths].concat());
+            sandbox.git(&["commit", "--quiet", "--message", message]);
+        }
+        for (path, text) in self.mends {
+            put(&sandbox.root().join("mends").join(path), text);
+        }
+        Some(Laid { mends: sandbox.root().join("mends"), project: self, tools })
+    }
+
+    /// The folder of its tools themselves: what stands in `PATH` may ask a person's home which version is wanted.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "asked before there is a sandbox, of the person's own tools"
+    )]
+    fn tools(&self) -> Option<PathBuf> {
+        let answer = Command::new(self.asks[0]).args(&self.asks[1..]).output().ok()?;
+        let said = String::from_utf8(answer.stdout).ok().filter(|_| answer.status.success())?;
+        Some(Path::new(said.trim()).join(self.below))
+    }
+}
+
+/// A project in a sandbox.
+#[derive(Debug)]
+pub struct Laid {
+    /// Which.
+    pub project: Project,
+    mends: PathBuf,
+    tools: PathBuf,
+}
+
+impl Laid {
+    /// A `PATH` with its tools first, before these folders.
+    #[must_use]
+    pub fn path(&self, others: &str) -> String {
+        format!("{}:{others}", self.tools.display())
+    }
+
+    /// The `PATH` for whoever needs no other programs than the tests themselves.
+    #[must_use]
+    pub fn usual_path(&self) -> String {
+        let path = variable("PATH").unwrap_or_default();
+        self.path(path.to_str().expect("it is UTF-8"))
+    }
+
+    /// A shell command that mends the first fault (0) or the second (1), run in the project.
+    #[must_use]
+    pub fn mend(&self, fault: usize) -> String {
+        let path = self.project.mends[fault].0;
+        format!("cp '{}' {path}", self.mends.join(path).display())
+    }
+}
+
+/// Writes a file and the folders above it.
+fn put(path: &Path, text: &str) {
+    let folder = path.parent().expect("it lies in a folder");
+    std::fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    write(path, text);
+}
