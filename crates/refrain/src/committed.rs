@@ -1,6 +1,6 @@
 //! What a loop did in its repository, in words for people.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, GitSpec, Skipped, Why, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
