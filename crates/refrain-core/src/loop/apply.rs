@@ -98,6 +98,7 @@ impl LoopState {
             hurried: false,
             cost_unknown: false,
             untold: 0,
+            untold_judges: 0,
             churn: 0,
             rounds: 0,
             active: Duration::ZERO,
@@ -360,7 +361,7 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
-                self.untold = 0;
+                (self.untold, self.untold_judges) = (0, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }
@@ -570,7 +571,13 @@ impl LoopState {
         let used = self.account(agent, report);
         self.spent = self.spent + used;
         self.costs.push(used.cost);
+        // One that its provider failed was cut off, too.
+        let report = report.filter(|report| report.fault.is_none());
         self.cost_unknown |= withholds_cost(report, used);
+        self.untold_judges = match used.cost {
+            Some(_) => 0,
+            None => self.untold_judges + u32::from(used.tokens.counted() > 0),
+        };
         used
     }
 

@@ -80,6 +80,8 @@ pub struct LoopState {
     pub(super) cost_unknown: bool,
     /// How many iterations in a row were cut off before their agent said what it cost.
     pub(super) untold: u32,
+    /// The same of its reviewers and critics.
+    pub(super) untold_judges: u32,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,

@@ -3,8 +3,8 @@
 use rstest::rstest;
 
 use super::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
-use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
-use crate::event::{AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed};
+use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usage, Usd};
+use crate::event::{AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed};
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::r#loop::Step;
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
@@ -90,6 +90,26 @@ fn a_reviewer_that_is_asked_again_holds_up_nobody_with_what_the_first_one_did_no
     let journal = journal.gates().answers(|finished| finished.review = review(refused, said));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert_eq!(journal.state.spent.cost, Some(Usd(30)));
+}
+
+#[test]
+fn critics_that_are_cut_off_again_and_again_make_a_cap_on_money_impossible() {
+    let iterates = |journal: Journal, report| {
+        let attempt = AttemptFinished { promised: false, ..worked(10, tokens(1, 1)) };
+        let report = Some(Box::new(report));
+        let judged = CritiqueFinished { report, ..criticised(Exit::Code(0)) };
+        journal.attempts(attempt).obey().then(Event::CritiqueFinished(Box::new(judged)))
+    };
+    let failed = || {
+        let fault = Fault { kind: FaultKind::Overloaded, message: "busy".into(), until: None };
+        AgentReport { fault: Some(fault), ..costing(None, Tokens::default()) }
+    };
+    let journal = iterates(iterates(iterates(criticising(), failed()), failed()), cut_off());
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 }, "a provider that fails costs nothing");
+    let blocked = iterates(journal.clone(), cut_off());
+    assert_eq!(blocked.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+    let told = iterates(iterates(journal, costing(Some(1), tokens(1, 1))), cut_off());
+    assert_eq!(told.next(), Step::BeginIteration { iteration: 6 });
 }
 
 #[test]
