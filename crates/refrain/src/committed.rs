@@ -1,6 +1,6 @@
 //! What a loop did in its repository, in words for people.
 
-use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, GitSpec, Skipped, Why, Workflow};
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
@@ -40,7 +40,8 @@ pub(crate) fn summary(status: &Status) -> String {
 }
 
 /// What was there before the loop.
-pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
+pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
+    let git = &spec.git;
     let head = base.head.as_ref().map_or("no commit yet", |head| head.short());
     let place = match (&base.branch, &git.checkout) {
         (Some(branch), _) => format!("on branch {branch} at {head}"),
@@ -50,12 +51,16 @@ pub(crate) fn base(base: &Base, git: &GitSpec) -> Vec<String> {
     if let Some(operation) = base.operation.filter(|_| git.workflow != Workflow::None) {
         lines.push(format!("a {operation} is in progress: nothing is committed until it is over"));
     }
-    if git.workflow != Workflow::None && !base.dirty.is_empty() {
+    let fate = match (git.workflow != Workflow::None, spec.clean_checkout) {
+        (true, false) => Some("not committed"),
+        (true, true) => Some("neither committed nor seen by the gates"),
+        (false, true) => Some("not seen by the gates"),
+        (false, false) => None,
+    };
+    if let (Some(fate), 1..) = (fate, base.dirty.len()) {
         lines.push(match base.dirty.len() {
-            1 => "1 file was changed before the loop: it stays yours, and is not committed".to_owned(),
-            many => {
-                format!("{many} files were changed before the loop: they stay yours, and are not committed")
-            }
+            1 => format!("1 file was changed before the loop: it stays yours, and is {fate}"),
+            many => format!("{many} files were changed before the loop: they stay yours, and are {fate}"),
         });
     }
     lines

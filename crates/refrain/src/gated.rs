@@ -132,7 +132,8 @@ fn verdict(state: &LoopState) -> Option<String> {
     let proof = last.proof.as_ref()?;
     if state.is_proven() {
         let tree = state.proven_tree().map_or_else(String::new, |tree| format!(": tree {}", tree.short()));
-        return Some(format!("proven{tree}"));
+        let more = if state.is_proven_beyond_its_tree() { ", and changes that it does not show" } else { "" };
+        return Some(format!("proven{tree}{more}"));
     }
     let failing = failing(proof, &state.spec);
     if let Some(first) = proof.candidate.touched.first() {

@@ -29,7 +29,7 @@ pub(crate) fn lines(
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
         Event::IterationBegun { iteration } => marker(state, *iteration),
-        Event::BaseTaken(base) => notes(committed::base(base, &state.spec.git)),
+        Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
             notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))

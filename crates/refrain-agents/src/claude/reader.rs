@@ -161,7 +161,8 @@ impl Reader {
         }
         self.meter.result(outcome);
         self.say_tokens(say);
-        if let Some(dollars) = outcome.total_cost_usd {
+        // What is no amount says nothing: taken for 0, it would keep any cap.
+        if let Some(dollars) = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0) {
             say(AgentEvent::Cost { of: refrain_core::agent::Scope::Session, usd: dollars.into() });
         }
         let is_success = outcome.subtype.as_deref() == Some("success") && outcome.is_error != Some(true);

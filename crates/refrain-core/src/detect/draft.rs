@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::listing::{Listing, contains, join};
+use super::listing::{Listing, contains, join, split};
 use crate::gate::{Check, GateName, GateSpec};
 use crate::git::RepoPath;
 use crate::protect::Part;
@@ -93,6 +93,22 @@ impl<'a> Draft<'a> {
     /// Globs of tests.
     pub(super) fn protect_existing(&mut self, globs: &[&str]) {
         self.protect_existing.extend(globs.iter().map(|glob| (*glob).to_owned()));
+    }
+
+    /// The scripts that a gate's command calls by their names, where these say that they check: `node test.js`, `sh ci/run.sh`.
+    /// Other files on it may be the work itself.
+    pub(super) fn protect_called(&mut self, folder: &str, command: &str) {
+        let checks = |word: &&str| {
+            let name = split(word).1.to_ascii_lowercase();
+            let stem = name.split('.').next().unwrap_or_default();
+            name.ends_with(".sh") || ["test", "spec", "check"].iter().any(|part| stem.contains(part))
+        };
+        let words = command.split(|c: char| c.is_whitespace() || ";&|()\"'".contains(c));
+        for word in words.map(|word| word.trim_start_matches("./")).filter(checks) {
+            if self.listing.has(folder, word) {
+                self.protect_existing.insert(format!("/{}", globset::escape(&join(folder, word))));
+            }
+        }
     }
 
     /// Something a person should know.

@@ -46,6 +46,11 @@ const PROTECT: &[&str] = &[
 ];
 
 const TESTS: &[&str] = &[
+    // What `node --test` takes for tests.
+    "**/test.*",
+    "**/test-*.*",
+    "**/*-test.*",
+    "**/*_test.*",
     "**/*.test.*",
     "**/*.spec.*",
     "**/__tests__/**",
@@ -102,9 +107,12 @@ fn packages(draft: &mut Draft<'_>) {
         let by_root = |names| package.of.is_some_and(|root| script(&packages[root], names).is_some());
         if !by_root(TEST) {
             match script(package, TEST) {
-                Some("test") => draft.test(package.folder, &format!("{runner}-test"), call(runner, "test")),
-                Some(other) => {
-                    draft.test(package.folder, &format!("{runner}-{}", slug(other)), call(runner, other));
+                Some(name) => {
+                    draft.test(package.folder, &format!("{runner}-{}", slug(name)), call(runner, name));
+                    for called in [format!("pre{name}"), name.to_owned(), format!("post{name}")] {
+                        let script = package.json["scripts"][called].as_str().unwrap_or_default();
+                        draft.protect_called(package.folder, script);
+                    }
                 }
                 None => draft.note(format!(
                     "{} has no script `test` that tests something and ends",

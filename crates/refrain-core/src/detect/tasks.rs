@@ -65,6 +65,7 @@ fn offer(draft: &mut Draft<'_>, folder: &str, runner: &str, tasks: &[Task<'_>]) 
         let (name, command) = (format!("{runner}-{}", task.name), format!("{runner} {}", task.name));
         if hard {
             draft.test(folder, &name, command);
+            draft.protect_called(folder, task.line.unwrap_or_default());
         } else {
             draft.lint(folder, &name, command);
         }

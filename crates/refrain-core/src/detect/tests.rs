@@ -513,3 +513,31 @@ proptest! {
         prop_assert_eq!(offered(&view).gates, offer.gates);
     }
 }
+
+#[test]
+fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
+    let calls = |files: &[(&str, &str)]| -> Vec<String> {
+        let called = |glob: &String| glob.starts_with('/') && !glob.ends_with('*');
+        offered(files).protect_existing.into_iter().filter(called).collect()
+    };
+    let scripts = r#"{"scripts":{"pretest":"sh ci/build.sh","test":"node index.js && node ./selftest.js"}}"#;
+    let files = [("index.js", ""), ("selftest.js", ""), ("ci/build.sh", "")];
+    let package = |folder: &str, text| {
+        let paths = files.map(|(path, _)| super::listing::join(folder, path));
+        let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        let manifest = super::listing::join(folder, "package.json");
+        files.push((manifest.as_str(), text));
+        calls(&files)
+    };
+    assert_eq!(package("", scripts), ["/ci/build.sh", "/selftest.js"]);
+    assert_eq!(package("a[1]", scripts), ["/a[[]1[]]/ci/build.sh", "/a[[]1[]]/selftest.js"]);
+    assert_eq!(calls(&[("Makefile", "test:\n\t@sh check.sh\n"), ("check.sh", "")]), ["/check.sh"]);
+    assert!(calls(&[("Makefile", "test:\n\t@sh check.sh\n")]).is_empty());
+    // What `node --test` would run.
+    let protect = offered(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]).protect_existing;
+    let protected = Protected::new(&[], &protect).unwrap();
+    for path in ["test.js", "a/test.mjs", "test-a.js", "a-test.cjs", "a_test.js", "test/a.js"] {
+        let changed = [(crate::git::RepoPath::from_bytes(path.as_bytes()), Change::Modified(Kind::File))];
+        assert_eq!(protected.touched(&changed).len(), 1, "{path}");
+    }
+}

@@ -17,6 +17,10 @@ use crate::stuck::Verdict;
 
 /// Refunds in a row, none of them a provider's wait, that end a loop as blocked (design.md, "A loop's life").
 pub const MAX_REFUNDS: u32 = 3;
+
+/// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
+/// them may have cost as much as the cap.
+const MAX_UNTOLD: u32 = 2;
 /// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
 pub const MAX_CHURN: u32 = 3;
 /// An agent that fails within this time did not work, it could not.
@@ -289,7 +293,9 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if is_over(state, now) {
         return unproven(state, End::TimedOut);
     }
-    if state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
+    // Of money that loops share as much counts as was reserved; the loop's own cap has nothing to go by.
+    let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
+    if is_untold || state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
     }
     if state.is_over_budget(&Usage::default()) {

@@ -78,6 +78,10 @@ pub struct LoopState {
     pub(super) hurried: bool,
     /// An agent did not say what it cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
+    /// How many iterations in a row were cut off before their agent said what it cost.
+    pub(super) untold: u32,
+    /// The same of its reviewers and critics.
+    pub(super) untold_judges: u32,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
@@ -361,13 +365,14 @@ impl LoopState {
         Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
     }
 
-    /// Whether the money or the tokens granted are used up, with what the attempt in flight has used so far; or, where the
-    /// agent says so only at its end, whether another one like the last would use them up.
+    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
+    /// and they say so only at their end, whether another attempt like the last would use them up.
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
-        let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
-        let agent = self.runs().unwrap_or(&self.spec.agent);
-        is_over(&self.limits, self.spent + agent.priced(*live), likely)
+        match self.runs() {
+            Some(agent) => is_over(&self.limits, self.spent + agent.priced(*live), Usage::default()),
+            None => is_over(&self.limits, self.spent, self.likely_use()),
+        }
     }
 
     /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
@@ -441,6 +446,14 @@ impl LoopState {
     #[must_use]
     pub fn proven_tree(&self) -> Option<&Oid> {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
+    }
+
+    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before the loop, or may not be
+    /// committed, and that the loop changed. A checkout elsewhere has none of them.
+    #[must_use]
+    pub fn is_proven_beyond_its_tree(&self) -> bool {
+        let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
+        self.is_proven() && is_partial && !self.spec.clean_checkout
     }
 
     /// Whether a claim was proven.

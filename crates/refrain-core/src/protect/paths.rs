@@ -92,6 +92,9 @@ pub enum GlobError {
     /// Nothing of the worktree is meant.
     #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
     Outside(String),
+    /// It looks like an exception, as `.gitignore` has them; there are none here.
+    #[error("{0:?} takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !")]
+    Exception(String),
     /// It cannot be read.
     #[error("{glob:?} is no glob: {why}")]
     Unreadable {
@@ -216,6 +219,9 @@ fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
 
 /// What a glob stands for, in full; the module's head says which short forms there are.
 fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
+    if text.starts_with('!') {
+        return Err(GlobError::Exception(text.to_owned()));
+    }
     let trimmed = text.trim_start_matches("./");
     let (anchored, trimmed) = match trimmed.strip_prefix('/') {
         Some(rest) => (true, rest),

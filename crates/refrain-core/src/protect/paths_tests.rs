@@ -158,6 +158,10 @@ fn what_stands_for_a_folder_hides_what_is_in_it(
     "../x",
     "\"../x\" lies outside the worktree; a glob is seen from the worktree's top, without `..`"
 )]
+#[case::exception(
+    "!tests/new.py",
+    "\"!tests/new.py\" takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !"
+)]
 #[case::open_class("[a", "\"[a\" is no glob: unclosed character class; missing ']'")]
 fn what_protects_nothing_is_refused(#[case] glob: &str, #[case] complaint: &str) {
     let error = Protected::new(&["a".to_owned(), glob.to_owned()], &[]).unwrap_err();

@@ -149,7 +149,10 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
 
 /// On what.
 fn proven(state: &LoopState) -> String {
-    state.proven_tree().map_or_else(String::new, |tree| format!(" on tree {}", tree.short()))
+    state.proven_tree().map_or_else(String::new, |tree| {
+        let more = if state.is_proven_beyond_its_tree() { " and changes that it does not show" } else { "" };
+        format!(" on tree {}{more}", tree.short())
+    })
 }
 
 /// What of the protected is touched.

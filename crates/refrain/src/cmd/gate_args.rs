@@ -10,11 +10,13 @@ use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_engine::config::keys::{Config, Gate, When};
 
+use super::heading;
 use crate::error::CliError;
 use crate::values;
 
 /// What proves the work.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PROOF)]
 pub(crate) struct GateArgs {
     /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
     /// no NAME
@@ -68,10 +70,18 @@ impl FromStr for Asked {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // What is no name is a part of the command: a variable that it sets.
-        let named = text.split_once('=').and_then(|(name, rest)| Some((name.parse().ok()?, rest)));
-        let (name, text) = named.map_or((None, text), |(name, rest)| (Some(name), rest));
-        Ok(Self { name, command: command(text)? })
+        let Some((word, rest)) = text.split_once('=') else {
+            return Ok(Self { name: None, command: command(text)? });
+        };
+        match word.parse::<GateName>() {
+            Ok(name) => Ok(Self { name: Some(name), command: command(rest)? }),
+            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `Tests=./check`, which a shell takes for a
+            // variable, and is content.
+            Err(error) if is_word(word) && !is_variable(word) => Err(error.to_string()),
+            Err(error) if only_sets(text) => Err(format!("it checks nothing: {error}")),
+            // A variable that the command gets.
+            Err(_) => Ok(Self { name: None, command: command(text)? }),
+        }
     }
 }
 
@@ -80,6 +90,27 @@ fn command(text: &str) -> Result<String, String> {
         true => Err("accepted is a shell command".to_owned()),
         false => Ok(text.to_owned()),
     }
+}
+
+/// Whether `text` may have been meant as a name.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Whether a shell can set `text` as a variable.
+fn is_variable(text: &str) -> bool {
+    is_word(text)
+        && !text.contains('-')
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+}
+
+/// Whether a shell would only set variables for `command`, which always succeeds.
+fn only_sets(command: &str) -> bool {
+    let sets = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
+    // What these characters begin is another command, or one whose end is the assignment's.
+    !command.contains([';', '&', '|', '(', '`', '\n'])
+        && shlex::split(command).is_some_and(|words| words.iter().all(sets))
 }
 
 fn glob(text: &str) -> Result<String, String> {

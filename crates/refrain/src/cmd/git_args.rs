@@ -4,10 +4,12 @@ use clap::ValueEnum;
 use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
 use refrain_engine::config::keys::Git;
 
+use super::heading;
 use crate::error::CliError;
 
 /// What the loop does with git.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PLACE)]
 pub(crate) struct GitArgs {
     /// What is done with its changes after each iteration; nothing where it is left out
     #[arg(long, value_enum, value_name = "WORKFLOW")]
@@ -36,7 +38,7 @@ pub(crate) struct GitArgs {
     #[arg(long, overrides_with = "worktree")]
     no_worktree: bool,
     /// What that branch begins at; what is checked out where it is left out
-    #[arg(long, value_name = "REVISION", requires = "worktree")]
+    #[arg(long, value_name = "REVISION")]
     base: Option<String>,
     /// Other loops may work in the same worktree at the same time, whatever that does to commits
     #[arg(long, conflicts_with = "worktree")]
@@ -72,8 +74,17 @@ impl GitArgs {
             let error = "--branch-template: accepted with --create-branch or --worktree";
             return Err(CliError::usage(error));
         }
+        if self.base.is_some() && !apart {
+            return Err(CliError::usage("--base: accepted with --worktree"));
+        }
         let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
         let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
+        // There is no iteration yet where a branch is made.
+        if (apart || on_branch) && ["{iteration}", "{max}"].iter().any(|name| branch.contains(name)) {
+            let error =
+                format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
+            return Err(CliError::usage(error));
+        }
         let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());
         let checkout = match (apart, on_branch) {
             (true, _) => Checkout::Worktree { branch, from },

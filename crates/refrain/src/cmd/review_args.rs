@@ -9,11 +9,13 @@ use refrain_core::spec::{AgentSpec, CritiqueSpec, Limits};
 use refrain_engine::config::Settings;
 use refrain_engine::config::keys::Gate;
 
+use super::heading;
 use crate::cmd::start::others;
 use crate::error::CliError;
 
 /// Who judges the work.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PROOF)]
 pub(crate) struct ReviewArgs {
     /// A file that says what the work has to be: an agent that only reads holds every claim against it. A gate called `spec`
     #[arg(long, value_name = "FILE")]
@@ -25,11 +27,16 @@ pub(crate) struct ReviewArgs {
     #[arg(long, value_name = "NAME", requires = "spec_gate")]
     reviewer_model: Option<String>,
     /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
     critique_every: Option<NonZeroU32>,
     /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
     critic: Option<String>,
+}
+
+/// Behind how many iterations.
+fn every(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned())
 }
 
 impl ReviewArgs {

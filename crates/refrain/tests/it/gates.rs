@@ -444,3 +444,23 @@ fn a_gate_that_tests_nothing_has_not_passed() {
         assert!(prompt_next.contains(said), "{prompt_next}");
     }
 }
+
+/// What was dirty before is no part of the candidate's tree; a worktree's gates see it all the same.
+#[test]
+fn a_proof_over_what_its_tree_does_not_show_says_so() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
+    write(&sandbox.project().join("work.txt"), "bad, and not committed\n");
+    let run = sandbox.refrain(&start(&agent, &["--gate", TESTS])).with_code(0);
+    assert!(run.stdout.contains(", and changes that it does not show\n"), "{}", run.stdout);
+    let status = sandbox.status("job");
+    let reason = status["reason"].as_str().unwrap();
+    assert!(reason.ends_with(" and changes that it does not show"), "{reason}");
+
+    // A checkout elsewhere has none of it: the loop is told so before it begins.
+    sandbox.refrain(&["archive", "job"]).with_code(0);
+    let clean = start(&agent, &["--gate", TESTS, "--clean-checkout", "-m", "1"]);
+    let run = sandbox.refrain(&clean).with_code(10);
+    let told = "1 file was changed before the loop: it stays yours, and is not seen by the gates";
+    assert!(run.stdout.contains(told), "{}", run.stdout);
+}

@@ -40,6 +40,18 @@ const STARTS: &[Case] = &[
         2,
         &["'1.5'", "--max-iterations", "1..=200"],
     ),
+    // A shell takes `Tests=` for a variable, is content, and has run nothing: no gate.
+    (&["start", "--command", "AGENT", "p", "--gate", "Tests=./test.sh"], 2, &["Tests", "nothing", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--gate", "A=1 B='2 3'"], 2, &["nothing", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--soft-gate", "Unit-Tests=./test.sh"], 2, &["Unit-Tests", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--gate", "=./test.sh"], 2, &["--gate", "a-z"]),
+    (&["start", "--command", "AGENT", "p", "--protect", "!x"], 2, &["--protect", "!x", "no exceptions"]),
+    (
+        &["start", "--command", "AGENT", "p", "--critique-every", "0"],
+        2,
+        &["'0'", "--critique-every", "above 0"],
+    ),
+    (&["start", "--command", "AGENT", "p", "--critique-every", "x"], 2, &["'x'", "above 0"]),
     (&["start", "--command", "AGENT", "p", "--name", "Bad"], 2, &["Bad", "a-z"]),
     (&["start", "--command", "AGENT", "p", "--name", ""], 2, &["--name", "accepted"]),
     (&["start", "--command", "AGENT", "p", "--name=-x"], 2, &["-x", "a-z"]),

@@ -186,7 +186,7 @@ fn an_attempt_that_had_said_its_last_word_is_adopted_and_not_run_again() {
     else {
         panic!("it takes over")
     };
-    let journal = journal.then(Event::RunnerStarted { runner, interrupted, adopted });
+    let journal = journal.then(Event::RunnerStarted { runner, interrupted, adopted, judged: None });
     assert_eq!((journal.state.charged, journal.state.attempts[0].outcome), (1, Outcome::Ended));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }
@@ -320,6 +320,27 @@ fn a_cap_on_money_that_cannot_be_kept_blocks() {
     let silent = reporting(|report| report.tokens = Some((Scope::Attempt, tokens(5, 5))));
     let journal = journal.spawns().ends(silent);
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::CostUnknown }));
+}
+
+#[test]
+fn a_cap_on_money_is_not_kept_by_agents_that_are_cut_off_again_and_again() {
+    let cut = || {
+        reporting(|report| {
+            report.tokens = Some((Scope::Attempt, tokens(5, 5)));
+            report.is_final = false;
+        })
+    };
+    let blocked = Step::Finish(End::Blocked { why: Blocked::CostUnknown });
+    let of = |max_cost| capped(AgentKind::Claude, |limits| limits.max_cost = max_cost);
+    let once = of(Some(Usd(1_000))).spawns().ends(cut());
+    assert_eq!(once.next(), Step::BeginIteration { iteration: 2 });
+    assert_eq!(once.obey().spawns().ends(cut()).next(), blocked);
+    let told = reporting(|report| report.cost = Some((Scope::Session, Usd(5))));
+    let journal = of(Some(Usd(1_000))).spawns().ends(cut()).obey().spawns().ends(told);
+    let journal = journal.obey().spawns().ends(cut());
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
+    let uncapped = of(None).spawns().ends(cut()).obey().spawns().ends(cut());
+    assert_eq!(uncapped.next(), Step::BeginIteration { iteration: 3 });
 }
 
 /// Tokens for a thousandth of a dollar each million in, a hundredth out: one token in costs one billionth.
