@@ -50,6 +50,10 @@ pub enum Event {
         /// only what it used until it was lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         adopted: Option<Box<AttemptFinished>>,
+        /// What the stream of a reviewer or a critic holds that it left behind in flight: what it used is paid, and what it
+        /// said is not believed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judged: Option<Box<AgentReport>>,
     },
     /// What was in the repository before the loop, once its branch or worktree is there: everything later is its own.
     #[serde(rename = "base.taken")]

@@ -1,6 +1,10 @@
 //! A runner at work. Every source of news (its agent, its doorbell, signals, the clock) becomes one [`Input`] in one
 //! select, and one handler turns it into events; the core says what comes next.
 
+mod deciding;
+mod handling;
+mod starting;
+
 use std::ffi::OsString;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -9,17 +13,12 @@ use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
-use refrain_core::event::{Ask, Event, Urgency};
-use refrain_core::gate::Check;
+use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
-use refrain_core::r#loop::{Candidate, Proving};
-use refrain_core::prompt::Printed;
-use refrain_core::review::Changes;
-use refrain_core::{AttemptId, Live, LoopState, Step, next_step};
-use refrain_proc::keeper::StopLadder;
-use refrain_proc::{Job, Meter, Supervisor, identity};
+use refrain_core::{LoopState, Step};
+use refrain_proc::{Meter, Supervisor, identity};
 use refrain_store::journal::{Committed, Durability};
-use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock, inbox};
+use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -28,15 +27,12 @@ use crate::account::Account;
 use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::asking::answer_without_runner;
 use crate::budget::Purse;
-use crate::error::chain;
-use crate::executor::{self, Plan, SharedFiles};
-use crate::gate;
+use crate::executor::SharedFiles;
 use crate::hearing::Hearing;
-use crate::judge::Brief;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, LONGEST, Opened, Tools, Work, changes};
+use crate::repository::{Done, LONGEST, Opened, Tools, Work};
 use crate::runner::Runner;
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -230,215 +226,12 @@ impl Drive {
         })
     }
 
-    /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
-    /// one that tries first.
-    async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
-        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.journal.state())) {
-            self.with_purse(move |purse| purse.settle(cost)).await;
-        }
-        let mut live = self.live(now);
-        let mut step = next_step(self.journal.state(), &live, now);
-        let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
-        if let Some(mut account) = account {
-            let (account, wait) = blocking(move || {
-                let wait = account.wait(now);
-                (account, wait)
-            })
-            .await;
-            self.account = Some(account);
-            live.account = wait;
-            step = next_step(self.journal.state(), &live, now);
-        }
-        let state = self.journal.state();
-        let question = match (state.costs_of(&step), &mut self.purse) {
-            (Some(agent), Some(purse)) => purse.question(state, (&step, agent), now)?,
-            _ => None,
-        };
-        let Some(question) = question else { return Ok(step) };
-        if let Some(allowance) = self.with_purse(move |purse| purse.ask(question)).await {
-            live.allowance = allowance?;
-        }
-        Ok(next_step(self.journal.state(), &live, now))
-    }
-
-    /// Has something done about money where blocking is allowed.
-    async fn with_purse<T: Send + 'static>(
-        &mut self,
-        work: impl FnOnce(&mut Purse) -> T + Send + 'static,
-    ) -> Option<T> {
-        let mut purse = self.purse.take()?;
-        let (purse, result) = blocking(move || {
-            let result = work(&mut purse);
-            (purse, result)
-        })
-        .await;
-        self.purse = Some(purse);
-        Some(result)
-    }
-
-    /// What is known of the attempt in flight.
-    fn live(&self, now: Timestamp) -> Live {
-        let Some(flight) = &self.flight else { return Live::default() };
-        let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        Live { last_output, output_lost: flight.output_lost, used: flight.used, account: None, allowance }
-    }
-
-    /// The record first, synced; then the agent.
-    async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
-        let dir = self.journal.dir().attempt(id);
-        let (state, loop_dir) = (self.journal.state(), self.journal.dir());
-        let (logs, gate_logs) =
-            (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
-        let before = executor::earlier_logs(state, loop_dir);
-        let touched = gate::touched_log(state, loop_dir);
-        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none();
-        let (attempt, gates, touched, earlier) = match is_well {
-            true => (None, Vec::new(), None, Vec::new()),
-            false => {
-                let read = move || {
-                    let earlier =
-                        before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
-                    let touched = touched.as_deref().and_then(executor::end_of);
-                    (executor::last_words(&logs), gate::last_words(&gate_logs), touched, earlier.collect())
-                };
-                blocking(read).await
-            }
-        };
-        let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
-        let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
-        let heard = (self.take_off(), self.sender.clone());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard, allowance);
-        let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
-        self.journal.push(Event::AttemptStarted(id), now())?;
-        let batch = self.journal.batch(Durability::Synced);
-        let (committed, job) = blocking(move || {
-            let committed = batch.write()?;
-            Ok::<_, EngineError>((committed, executor::prepare(&spec, plan, &files)))
-        })
-        .await?;
-        self.committed(committed).await?;
-        match job {
-            Ok(job) => self.supervisor.run(job),
-            Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
-        }
-        Ok(())
-    }
-
     /// From here on another agent works, whose provider may be another too.
     fn change_agent(&mut self, now: Timestamp) -> Result<(), EngineError> {
         let Some(agent) = self.journal.state().other_agent().cloned() else { return Ok(()) };
         self.journal.push(Event::AgentChanged(Box::new(agent)), now)?;
         self.account = Account::new(&self.journal.state().spec, &self.env, &self.state_home);
         Ok(())
-    }
-
-    /// Whether the gate of this step is to run elsewhere, and that is not ready for it.
-    fn lacks_ground(&self, step: Step) -> bool {
-        let Step::RunGate { gate, .. } = step else { return false };
-        let spec = &self.journal.state().spec;
-        // An agent that reviews runs nothing, and is told what the candidate changes.
-        let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
-        spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
-    }
-
-    /// The record first, synced with all that led here; then the gate.
-    async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
-        let ground = self.ready.take().map(|(_, ready)| ready);
-        let meter = self.take_off();
-        let state = self.journal.state();
-        let proving = state.proving();
-        let of = proving.map(Proving::folder);
-        let (Some(of), Some(gate)) = (of, state.spec.gates.get(place).cloned()) else { return Ok(()) };
-        let started = Event::GateStarted { gate: gate.name.clone(), run };
-        let job = match &gate.check {
-            Check::Command(command) => {
-                let mut job = gate::job(state, (&gate, command), (of, run), self.journal.dir(), meter);
-                self.journal.push(started, now())?;
-                self.commit(Durability::Synced).await?;
-                ground.transpose().map(|ground| {
-                    job.dir = ground.unwrap_or(job.dir);
-                    job
-                })
-            }
-            Check::Review(review) => {
-                let candidate = proving.and_then(|proving| proving.candidate.clone());
-                let (review, dir) = (review.clone(), self.journal.dir().clone());
-                self.journal.push(started, now())?;
-                self.commit(Durability::Synced).await?;
-                self.prepare(meter, candidate, move |state, changes| {
-                    Brief::review(state, (&gate, &review), (of, run), &dir, changes)
-                })
-                .await
-                .map_err(|error| chain(&error))
-            }
-        };
-        match job {
-            Ok(job) => self.supervisor.run(job),
-            Err(error) => {
-                self.flight = None;
-                self.journal.push(Event::GateSpawnFailed { error }, now())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The record first, synced with all that led here; then the critic.
-    async fn start_critique(&mut self, iteration: u32) -> Result<(), EngineError> {
-        let state = self.journal.state();
-        let critic = state.spec.critique.as_ref().map(|critique| critique.critic.clone());
-        let (Some(critic), Some(last)) = (critic, state.last_charged()) else { return Ok(()) };
-        let (of, dir) = (last.id, self.journal.dir().clone());
-        let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
-        let meter = self.take_off();
-        self.journal.push(Event::CritiqueStarted { iteration }, now())?;
-        self.commit(Durability::Synced).await?;
-        let brief = move |state: &LoopState, changes: Option<&Changes>| {
-            Brief::critique(state, &critic, of, &dir, changes)
-        };
-        match self.prepare(meter, candidate, brief).await {
-            Ok(job) => self.supervisor.run(job),
-            Err(error) => {
-                self.flight = None;
-                self.journal.push(Event::CritiqueFailed { error: chain(&error) }, now())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Everything that must be there before an agent judges: what was changed, and what it is told of that.
-    async fn prepare(
-        &self,
-        meter: Arc<Meter>,
-        candidate: Option<Candidate>,
-        brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
-    ) -> Result<Job<Hearing>, EngineError> {
-        let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        blocking(move || {
-            let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
-            brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news), allowance)
-        })
-        .await
-    }
-
-    /// How the gate in flight is ended.
-    fn gate_ladder(&self) -> StopLadder {
-        let state = self.journal.state();
-        let gate = state.running_gate().and_then(|running| state.spec.gates.get(running.gate));
-        match gate.map(|gate| &gate.check) {
-            Some(Check::Review(review)) => ear::ladder(review.agent.kind),
-            Some(Check::Command(_)) | None => StopLadder::default(),
-        }
-    }
-
-    /// From here on a process of the loop's is watched.
-    fn take_off(&mut self) -> Arc<Meter> {
-        let pulse = Arc::clone(&self.pulse);
-        let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
-        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
-        meter
     }
 
     /// Has git do the step, and waits for one input: that it is done, or something else.
@@ -497,108 +290,6 @@ impl Drive {
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
-    }
-
-    async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
-        match input {
-            Input::Time => Ok(()),
-            Input::Repository(done) => {
-                self.work = None;
-                match done {
-                    Done::Recorded(event) => self.journal.push(event, now())?,
-                    Done::Ready(step, ready) => self.ready = Some((step, ready)),
-                }
-                Ok(())
-            }
-            Input::Agent(news) => self.hear(news).await,
-            Input::Bell => self.answer().await,
-            Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
-                None => self.pause(Urgency::AfterIteration),
-                Some(_) => self.pause(Urgency::Now),
-            },
-            Input::Signal(Wish::Terminate) => self.pause(Urgency::Now),
-        }
-    }
-
-    fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
-        Ok(self.journal.push(Event::Asked { request: None, ask: Ask::Pause(urgency) }, now())?)
-    }
-
-    async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
-        match news {
-            // Only an attempt's number is of use to anybody: all else is found by its mark.
-            AgentNews::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
-            AgentNews::NotStarted(error) if self.journal.state().critiquing().is_some() => {
-                self.flight = None;
-                Ok(self.journal.push(Event::CritiqueFailed { error }, now())?)
-            }
-            AgentNews::CritiqueFinished(finished) => {
-                self.flight = None;
-                Ok(self.journal.push(Event::CritiqueFinished(finished), now())?)
-            }
-            AgentNews::NotStarted(error) if self.journal.state().running_gate().is_some() => {
-                self.flight = None;
-                Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?)
-            }
-            AgentNews::GateFinished(finished) => {
-                self.flight = None;
-                Ok(self.journal.push(Event::GateFinished(finished), now())?)
-            }
-            AgentNews::Started(process) => {
-                self.journal.push(Event::AttemptSpawned { process }, now())?;
-                self.commit(Durability::Written).await
-            }
-            AgentNews::NotStarted(error) => {
-                Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
-            }
-            AgentNews::Used(used) => {
-                self.flight.iter_mut().for_each(|flight| flight.used = used);
-                let cost = self.journal.state().cost_so_far(&used);
-                if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
-                    self.with_purse(move |purse| purse.grow(cost)).await;
-                }
-                Ok(())
-            }
-            AgentNews::Answered => {
-                if let Some(account) = &mut self.account {
-                    account.answered();
-                }
-                Ok(())
-            }
-            AgentNews::Finished(finished) => {
-                self.flight = None;
-                self.journal.push(Event::AttemptFinished(finished), now())?;
-                if let Some(account) = &mut self.account {
-                    account.learn(self.journal.state());
-                }
-                Ok(())
-            }
-            AgentNews::Swept { killed, survivors } => {
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
-            }
-            AgentNews::OutputLost => {
-                self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
-                Ok(())
-            }
-        }
-    }
-
-    /// Turns what waits in the inbox into events, each once; only then the requests are gone.
-    async fn answer(&mut self) -> Result<(), EngineError> {
-        let dir = self.journal.dir().clone();
-        let waiting = blocking(move || inbox::waiting(&dir)).await?;
-        for (request, _) in &waiting {
-            let state = self.journal.state();
-            if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
-                let event = Event::Asked { request: Some(request.id.clone()), ask: request.ask.clone() };
-                self.journal.push(event, now())?;
-            }
-        }
-        if self.journal.has_pending() {
-            self.commit(Durability::Synced).await?;
-        }
-        blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
-        Ok(())
     }
 
     /// The loop has stopped: everybody is gone, the end is on disk, then the lock is free.

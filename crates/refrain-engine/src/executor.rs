@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Dialect};
-use refrain_agents::ear::{self, Ear};
+use refrain_agents::ear::{self, Ear, Heard};
 use refrain_agents::{environment, gemini, generic};
+use refrain_core::agent::AgentReport;
 use refrain_core::budget::Allowance;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::r#loop::Outcome;
@@ -25,9 +26,7 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
-use crate::mirror;
-use crate::seal;
-use crate::{EngineError, budget};
+use crate::{EngineError, budget, judge, mirror, seal};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -126,17 +125,32 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
         return None;
     }
     let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
-    let call = Call {
-        spec,
-        prompt: &prompt,
-        prompt_file,
-        env: &[],
-        budget: None,
-        capped: false,
-        schema: None,
-        root: false,
-    };
-    ear::dialect(&call)
+    ear::dialect(&told(spec, &prompt, prompt_file))
+}
+
+/// What an agent was told that was started already, as far as that says how to read it.
+fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
+    Call { spec, prompt, prompt_file, env: &[], budget: None, capped: false, schema: None, root: false }
+}
+
+/// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that
+/// does not stream.
+fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Heard, u64)> {
+    let prompt = fs::read_to_string(prompt_file).ok()?;
+    let mut ear = Ear::new(&told(spec, &prompt, prompt_file));
+    let mut kept = output::read(log).ok()?;
+    let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
+    loop {
+        match kept.read(&mut chunk) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+            Ok(length) => {
+                total += length as u64;
+                ear.hear(&chunk[..length]);
+            }
+        }
+    }
+    Some((ear.adopt()?, total))
 }
 
 /// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
@@ -169,22 +183,9 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     // Its process may not be on record yet: what it printed is on disk before anything else of it is.
     let flight = state.in_flight()?;
     let dir = dir.attempt(flight.id);
-    let (prompt_file, stdout) = (dir.prompt(), dir.stdout(state.spec.agent.streams()));
-    let prompt = fs::read_to_string(&prompt_file).ok()?;
-    let mut ear = Ear::new(&call(state, &prompt, &prompt_file, (&[], None)));
-    let mut kept = output::read(&stdout).ok()?;
-    let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
-    loop {
-        match kept.read(&mut chunk) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Ok(0) | Err(_) => break,
-            Ok(length) => {
-                total += length as u64;
-                ear.hear(&chunk[..length]);
-            }
-        }
-    }
-    let (exit, heard) = match ear.adopt()? {
+    let stdout = dir.stdout(state.spec.agent.streams());
+    let (heard, total) = hear_again(&state.spec, &dir.prompt(), &stdout)?;
+    let (exit, heard) = match heard {
         heard if heard.report.as_ref().is_some_and(|report| report.is_final) => (Exit::Unseen, heard),
         heard => (Exit::Lost, heard),
     };
@@ -197,14 +198,28 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     })
 }
 
-/// The first event of a new runner: what became of an attempt that was in flight is in what it left on disk.
-pub(crate) fn taken_over(state: &LoopState, dir: &LoopDir) -> Event {
-    match (state.recover(identity::own()), adopt(state, dir)) {
-        (Event::RunnerStarted { runner, interrupted, .. }, Some(finished)) => {
-            Event::RunnerStarted { runner, interrupted, adopted: Some(Box::new(finished)) }
+/// What an agent that judged used, of which nobody saw the end.
+fn overhear(state: &LoopState, dir: &LoopDir) -> Option<AgentReport> {
+    let log = match state.proving() {
+        Some(proving) => {
+            let running = proving.running.as_ref()?;
+            let gate = state.spec.gates.get(running.gate)?;
+            dir.attempt(proving.folder()).gate(&gate.name, running.run)
         }
-        (event, _) => event,
-    }
+        None => dir.attempt(state.critiquing().and(state.last_charged())?.id).critique(),
+    };
+    let spec = judge::judging(state, state.runs()?);
+    hear_again(&spec, &judge::told(&log), &log)?.0.report
+}
+
+/// The first event of a new runner: what became of the agent that was in flight is in what it left on disk.
+pub(crate) fn taken_over(state: &LoopState, dir: &LoopDir) -> Event {
+    let interrupted = state.in_flight().map(|flight| flight.id);
+    let (adopted, judged) = match interrupted {
+        Some(_) => (adopt(state, dir).map(Box::new), None),
+        None => (None, overhear(state, dir).map(Box::new)),
+    };
+    Event::RunnerStarted { runner: identity::own(), interrupted, adopted, judged }
 }
 
 /// Where the output is that the next prompt quotes: of the last iteration, where it failed. A stream is no text for

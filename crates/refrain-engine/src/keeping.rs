@@ -8,7 +8,7 @@ use refrain_core::event::{Event, Record};
 use refrain_core::prompt::Printed;
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, context, next_step};
-use refrain_git::{Cancel, GitError, Repository, SaveRequest, Saved};
+use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 
 use crate::redact::Redactor;
@@ -49,7 +49,14 @@ pub(crate) fn save(
     match saved {
         Ok((Saved { branch, commit }, repository)) => {
             // The branch is what counts. Whoever stops the push has it all the same.
-            let pushed = repository.push_branch(&branch, Some(cancel)).unwrap_or_default();
+            let pushed = repository.push_branch(PushRequest {
+                branch: &branch,
+                since: base.and_then(|base| base.head.as_ref()),
+                largest_file: state.spec.git.largest_file,
+                allow_secrets: &state.spec.git.allow_secrets,
+                cancel: Some(cancel),
+            });
+            let pushed = pushed.unwrap_or_default();
             Event::WorkSaved { branch, commit, pushed }
         }
         Err(GitError::NotARepository(_)) => {

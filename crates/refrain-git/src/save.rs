@@ -1,12 +1,8 @@
 //! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other branch,
-//! none of which is touched. And that branch brought to where others can see it.
-
-use std::ffi::OsString;
-use std::time::Duration;
+//! none of which is touched.
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::event::Pushed;
 use refrain_core::git::{Base, Oid, PathGlob};
 
 use crate::Cancel;
@@ -23,9 +19,6 @@ const TREE: &str = "Refrain-Tree";
 
 /// How many names are tried before it is given up.
 const NAMES: u32 = 100;
-
-/// How long a push may take.
-const LONGEST_PUSH: Duration = Duration::from_secs(60);
 
 /// In whose name, where git does not know any: work is not lost for that.
 const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
@@ -87,55 +80,6 @@ impl Repository {
             }
         }
         Err(GitError::BranchTaken(request.branch.to_owned()))
-    }
-
-    /// Pushes a branch to where the branch that is checked out belongs, else to `origin`, else to the only remote; none
-    /// where there is no such place. Nobody is asked for a password, nothing is forced, and after a minute it is given up.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
-    pub fn push_branch(&self, branch: &str, cancel: Option<&Cancel>) -> Result<Option<Pushed>, GitError> {
-        let git = self.git().until(cancel);
-        let Some(remote) = remote(git)? else { return Ok(None) };
-        let env = self.env_of_push(git)?;
-        let refname = format!("refs/heads/{branch}");
-        let push = [
-            "-c",
-            "core.askPass=",
-            "push",
-            "--quiet",
-            "--no-follow-tags",
-            "--recurse-submodules=no",
-            "--",
-            &remote,
-            &format!("{refname}:{refname}"),
-        ];
-        let pushing = Git::new(self.root(), &env).until(cancel).within(Some(LONGEST_PUSH));
-        let said = match pushing.run(push, &[]) {
-            Ok(done) if done.status.success() => return Ok(Some(Pushed { remote, error: None })),
-            Ok(done) => said(&done),
-            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
-            Err(GitError::Tool(_)) => format!("it took longer than {} s", LONGEST_PUSH.as_secs()),
-            Err(other) => other.to_string(),
-        };
-        Ok(Some(Pushed { remote, error: Some(said) }))
-    }
-
-    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
-    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
-        const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
-        let mut env: Vec<_> = self.env().to_vec();
-        env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));
-        env.push(("GCM_INTERACTIVE".into(), "never".into()));
-        // Whoever has set up another program than ssh knows what it is to be told.
-        let is_set = |name: &str| env.iter().any(|(set, _)| set == name);
-        if !is_set("GIT_SSH_COMMAND") && !is_set("GIT_SSH") {
-            let configured = git.run(["config", "--get", "core.sshCommand"], &[])?;
-            let configured = String::from_utf8_lossy(&configured.stdout).trim().to_owned();
-            let command = if configured.is_empty() { "ssh".to_owned() } else { configured };
-            env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
-        }
-        Ok(env)
     }
 }
 
@@ -214,19 +158,6 @@ impl Job<'_> {
         let SaveRequest { id, iteration, .. } = self.request;
         Ok(printed.trim() == format!("{id}\n{iteration}\n{}", self.tree))
     }
-}
-
-/// The remote that a new branch goes to.
-fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
-    let remotes = git.text(["remote"], &[])?;
-    let remotes: Vec<&str> = remotes.lines().collect();
-    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
-    let branch = String::from_utf8_lossy(&head.stdout).trim().to_owned();
-    let configured = git.run(["config", "--get", &format!("branch.{branch}.remote")], &[])?;
-    let configured = String::from_utf8_lossy(&configured.stdout).trim().to_owned();
-    let found = [configured.as_str(), "origin"].into_iter().find(|name| remotes.contains(name));
-    let only = if let [only] = remotes.as_slice() { Some(*only) } else { None };
-    Ok(found.or(only).map(str::to_owned))
 }
 
 fn oid(answer: String) -> Result<Oid, GitError> {

@@ -8,6 +8,7 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{Runner, Service, Signals, chain};
 
 use crate::cli::Context;
+use crate::cmd::heading;
 use crate::error::{CliError, Code};
 use crate::live::{Live, Manner};
 use crate::notify::NotifyArgs;
@@ -17,6 +18,7 @@ use crate::screen::Screen;
 
 /// How to show a run.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = heading::SHOWN)]
 pub(crate) struct ShowArgs {
     /// Hand the loop to a process of its own and return once that has taken over
     #[arg(long)]

@@ -98,6 +98,7 @@ impl LoopState {
             hurried: false,
             cost_unknown: false,
             untold: 0,
+            untold_judges: 0,
             churn: 0,
             rounds: 0,
             active: Duration::ZERO,
@@ -144,7 +145,10 @@ impl LoopState {
         match event {
             Event::LoopStarted(_) => return Err("loop.started"),
             Event::RunnerStarted { .. } if self.ended.is_some() => return Err("runner.started"),
-            Event::RunnerStarted { runner, interrupted, adopted } => {
+            Event::RunnerStarted { runner, interrupted, adopted, judged } => {
+                if judged.is_some() && (interrupted.is_some() || self.runs().is_none()) {
+                    return Err("runner.started");
+                }
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
@@ -152,8 +156,13 @@ impl LoopState {
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
-                    (Phase::Proving(_), None) if adopted.is_none() => self.lose_gate(),
-                    (Phase::Critiquing(_), None) if adopted.is_none() => self.lose_critique(None),
+                    (Phase::Proving(_) | Phase::Critiquing(_), None) if adopted.is_none() => {
+                        if let Some(judge) = self.runs().cloned() {
+                            self.spend(&judge, judged.as_deref());
+                        }
+                        self.lose_gate();
+                        self.lose_critique(None);
+                    }
                     _ => return Err("runner.started"),
                 }
                 self.runner = Some(runner.clone());
@@ -352,7 +361,7 @@ impl LoopState {
                 self.churn = 0;
                 self.rested_since = None;
                 self.cost_unknown = false;
-                self.untold = 0;
+                (self.untold, self.untold_judges) = (0, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }
@@ -447,9 +456,8 @@ impl LoopState {
             self.trouble = Trouble::default();
         }
         if charged {
-            let is_told =
-                finished.as_ref().is_none_or(|it| it.report.as_ref().is_none_or(|report| !report.is_final));
-            self.cost_unknown = usage.cost.is_none() && !is_told;
+            let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
+            self.cost_unknown = withholds_cost(report, usage);
             let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
             self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
             self.trouble = Trouble::default();
@@ -558,11 +566,19 @@ impl LoopState {
         agent.priced(used)
     }
 
-    /// What a reviewer or a critic used is the loop's, too: a cap on money holds only where all of it is told.
-    pub(super) fn spend(&mut self, used: Usage, agent: &AgentSpec) {
+    /// What a reviewer or a critic used is the loop's, too.
+    pub(super) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+        let used = self.account(agent, report);
         self.spent = self.spent + used;
         self.costs.push(used.cost);
-        self.cost_unknown |= used.cost.is_none() && agent.streams();
+        // One that its provider failed was cut off, too.
+        let report = report.filter(|report| report.fault.is_none());
+        self.cost_unknown |= withholds_cost(report, used);
+        self.untold_judges = match used.cost {
+            Some(_) => 0,
+            None => self.untold_judges + u32::from(used.tokens.counted() > 0),
+        };
+        used
     }
 
     /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
@@ -587,6 +603,12 @@ impl LoopState {
             Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
         }
     }
+}
+
+/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
+/// might have.
+fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
+    used.cost.is_none() && report.is_some_and(|report| report.is_final)
 }
 
 fn after(id: AttemptId) -> AttemptId {

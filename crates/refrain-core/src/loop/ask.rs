@@ -232,6 +232,7 @@ impl LoopState {
     /// The first event of a runner: it says what became of the attempt that it found in flight.
     #[must_use]
     pub fn recover(&self, runner: Identity) -> Event {
-        Event::RunnerStarted { runner, interrupted: self.in_flight().map(|flight| flight.id), adopted: None }
+        let interrupted = self.in_flight().map(|flight| flight.id);
+        Event::RunnerStarted { runner, interrupted, adopted: None, judged: None }
     }
 }

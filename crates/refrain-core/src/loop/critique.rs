@@ -70,8 +70,7 @@ impl LoopState {
         self.phase = Phase::Idle { claim: None, uncommitted: false };
         self.sweeping = finished.left;
         if let Some(critic) = self.spec.critique.as_ref().map(|critique| critique.critic.clone()) {
-            let used = self.account(&critic, finished.report.as_deref());
-            self.spend(used, &critic);
+            self.spend(&critic, finished.report.as_deref());
         }
         let ended = matches!(finished.exit, Exit::Code(0) | Exit::Unseen) && !stopped;
         self.feedback.said = finished.feedback.clone().filter(|said| ended && !said.trim().is_empty());

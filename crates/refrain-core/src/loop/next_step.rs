@@ -294,7 +294,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return unproven(state, End::TimedOut);
     }
     // Of money that loops share as much counts as was reserved; the loop's own cap has nothing to go by.
-    let is_untold = state.untold >= MAX_UNTOLD && state.limits.max_cost.is_some();
+    let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
     if is_untold || state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
     }

@@ -80,6 +80,8 @@ pub struct LoopState {
     pub(super) cost_unknown: bool,
     /// How many iterations in a row were cut off before their agent said what it cost.
     pub(super) untold: u32,
+    /// The same of its reviewers and critics.
+    pub(super) untold_judges: u32,
     pub(super) churn: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
@@ -363,13 +365,14 @@ impl LoopState {
         Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
     }
 
-    /// Whether the money or the tokens granted are used up, with what the attempt in flight has used so far; or, where the
-    /// agent says so only at its end, whether another one like the last would use them up.
+    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
+    /// and they say so only at their end, whether another attempt like the last would use them up.
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
-        let likely = if self.in_flight().is_none() { self.likely_use() } else { Usage::default() };
-        let agent = self.runs().unwrap_or(&self.spec.agent);
-        is_over(&self.limits, self.spent + agent.priced(*live), likely)
+        match self.runs() {
+            Some(agent) => is_over(&self.limits, self.spent + agent.priced(*live), Usage::default()),
+            None => is_over(&self.limits, self.spent, self.likely_use()),
+        }
     }
 
     /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
@@ -463,6 +466,20 @@ impl LoopState {
     #[must_use]
     pub fn failed_before(&self, gate: usize) -> Option<bool> {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
+    }
+
+    /// What is to be said behind a gate's failure of how it was before the first iteration; empty where it was not asked then.
+    #[must_use]
+    pub fn said_before(&self, failed: &GateResult) -> &'static str {
+        match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
+            None => "",
+            Some(before) if before.passed() => "; it passed before the first iteration",
+            // A test that broke since is not to pass for one that always failed.
+            Some(before) if before.fingerprint != failed.fingerprint => {
+                "; it failed before the first iteration too, in another way"
+            }
+            Some(_) => "; it failed before the first iteration too",
+        }
     }
 
     /// The last result of each gate, in their order.

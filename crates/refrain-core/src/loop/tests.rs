@@ -7,6 +7,7 @@ mod deciding;
 mod gates;
 pub(super) mod journal;
 mod journals;
+mod judges;
 mod order;
 mod outcomes;
 mod properties;

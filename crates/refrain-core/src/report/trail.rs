@@ -3,11 +3,11 @@
 
 use super::object::{AgentUsed, Critique};
 use crate::agent::{AgentReport, Usage};
-use crate::event::{AttemptFinished, Event, GateFinished, Record, Seal};
-use crate::gate::{Check, GateName};
+use crate::event::{AttemptFinished, Event, Record, Seal};
+use crate::gate::{GateName, GateSpec};
 use crate::git::{CommitResult, LeftOut, Oid};
 use crate::ids::AttemptId;
-use crate::spec::{AgentSpec, Spec};
+use crate::spec::AgentSpec;
 
 /// What a loop left behind, as its events have it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +65,7 @@ impl Trail {
         };
         trail.refrain.clone_from(&started.refrain);
         let (spec, mut agent) = (&started.spec, &started.spec.agent);
-        let (mut attempt, mut run) = (AttemptId::BEFORE, 1);
+        let (mut attempt, mut run, mut judge) = (AttemptId::BEFORE, 1, None);
         for record in records {
             match &record.event {
                 Event::AgentChanged(other) => agent = other,
@@ -74,12 +74,25 @@ impl Trail {
                 Event::RunnerStarted { interrupted: Some(id), adopted: Some(adopted), .. } => {
                     trail.finish(*id, adopted, agent);
                 }
-                Event::GateStarted { run: started, .. } => run = *started,
-                Event::GateFinished(finished) => trail.finish_gate((attempt, run), finished, spec),
+                Event::GateStarted { gate, run: started } => {
+                    let gate = spec.gates.iter().find(|it| it.name == *gate);
+                    judge =
+                        gate.and_then(GateSpec::reviewer).map(|it| Judge(it, |trail| &mut trail.reviewers));
+                    run = *started;
+                }
+                Event::CritiqueStarted { .. } => {
+                    judge = spec.critique.as_ref().map(|it| Judge(&it.critic, |trail| &mut trail.critics));
+                }
+                Event::RunnerStarted { judged, .. } => trail.pay(judge.take(), judged.as_deref()),
+                Event::GateSpawnFailed { .. } | Event::CritiqueFailed { .. } => judge = None,
+                Event::GateFinished(finished) => {
+                    let kept = Kept::Gate(finished.gate.clone(), run);
+                    trail.files.extend(finished.log.clone().map(|seal| KeptFile { of: attempt, kept, seal }));
+                    let report = finished.review.as_ref().and_then(|said| said.report.as_deref());
+                    trail.pay(judge.take(), report);
+                }
                 Event::CritiqueFinished(finished) => {
-                    if let Some(critique) = &spec.critique {
-                        trail.critics = trail.critics + used(&critique.critic, finished.report.as_deref());
-                    }
+                    trail.pay(judge.take(), finished.report.as_deref());
                     let (feedback, error) = (finished.feedback.clone(), finished.error.clone());
                     trail.critiques.push(Critique { iteration: attempt.iteration, feedback, error });
                 }
@@ -92,7 +105,6 @@ impl Trail {
                     trail.left_out = (report.left_out.clone(), report.left_out_more);
                 }
                 Event::LoopStarted(_)
-                | Event::RunnerStarted { .. }
                 | Event::BaseTaken(_)
                 | Event::BaseRefused { .. }
                 | Event::IterationBegun { .. }
@@ -102,10 +114,7 @@ impl Trail {
                 | Event::AttemptSwept { .. }
                 | Event::CandidateTaken { .. }
                 | Event::CandidateRefused { .. }
-                | Event::GateSpawnFailed { .. }
                 | Event::GateStopRequested { .. }
-                | Event::CritiqueStarted { .. }
-                | Event::CritiqueFailed { .. }
                 | Event::CritiqueStopRequested { .. }
                 | Event::WorkSaved { .. }
                 | Event::WorkUnsaved { .. }
@@ -141,15 +150,17 @@ impl Trail {
         }
     }
 
-    fn finish_gate(&mut self, (of, run): (AttemptId, u32), finished: &GateFinished, spec: &Spec) {
-        let kept = Kept::Gate(finished.gate.clone(), run);
-        self.files.extend(finished.log.clone().map(|seal| KeptFile { of, kept, seal }));
-        let gate = spec.gates.iter().find(|gate| gate.name == finished.gate);
-        if let (Some(Check::Review(review)), Some(said)) = (gate.map(|gate| &gate.check), &finished.review) {
-            self.reviewers = self.reviewers + used(&review.agent, said.report.as_deref());
+    /// What an agent that judged used, whoever saw it end.
+    fn pay(&mut self, judge: Option<Judge<'_>>, report: Option<&AgentReport>) {
+        if let Some(Judge(agent, sum)) = judge {
+            let sum = sum(self);
+            *sum = *sum + used(agent, report);
         }
     }
 }
+
+/// An agent that judges, and where what it uses is added up.
+struct Judge<'a>(&'a AgentSpec, fn(&mut Trail) -> &mut Usage);
 
 /// What an agent used that was started afresh.
 fn used(agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {

@@ -1,8 +1,8 @@
 //! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else moves.
 
 use refrain_core::event::Pushed;
-use refrain_core::git::Base;
-use refrain_git::{GitError, SaveRequest, Saved};
+use refrain_core::git::{Base, Oid};
+use refrain_git::{GitError, PushRequest, SaveRequest, Saved};
 use rstest::rstest;
 
 use crate::place::{Place, id};
@@ -191,7 +191,13 @@ fn remote(place: &Place, name: &str) {
 }
 
 fn pushed(place: &Place) -> Option<Pushed> {
-    place.repository().push_branch(BRANCH, None).unwrap()
+    pushed_since(place, Some(&place.head()))
+}
+
+fn pushed_since(place: &Place, since: Option<&Oid>) -> Option<Pushed> {
+    let request =
+        PushRequest { branch: BRANCH, since, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
+    place.repository().push_branch(request).unwrap()
 }
 
 fn to(remote: &str) -> Option<Pushed> {
@@ -213,6 +219,37 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     place.git(&["config", "branch.main.remote", "second"]);
     assert_eq!(pushed(&place), to("second"));
     assert_eq!(place.git(&["config", "--get-regexp", "^branch"]), "branch.main.remote second");
+    // Who fetches from one and pushes to another, as to a fork, shows nothing to the first.
+    place.git(&["config", "remote.pushDefault", "only"]);
+    assert_eq!(pushed(&place), to("only"));
+    place.git(&["config", "branch.main.pushRemote", "origin"]);
+    assert_eq!(pushed(&place), to("origin"));
+    place.git(&["config", "branch.main.pushRemote", "no_push"]);
+    assert_eq!(pushed(&place), None, "and who pushes nowhere, to nobody");
+}
+
+#[test]
+fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
+    let place = Place::new();
+    remote(&place, "origin");
+    let base = place.survey();
+    place.write("key.pem", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n");
+    place.git(&["add", "key.pem"]);
+    place.git(&["commit", "-qm", "Mine"]);
+    let by_agent = place.head();
+    // Taken out again, it stays in the history.
+    place.git(&["rm", "-q", "key.pem"]);
+    place.git(&["commit", "-qm", "Not mine"]);
+    place.write("src/new.rs", "new\n");
+    let _ = save(&place, &base);
+    let Some(Pushed { error: Some(said), .. }) = pushed_since(&place, base.head.as_ref()) else {
+        panic!("it was pushed")
+    };
+    assert!(said.contains("key.pem") && said.contains(by_agent.short()), "{said}");
+    assert_eq!(place.git(&["ls-remote", "origin"]), "");
+    // What is at the remote already, somebody else has shown.
+    place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
+    assert_eq!(pushed_since(&place, base.head.as_ref()), to("origin"));
 }
 
 #[test]
@@ -245,4 +282,13 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
     let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
     assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
+    // The person's own words for ssh come first, and then ours; another program knows no such words.
+    place.git(&["config", "core.sshCommand", "false"]);
+    let words = |more: &str| format!("{} {more}", ssh.to_str().unwrap());
+    for (command, is_told) in [(words("-i key"), true), (format!("exec {}", words("-i key")), false)] {
+        place.env.retain(|(name, _)| name != "GIT_SSH_COMMAND");
+        place.env.push(("GIT_SSH_COMMAND".into(), command.into()));
+        let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
+        assert!(said.contains("-i key") && said.contains("BatchMode=yes") == is_told, "{said}");
+    }
 }

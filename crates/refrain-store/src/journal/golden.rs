@@ -7,7 +7,9 @@
 use std::fs;
 
 use camino::Utf8PathBuf;
+use jiff::civil::date;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
+use refrain_core::budget::{Caps, Standing, Which};
 use refrain_core::event::{
     Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process, Pushed,
     Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
@@ -17,8 +19,12 @@ use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
     Skipped, Why, Workflow,
 };
+use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
-use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, StuckSpec};
+use refrain_core::protect::{
+    Change, Kind, OtherProgram, Part, PartViolation, Program, Rule, Touched, Violation,
+};
+use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
@@ -109,7 +115,12 @@ fn base_taken() -> Event {
         branch: Some("loop/a".into()),
         dirty,
         operation: Some(Operation::Rebase),
-        ..Base::default()
+        protected: Some(oid(7)),
+        programs: vec![Program {
+            name: "cargo".into(),
+            path: Some("/usr/bin/cargo".into()),
+            blake3: Some("cd".repeat(32)),
+        }],
     }))
 }
 
@@ -138,6 +149,23 @@ fn settled(iteration: u32, result: CommitResult) -> Event {
         ],
         left_out_more: 3,
     }))
+}
+
+/// Something of each kind that can be touched.
+fn touched() -> Vec<Touched> {
+    let path = RepoPath::from_bytes;
+    let violation =
+        |change, rule| Touched::Path(Violation { path: path(b"ci/run"), change, rule, glob: "ci/**".into() });
+    vec![
+        violation(Change::Added(Kind::Link), Rule::Frozen),
+        violation(Change::Deleted, Rule::Existing),
+        Touched::Part(PartViolation { path: path(b"package.json"), key: Some("scripts".into()) }),
+        Touched::Program(OtherProgram {
+            name: "cargo".into(),
+            before: Some("/usr/bin/cargo".into()),
+            now: None,
+        }),
+    ]
 }
 
 /// One loop in which everything happens, in an order that can be.
@@ -175,16 +203,42 @@ fn everything() -> Vec<Event> {
         retries: 0,
         when: GateWhen::Claim,
     });
-    start.spec.protect.frozen.push("ci/**".into());
-    let review = || Event::GateStarted { gate: "spec".parse().unwrap(), run: 1 };
+    start.spec.protect = ProtectSpec {
+        frozen: vec!["ci/**".into()],
+        existing: vec!["tests/".into()],
+        parts: vec![Part {
+            path: RepoPath::from_bytes(b"package.json"),
+            frozen: vec!["scripts".into()],
+            may_gain: vec!["workspaces".into()],
+        }],
+    };
+    (start.spec.clean_checkout, start.spec.keep_failed) = (true, true);
+    start.spec.mirrors = vec![Mirror::Ralph];
+    let cap = Some(Usd(20_000_000_000));
+    start.spec.caps = Caps { day: cap, project_day: cap, project: cap };
+    let review = |run| Event::GateStarted { gate: "spec".parse().unwrap(), run };
     let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
-    let taken =
-        |tree| Event::CandidateTaken { tree: Some(oid(tree)), partial: tree == 3, touched: Vec::new() };
+    let taken = |tree| Event::CandidateTaken {
+        tree: Some(oid(tree)),
+        partial: tree == 3,
+        touched: match tree {
+            12 => touched(),
+            _ => Vec::new(),
+        },
+    };
+    let standing = Standing {
+        which: Which::ProjectDay,
+        day: date(2023, 11, 14),
+        cap: Usd(20_000_000_000),
+        spent: Usd(19_000_000_000),
+        reserved: Usd(1_000_000_000),
+    };
     let limits = start.spec.limits.clone();
     let Event::AttemptFinished(near) = finished(Exit::Signal(15)) else { unreachable!("it is an end") };
     let Event::AttemptFinished(adopted) = reported(Exit::Unseen, Until::After(Millis(1_000))) else {
         unreachable!("it is an end")
     };
+    let judged = adopted.report.clone();
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
     // Three times in the same way: that is stuck here.
     let fails = |n| {
@@ -202,16 +256,16 @@ fn everything() -> Vec<Event> {
     }));
     let mut events = vec![
         Event::LoopStarted(start),
-        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::BaseRefused { error: "a branch loop/a exists already".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
         Event::LoopResumed { limits: limits.clone() },
-        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         base_taken(),
         Event::CandidateRefused { error: "fatal: no".into() },
-        Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
+        Event::LoopEnded(End::BudgetExceeded { by: Some(standing) }),
         Event::LoopResumed { limits: limits.clone() },
-        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(1),
         gate(1),
         Event::GateSpawnFailed { error: "no such folder".into() },
@@ -222,7 +276,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
         Event::JournalRestored { bytes: 900 },
-        Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None, judged: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
         Event::AttemptStarted(id(1, 2)),
         Event::AttemptSpawned { process },
@@ -259,7 +313,7 @@ fn everything() -> Vec<Event> {
         Event::WorkUnsaved { why: "there is no git repository".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
         Event::LoopResumed { limits },
-        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::AttemptStarted(id(6, 2)),
         Event::AttemptSpawned { process },
         reported(Exit::Code(1), Until::At(at(2_000))),
@@ -267,7 +321,12 @@ fn everything() -> Vec<Event> {
         asked(Ask::Proceed),
         Event::AttemptStarted(id(6, 3)),
         Event::AttemptSpawned { process },
-        Event::RunnerStarted { runner: runner(), interrupted: Some(id(6, 3)), adopted: Some(adopted) },
+        Event::RunnerStarted {
+            runner: runner(),
+            interrupted: Some(id(6, 3)),
+            adopted: Some(adopted),
+            judged: None,
+        },
         asked(Ask::Proceed),
         Event::AttemptStarted(id(6, 4)),
         Event::AttemptSpawned { process },
@@ -276,7 +335,9 @@ fn everything() -> Vec<Event> {
         gate(1),
         tested(Exit::Code(0), None),
         Event::AttemptSwept { killed: 1, survivors: vec![] },
-        review(),
+        review(1),
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged },
+        review(2),
         reviewed(),
         taken(4),
         settled(6, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),

@@ -82,7 +82,9 @@ fn sample(dir: &LoopDir) -> Journal {
     let mut journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
     let process = Process { pid: 7, start: 8 };
     let runner = Identity { process, boot: "b".into(), host: "h".into() };
-    journal.push(Event::RunnerStarted { runner, interrupted: None, adopted: None }, at(1)).unwrap();
+    journal
+        .push(Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None }, at(1))
+        .unwrap();
     journal.push(Event::IterationBegun { iteration: 1 }, at(2)).unwrap();
     journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
     journal.commit(Durability::Synced).unwrap();

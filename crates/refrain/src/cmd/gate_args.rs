@@ -10,11 +10,13 @@ use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
 use refrain_engine::config::keys::{Config, Gate, When};
 
+use super::heading;
 use crate::error::CliError;
 use crate::values;
 
 /// What proves the work.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PROOF)]
 pub(crate) struct GateArgs {
     /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
     /// no NAME

@@ -4,10 +4,12 @@ use clap::ValueEnum;
 use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
 use refrain_engine::config::keys::Git;
 
+use super::heading;
 use crate::error::CliError;
 
 /// What the loop does with git.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PLACE)]
 pub(crate) struct GitArgs {
     /// What is done with its changes after each iteration; nothing where it is left out
     #[arg(long, value_enum, value_name = "WORKFLOW")]

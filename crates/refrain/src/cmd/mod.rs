@@ -11,6 +11,7 @@ pub(crate) mod drive;
 mod gate_args;
 pub(crate) mod generate;
 mod git_args;
+pub(crate) mod heading;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;

@@ -9,11 +9,13 @@ use refrain_core::spec::{AgentSpec, CritiqueSpec, Limits};
 use refrain_engine::config::Settings;
 use refrain_engine::config::keys::Gate;
 
+use super::heading;
 use crate::cmd::start::others;
 use crate::error::CliError;
 
 /// Who judges the work.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::PROOF)]
 pub(crate) struct ReviewArgs {
     /// A file that says what the work has to be: an agent that only reads holds every claim against it. A gate called `spec`
     #[arg(long, value_name = "FILE")]

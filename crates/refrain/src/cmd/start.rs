@@ -9,12 +9,12 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::ArgGroup;
-use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::promise::PromiseText;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::values::Limit;
+use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, Command, ProjectFile, Settings};
 use refrain_engine::{Runner, Service};
 
@@ -25,6 +25,7 @@ use self::stuck::StuckArgs;
 use crate::cli::Context;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
+use crate::cmd::heading;
 use crate::cmd::review_args::ReviewArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
@@ -38,80 +39,80 @@ pub(crate) struct Args {
     #[arg(group = "source", value_name = "PROMPT")]
     words: Vec<String>,
     /// The task, as one text
-    #[arg(long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// The file that holds the task
-    #[arg(long, group = "source", value_name = "FILE")]
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "FILE")]
     prompt_file: Option<Utf8PathBuf>,
     /// The task that the configuration has under this name
-    #[arg(long, group = "source", value_name = "NAME")]
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "NAME")]
     prompt_name: Option<String>,
     /// The loop's id; made up from the command where it is left out
-    #[arg(long, value_name = "ID")]
+    #[arg(help_heading = heading::RUN, long, value_name = "ID")]
     name: Option<LoopId>,
     /// What to run; words are split like a shell's, no shell runs it
-    #[arg(long, short, value_name = "CMD ARGS")]
+    #[arg(help_heading = heading::RUN, long, short, value_name = "CMD ARGS")]
     command: Option<Command>,
     /// Which adapter runs it, or an agent that the configuration names; without it the kind follows the program's name, and is
     /// generic for all others
-    #[arg(long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
+    #[arg(help_heading = heading::RUN, long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
     agent: Option<String>,
     /// One more argument for it
-    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    #[arg(help_heading = heading::RUN, long, value_name = "ARG", allow_hyphen_values = true)]
     agent_arg: Vec<String>,
     /// Set a variable for it
-    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    #[arg(help_heading = heading::RUN, long, value_name = "K=V", value_parser = values::variable)]
     env: Vec<(String, String)>,
     /// Start it from a short list of variables, not from all of yours
-    #[arg(long)]
+    #[arg(help_heading = heading::RUN, long)]
     clean_env: bool,
     /// How the prompt reaches it; `auto` where it is left out
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
     prompt_mode: Option<Mode>,
     /// What its standard output is; `auto` where it is left out
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
     output_format: Option<Format>,
     /// Which model it uses; its own choice where it is left out
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
     /// What it may do unattended; `auto` where it is left out
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
     permissions: Option<May>,
     /// The words that claim the work done; COMPLETE where they are left out
-    #[arg(long, value_name = "TEXT", value_parser = values::promise)]
+    #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
     completion_promise: Option<PromiseText>,
     /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
-    #[arg(long, conflicts_with_all = ["completion_promise", "promise_match"])]
+    #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     no_promise: bool,
     /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
-    #[arg(long, value_enum, value_name = "MODE")]
+    #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
     promise_match: Option<Match>,
     /// How many iterations at most, 1 to 200; 20 where it is left out
-    #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    #[arg(help_heading = heading::COST, long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iterations: Option<u32>,
     /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     max_duration: Option<Limit<Millis>>,
     /// How much money the loop may cost, in US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
     max_cost: Option<Limit<Usd>>,
     /// How many tokens the loop may use, in and out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
     max_tokens: Option<Limit<u64>>,
     /// How long the loop may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     retry_for: Option<Limit<Millis>>,
     /// How long one attempt may take; a bare number is seconds
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     timeout: Option<Limit<Millis>>,
     /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     idle_timeout: Option<Limit<Millis>>,
     /// How long to rest between iterations
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
     pause: Option<Limit<Millis>>,
     /// Where to run it; here, where it is left out
-    #[arg(long, short, value_name = "DIR", value_parser = values::folder)]
+    #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
     working_dir: Option<Utf8PathBuf>,
     #[command(flatten)]
     git: GitArgs,
@@ -122,7 +123,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     stuck: StuckArgs,
     /// Give it your prompt alone, in every iteration
-    #[arg(long)]
+    #[arg(help_heading = heading::RUN, long)]
     no_iteration_context: bool,
     #[command(flatten)]
     show: ShowArgs,
@@ -164,22 +165,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let (spec, notes) = resolve::spec(context, &args, &settings, &service, &dir)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
-    let untested = service.untested(&spec);
+    let notes = Notes::of(&service, &spec, notes);
     let runner = service.start(spec, named)?;
     if !is_shared {
         mention_neighbours(&runner);
     }
-    for note in notes.iter().filter(|_| !args.show.quiet) {
-        crate::out::tell(&format!("note: {}\n", printable(note).replace('\n', " ")));
-    }
-    if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
-        let name = runner.id();
-        crate::out::tell_line(
-            "",
-            &format!(
-                "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}"
-            ),
-        );
+    if !args.show.quiet {
+        notes.tell(runner.id());
     }
     let show = args.show.or_configured(&settings.config.notify);
     match show.detach {
@@ -188,8 +180,33 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     }
 }
 
+/// What a person should know of a loop that is beginning.
+pub(super) struct Notes {
+    notes: Vec<String>,
+    /// The version of its program, and those that were tested.
+    untested: Option<(String, String)>,
+}
+
+impl Notes {
+    /// `notes`, and what there is to say of the loop's program.
+    pub(super) fn of(service: &Service, spec: &Spec, notes: Vec<String>) -> Self {
+        Self { notes, untested: service.untested(spec) }
+    }
+
+    /// Says them.
+    pub(super) fn tell(&self, id: &LoopId) {
+        for note in &self.notes {
+            crate::out::tell(&format!("note: {}\n", printable(note).replace('\n', " ")));
+        }
+        if let Some((version, tested)) = &self.untested {
+            let program = format!("loop {id} runs a program of version {version}");
+            crate::out::tell_line("", &format!("note: {program}; Refrain was tested with {tested}"));
+        }
+    }
+}
+
 /// What somebody configured and this loop goes without: a file that nobody trusts.
-fn mention_what_does_not_count(settings: &Settings) {
+pub(super) fn mention_what_does_not_count(settings: &Settings) {
     if let ProjectFile::Untrusted(path) = &settings.project_file {
         crate::out::tell_line(
             "",

@@ -1,7 +1,7 @@
 //! Gates that are agents: what they are told, what their word is worth, and what becomes of those who cannot give it.
 
 use serde_json::{Value, json};
-use testkit::{Sandbox, write};
+use testkit::{Sandbox, eventually, write};
 
 use crate::{CLAIM, sandbox};
 
@@ -298,6 +298,28 @@ fn a_killed_runner_reviews_again() {
     sandbox.refrain(&["resume", "job"]).with_code(0);
     assert_eq!(verdicts(&sandbox), [json!("pass")]);
     assert_eq!(sandbox.status("job")["charged"], 1);
+}
+
+#[test]
+fn what_a_reviewer_used_is_paid_though_its_runner_was_killed() {
+    let sandbox = sandbox();
+    let worker = worker(&sandbox);
+    // It has said its last word, and hangs: the word is not believed, as nobody saw it end, but it cost its money.
+    let reviewer = claude(
+        &sandbox,
+        "says SPEC_PASS\n[ -f $NOTES/begun ] && exit\necho begun > $NOTES/begun\nexec sleep 600",
+    );
+    let session = sandbox.spawn(&start(&worker, &reviewer, &["--max-iterations", "2"]));
+    sandbox.wait_for_note("begun");
+    eventually("what it said is kept", || {
+        sandbox.kept_text("job", "0001", "gates/spec.log").contains("total_cost_usd").then_some(())
+    });
+    session.signal_group(testkit::Signal::KILL);
+    session.wait();
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(verdicts(&sandbox), [json!("pass")]);
+    let usage = &sandbox.status("job")["usage"];
+    assert_eq!((&usage["cost_usd"], &usage["input_tokens"]), (&json!(1.0), &json!(1800)), "{usage}");
 }
 
 #[test]

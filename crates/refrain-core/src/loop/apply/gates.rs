@@ -11,7 +11,7 @@ use super::super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
-use crate::gate::{Check, GateName, GateSpec, Verdict};
+use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, Workflow};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
@@ -260,15 +260,10 @@ impl LoopState {
 
     /// What an agent that reviews used is spent, whatever it said.
     fn reviewed(&mut self, running: &Running, finished: &GateFinished) -> Usage {
-        let reviewer = self.spec.gates.get(running.gate).and_then(|gate| match &gate.check {
-            Check::Review(review) => Some(review.agent.clone()),
-            Check::Command(_) => None,
-        });
+        let reviewer = self.spec.gates.get(running.gate).and_then(GateSpec::reviewer).cloned();
         let Some(reviewer) = reviewer else { return Usage::default() };
         let report = finished.review.as_ref().and_then(|reviewed| reviewed.report.as_deref());
-        let used = self.account(&reviewer, report);
-        self.spend(used, &reviewer);
-        used
+        self.spend(&reviewer, report)
     }
 
     /// The gate in flight came to nothing.

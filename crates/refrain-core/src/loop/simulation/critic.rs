@@ -3,8 +3,10 @@
 use super::random::Random;
 use super::tally::Tally;
 use super::world::{Crash, World};
+use crate::agent::{AgentReport, Scope};
 use crate::event::{CritiqueFinished, Event, Exit, StopReason};
 use crate::r#loop::Live;
+use crate::r#loop::tests::journal::tokens;
 use crate::spec::{CritiqueSpec, Millis, OnStuck, Spec};
 
 /// What one critic is going to do. Times are milliseconds.
@@ -34,6 +36,16 @@ pub(super) fn sample_critic(random: &mut Random, spec: &mut Spec) {
     };
 }
 
+/// What an agent that judges was heard to use, where anything was.
+pub(super) fn judged(random: &mut Random) -> Option<Box<AgentReport>> {
+    let used = random.maybe(2, 1, 200)?;
+    Some(Box::new(AgentReport {
+        tokens: Some((Scope::Attempt, tokens(used, used))),
+        is_final: random.once_in(2),
+        ..AgentReport::default()
+    }))
+}
+
 impl Critic {
     fn sample(random: &mut Random, now: u64) -> Self {
         let leaves = random.maybe(6, 20, 12_000);
@@ -42,7 +54,13 @@ impl Critic {
         let error = feedback.is_none().then(|| "it said nothing".to_owned());
         Self {
             ends_at: (!random.once_in(6)).then(|| now + random.between(10, 40_000)),
-            finished: CritiqueFinished { exit, feedback, error, left: leaves.is_some(), report: None },
+            finished: CritiqueFinished {
+                exit,
+                feedback,
+                error,
+                left: leaves.is_some(),
+                report: judged(random),
+            },
             leaves,
             stubborn: random.maybe(2, 100, 12_000).unwrap_or(20),
         }

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::agent::{Agent, Sign};
-use super::critic::Critic;
+use super::critic::{Critic, judged};
 use super::gate::Gate;
 use super::person::{Act, Leave};
 use super::tally::Tally;
@@ -125,7 +125,14 @@ impl World {
         if self.state.running_gate().is_some() {
             tally.add("gate", "lost with its runner");
         }
-        self.append(self.state.recover(runner(1)))?;
+        let mut event = self.state.recover(runner(1));
+        if let (Event::RunnerStarted { judged: heard, .. }, None, Some(_)) =
+            (&mut event, self.state.in_flight(), self.state.runs())
+        {
+            *heard = judged(&mut self.random);
+            tally.add("critic", "or a reviewer lost with its runner");
+        }
+        self.append(event)?;
         self.sync();
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! Gates that follow a script, and what they are asked about: a tree that is a number.
 
+use super::critic::judged;
 use super::random::Random;
 use super::tally::Tally;
 use super::world::{Crash, World};
-use crate::event::{Event, Exit, GateFinished, StopReason};
-use crate::gate::{GateSpec, GateWhen};
+use crate::event::{Event, Exit, GateFinished, Reviewed, StopReason};
+use crate::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Skipped};
 use crate::r#loop::Live;
 use crate::r#loop::proof::GateFailure;
 use crate::r#loop::tests::journal::{gate_finished, gates, oid};
+use crate::protect::{OtherProgram, Touched};
 use crate::spec::{Millis, Spec};
 
 /// What one run of a gate is going to do. Times are milliseconds.
@@ -24,13 +26,20 @@ pub(super) struct Gate {
     stubborn: u64,
 }
 
-/// Gates for some loops.
+/// Gates for some loops, and something that is protected.
 pub(super) fn sample_gates(random: &mut Random, spec: &mut Spec) {
+    if random.once_in(4) {
+        spec.protect.frozen.push("ci/**".to_owned());
+    }
     if random.once_in(2) {
         return;
     }
     let hard = [!random.once_in(5), random.once_in(2)];
     spec.gates = if random.once_in(2) { gates([hard[0]]) } else { gates(hard) };
+    if let Some(last) = spec.gates.get_mut(1).filter(|_| random.once_in(2)) {
+        let review = ReviewSpec { agent: spec.agent.clone(), spec: "It counts.".into() };
+        last.check = Check::Review(Box::new(review));
+    }
     for gate in &mut spec.gates {
         let GateSpec { timeout, retries, when, .. } = gate;
         *timeout = Millis(random.between(5_000, 90_000));
@@ -81,7 +90,10 @@ impl World {
     pub(super) fn candidate(&mut self) -> Event {
         let tree = self.state.spec.git.candidates.then(|| oid(self.tree));
         let partial = self.random.once_in(10);
-        Event::CandidateTaken { tree, partial, touched: Vec::new() }
+        let is_touched = !self.state.spec.protect.is_empty() && self.random.once_in(4);
+        let program = || OtherProgram { name: "cargo".into(), before: None, now: Some("/ci/cargo".into()) };
+        let touched = is_touched.then(|| Touched::Program(program()));
+        Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect() }
     }
 
     pub(super) fn commit(&mut self, iteration: u32, tally: &mut Tally) -> Event {
@@ -107,6 +119,12 @@ impl World {
         if hopeless && gate.finished.exit != Exit::Lost {
             (gate.finished.exit, gate.finished.no_test) = (Exit::Code(1), None);
         }
+        if self.state.runs().is_some() {
+            let good = gate.finished.exit == Exit::Code(0);
+            gate.finished.review = Some(Box::new(self.review(good)));
+            gate.finished.no_test = None;
+            tally.add("gate", "a reviewer");
+        }
         self.live = Live::default();
         tally.add("gate", "started");
         if !gate.starts {
@@ -115,6 +133,15 @@ impl World {
         }
         self.gate = Some(gate);
         Ok(())
+    }
+
+    fn review(&mut self, good: bool) -> Reviewed {
+        let verdict = match self.random.below(4) {
+            _ if good => Verdict::Pass,
+            0 => Verdict::Missing { why: "it said nothing".into() },
+            _ => Verdict::Fail { findings: "It counts nothing.".into() },
+        };
+        Reviewed { verdict, report: judged(&mut self.random) }
     }
 
     pub(super) fn stop_gate(&mut self, because: StopReason, tally: &mut Tally) {
@@ -147,14 +174,14 @@ impl World {
                     None => "passed",
                     Some(GateFailure::TimeLimit) => "failed: time limit",
                     Some(GateFailure::NoTest(_)) => "failed: no test",
-                    Some(
-                        GateFailure::Exit(_)
-                        | GateFailure::NotStarted(_)
-                        | GateFailure::Review(_)
-                        | GateFailure::NoVerdict(_),
-                    ) => "failed",
+                    Some(GateFailure::Exit(_) | GateFailure::NotStarted(_)) => "failed",
+                    Some(GateFailure::Review(_)) => "failed: reviewer",
+                    Some(GateFailure::NoVerdict(_)) => "failed: no verdict",
                 };
                 tally.add("gate", what);
+            }
+            if !last.candidate.touched.is_empty() {
+                tally.add("gate", "passed over what was touched");
             }
             if last.restless {
                 tally.add("gate", "never came to rest");

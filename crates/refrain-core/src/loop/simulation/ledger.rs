@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::agent::FaultKind;
+use crate::agent::{AgentReport, FaultKind};
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
-use crate::gate::GateName;
+use crate::gate::{GateName, Verdict};
 use crate::git::{Checkout, CommitResult, Oid, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
@@ -63,6 +63,8 @@ pub(super) struct Ledger {
     critic: Option<(Timestamp, Option<StopReason>)>,
     /// The last iteration that a critic was asked about.
     criticised: u32,
+    /// The last candidate touched what is protected.
+    touched: bool,
     /// What the loop did is kept, since it was let go on last.
     kept: bool,
     /// Charged when another agent took over.
@@ -123,6 +125,7 @@ impl Ledger {
             released: false,
             critic: None,
             criticised: 0,
+            touched: false,
             kept: false,
             changed: None,
             not_before: None,
@@ -173,7 +176,8 @@ impl Ledger {
         (self.seq, self.at) = (*seq, *at);
         match event {
             Event::LoopStarted(_) => panic!("a loop starts once"),
-            Event::RunnerStarted { interrupted, .. } => {
+            Event::RunnerStarted { interrupted, judged, .. } => {
+                self.pay(judged.as_deref());
                 assert_eq!(
                     *interrupted,
                     self.flight.as_ref().map(|flight| flight.id),
@@ -223,6 +227,7 @@ impl Ledger {
             }
             Event::CritiqueFinished(finished) => {
                 assert!(self.critic.take().is_some(), "no critic was started");
+                self.pay(finished.report.as_deref());
                 self.sweeping = finished.left;
             }
             Event::AgentChanged(agent) => {
@@ -262,10 +267,11 @@ impl Ledger {
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
-            Event::CandidateTaken { tree, .. } => {
+            Event::CandidateTaken { tree, touched, .. } => {
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
                 self.tree.clone_from(tree);
+                self.touched = !touched.is_empty();
             }
             Event::CandidateRefused { .. } => panic!("no repository here refuses"),
             Event::GateStarted { gate, .. } => {
@@ -297,10 +303,14 @@ impl Ledger {
             Event::GateFinished(finished) => {
                 let (gate, _, stopped) = self.gate.take().expect("a gate is in flight");
                 self.sweeping = finished.left;
+                self.pay(finished.review.as_ref().and_then(|said| said.report.as_deref()));
                 match (finished.exit, stopped) {
                     (Exit::Lost, _) => self.refunds += 1,
                     (_, None | Some(StopReason::TimeLimit)) => {
-                        let good = finished.exit == Exit::Code(0) && finished.no_test.is_none();
+                        let good = match &finished.review {
+                            Some(said) => said.verdict == Verdict::Pass,
+                            None => finished.exit == Exit::Code(0) && finished.no_test.is_none(),
+                        };
                         self.words.insert(gate, (good && stopped.is_none(), self.tree.clone()));
                         self.refunds = 0;
                     }
@@ -310,9 +320,12 @@ impl Ledger {
             Event::IterationBegun { iteration } => {
                 assert!(self.critic.is_none(), "beside its critic");
                 self.committed = None;
-                assert!(self.gate.is_none() && self.words.len() == self.spec.gates.len(), "no baseline");
+                let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
+                let asked = commands.all(|gate| self.words.contains_key(&gate.name));
+                assert!(self.gate.is_none() && asked, "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
-                let held_back = std::mem::take(&mut self.uncommitted) && self.has_hard_gates();
+                let refused = self.has_hard_gates() || self.touched;
+                let held_back = std::mem::take(&mut self.uncommitted) && refused;
                 assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
@@ -373,7 +386,7 @@ impl Ledger {
                     "resumed after its end"
                 );
                 let more = limits.max_iterations.is_none_or(|cap| cap > self.charged);
-                let pending = self.uncommitted || !self.spec.gates.is_empty();
+                let pending = self.uncommitted || self.proves();
                 assert!(more || pending, "resumed to end at once");
                 assert!(
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
@@ -415,16 +428,28 @@ impl Ledger {
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         if let Some(Last::Charged { claim: Some(_) }) = self.last {
             // By the last word, without retries and rounds, of which more can only refuse.
-            assert!(self.has_hard_gates(), "it goes on after a claim");
+            assert!(self.has_hard_gates() || self.touched, "it goes on after a claim");
         }
+    }
+
+    /// Whether something is looked at behind an attempt.
+    fn proves(&self) -> bool {
+        !self.spec.gates.is_empty() || !self.spec.protect.is_empty()
+    }
+
+    /// What an agent that judges used.
+    fn pay(&mut self, report: Option<&AgentReport>) {
+        let tokens = report.and_then(|report| report.tokens);
+        self.tokens += tokens.map_or(0, |(_, tokens)| tokens.counted());
     }
 
     fn has_hard_gates(&self) -> bool {
         self.spec.gates.iter().any(|gate| gate.hard)
     }
 
-    /// Every hard gate said of this very tree, last of all, that it is good.
+    /// Nothing protected was touched, and every hard gate said of this very tree, last of all, that it is good.
     fn assert_proven(&self) {
+        assert!(!self.touched, "what is protected was touched");
         for gate in self.spec.gates.iter().filter(|gate| gate.hard) {
             let (good, tree) = self.words.get(&gate.name).expect("a gate that was not asked");
             assert!(*good, "{} did not pass", gate.name);
@@ -517,7 +542,7 @@ impl Ledger {
         assert!(self.critic.is_none(), "it ends before its critic");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
         // Gates can hold a commit back, or be held up themselves.
-        let held_back = !self.spec.gates.is_empty() && !matches!(end, End::Completed { .. });
+        let held_back = self.proves() && !matches!(end, End::Completed { .. });
         assert!(!self.uncommitted || at_once || held_back, "it ends before its commit");
         if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
             let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
@@ -593,6 +618,7 @@ impl Ledger {
         assert_eq!(state.refunds_in_a_row, self.refunds);
         assert_eq!(state.ended.map(|ended| ended.end), self.ended);
         assert_eq!(state.limits, self.limits);
+        assert_eq!(state.spent.tokens.counted(), self.tokens, "tokens are lost, or counted twice");
         assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");
         assert_eq!(state.active, self.active, "the loop's own time is lost or invented");
     }

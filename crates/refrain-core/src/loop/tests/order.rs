@@ -30,7 +30,7 @@ fn every_event() -> Vec<Event> {
     let ids = || (1..=4).flat_map(|n| (1..=4).map(move |k| id(n, k)));
     let mut events = vec![
         started(spec()),
-        Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None },
+        Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged: None },
         spawned(),
         spawn_failed(),
         stop(StopReason::Silence),
@@ -60,6 +60,7 @@ fn every_event() -> Vec<Event> {
         runner: runner(2),
         interrupted: Some(id),
         adopted: None,
+        judged: None,
     }));
     events
 }

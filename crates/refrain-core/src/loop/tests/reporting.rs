@@ -158,11 +158,16 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
     let journal = reviewed(journal.takes(0).attempts(attempt).takes(1));
     let criticised = CritiqueFinished { report: used(30, 300), ..criticised(Exit::Code(0)) };
     let journal = journal.obey().then(Event::CritiqueFinished(Box::new(criticised)));
+    // One that its runner did not survive is paid, too.
+    let runner = super::journal::runner(2);
+    let lost = Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: used(5, 50) };
+    let again = reporting(|report| *report = *used(0, 0).unwrap());
+    let journal = journal.attempts(again).takes(2).gates().then(lost);
     let said = report(&journal).critiques;
     assert_eq!((said.len(), said[0].iteration, said[0].error.clone()), (1, 1, None));
     let spent = report(&journal).spent;
     let tokens = [spent.workers, spent.reviewers, spent.critics, spent.total].map(|used| used.input_tokens);
-    assert_eq!(tokens, [Some(10), Some(20), Some(30), Some(60)]);
+    assert_eq!(tokens, [Some(10), Some(25), Some(30), Some(65)]);
     let cost = |usage: crate::view::Usage| (usage.cost_usd.unwrap() * 1e9).round();
     assert_eq!(cost(spent.workers) + cost(spent.reviewers) + cost(spent.critics), cost(spent.total));
 }

@@ -8,10 +8,12 @@ use refrain_core::values::OnStuck as Answer;
 use refrain_engine::config::Settings;
 
 use super::others;
+use crate::cmd::heading;
 use crate::error::CliError;
 
 /// When it is stuck, and what is done then.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = heading::DONE)]
 pub(crate) struct StuckArgs {
     /// How often the same failure comes in a row before the agent is told to try something else, 1 to 100; 3 where it is left
     /// out. Two more, and the loop is stuck

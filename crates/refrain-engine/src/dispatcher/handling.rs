@@ -1,0 +1,115 @@
+//! The one handler: every input becomes events, or is kept in mind for the next step.
+
+use refrain_core::event::{Ask, Event, Urgency};
+use refrain_store::inbox;
+use refrain_store::journal::Durability;
+
+use super::{Drive, Input, blocking};
+use crate::agent_news::AgentNews;
+use crate::repository::Done;
+use crate::signals::Wish;
+use crate::{EngineError, now};
+
+impl Drive {
+    pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
+        match input {
+            Input::Time => Ok(()),
+            Input::Repository(done) => {
+                self.work = None;
+                match done {
+                    Done::Recorded(event) => self.journal.push(event, now())?,
+                    Done::Ready(step, ready) => self.ready = Some((step, ready)),
+                }
+                Ok(())
+            }
+            Input::Agent(news) => self.hear(news).await,
+            Input::Bell => self.answer().await,
+            Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
+                None => self.pause(Urgency::AfterIteration),
+                Some(_) => self.pause(Urgency::Now),
+            },
+            Input::Signal(Wish::Terminate) => self.pause(Urgency::Now),
+        }
+    }
+
+    fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
+        Ok(self.journal.push(Event::Asked { request: None, ask: Ask::Pause(urgency) }, now())?)
+    }
+
+    async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
+        match news {
+            // Only an attempt's number is of use to anybody: all else is found by its mark.
+            AgentNews::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
+            AgentNews::NotStarted(error) if self.journal.state().critiquing().is_some() => {
+                self.flight = None;
+                Ok(self.journal.push(Event::CritiqueFailed { error }, now())?)
+            }
+            AgentNews::CritiqueFinished(finished) => {
+                self.flight = None;
+                Ok(self.journal.push(Event::CritiqueFinished(finished), now())?)
+            }
+            AgentNews::NotStarted(error) if self.journal.state().running_gate().is_some() => {
+                self.flight = None;
+                Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?)
+            }
+            AgentNews::GateFinished(finished) => {
+                self.flight = None;
+                Ok(self.journal.push(Event::GateFinished(finished), now())?)
+            }
+            AgentNews::Started(process) => {
+                self.journal.push(Event::AttemptSpawned { process }, now())?;
+                self.commit(Durability::Written).await
+            }
+            AgentNews::NotStarted(error) => {
+                Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
+            }
+            AgentNews::Used(used) => {
+                self.flight.iter_mut().for_each(|flight| flight.used = used);
+                let cost = self.journal.state().cost_so_far(&used);
+                if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
+                    self.with_purse(move |purse| purse.grow(cost)).await;
+                }
+                Ok(())
+            }
+            AgentNews::Answered => {
+                if let Some(account) = &mut self.account {
+                    account.answered();
+                }
+                Ok(())
+            }
+            AgentNews::Finished(finished) => {
+                self.flight = None;
+                self.journal.push(Event::AttemptFinished(finished), now())?;
+                if let Some(account) = &mut self.account {
+                    account.learn(self.journal.state());
+                }
+                Ok(())
+            }
+            AgentNews::Swept { killed, survivors } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
+            }
+            AgentNews::OutputLost => {
+                self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone.
+    async fn answer(&mut self) -> Result<(), EngineError> {
+        let dir = self.journal.dir().clone();
+        let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        for (request, _) in &waiting {
+            let state = self.journal.state();
+            if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
+                let event = Event::Asked { request: Some(request.id.clone()), ask: request.ask.clone() };
+                self.journal.push(event, now())?;
+            }
+        }
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        Ok(())
+    }
+}

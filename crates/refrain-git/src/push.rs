@@ -1,0 +1,159 @@
+//! A branch of work that was given up brought to where others can see it. Nobody is asked for anything, nothing is forced, and
+//! no secret that the agent committed goes with it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use refrain_core::event::Pushed;
+use refrain_core::git::{Exposed, Oid, PathGlob};
+use refrain_proc::tool::ToolError;
+
+use crate::Cancel;
+use crate::candidate::Rules;
+use crate::error::GitError;
+use crate::git::{Git, said};
+use crate::history::screen_commits;
+use crate::repository::Repository;
+
+/// How long a push may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How many commits are looked at. Who adds more in one loop has imported a history.
+const MOST: &str = "--max-count=1000";
+
+/// What is to be pushed, and what of it is looked at first.
+#[derive(Clone, Copy, Debug)]
+pub struct PushRequest<'a> {
+    /// The branch, without `refs/heads/`. Its last commit was screened when it was made.
+    pub branch: &'a str,
+    /// Where the head was before the loop: what came since is the loop's and the agent's. None where there was no commit.
+    pub since: Option<&'a Oid>,
+    /// The largest file that is looked at, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl Repository {
+    /// Pushes a branch to where the branch that is checked out is pushed, else to `origin`, else to the only remote; none
+    /// where there is no such place. After a minute it is given up. Where the agent committed what looks like a secret,
+    /// nothing is pushed: it is here only by then, and a person can still see to that.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
+    pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
+        let git = self.git().until(request.cancel);
+        let Some(remote) = remote(git)? else { return Ok(None) };
+        let error = match self.try_push(git, &remote, request) {
+            Ok(error) => error,
+            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+            Err(GitError::Tool(ToolError::TimedOut { limit, .. })) => {
+                Some(format!("it took longer than {} s", limit.as_secs()))
+            }
+            Err(other) => Some(other.to_string()),
+        };
+        Ok(Some(Pushed { remote, error }))
+    }
+
+    /// Why it is not pushed; none where it is.
+    fn try_push(
+        &self,
+        git: Git<'_>,
+        remote: &str,
+        request: PushRequest<'_>,
+    ) -> Result<Option<String>, GitError> {
+        let refname = format!("refs/heads/{}", request.branch);
+        if let Some(secret) = exposed(git, remote, &refname, request)? {
+            let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
+            return Ok(Some(format!("{secret}; {next}")));
+        }
+        let env = self.env_of_push(git)?;
+        let push = [
+            "-c",
+            "core.askPass=",
+            "-c",
+            "credential.interactive=false",
+            "push",
+            "--quiet",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--",
+            remote,
+            &format!("{refname}:{refname}"),
+        ];
+        let pushing = Git::new(self.root(), &env).until(request.cancel).within(Some(LONGEST));
+        let done = pushing.run(push, &[])?;
+        Ok((!done.status.success()).then(|| said(&done)))
+    }
+
+    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
+    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
+        const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
+        let mut env: Vec<_> = self.env().to_vec();
+        env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));
+        env.push(("GCM_INTERACTIVE".into(), "never".into()));
+        let variable =
+            |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let command = match variable("GIT_SSH_COMMAND").map(|value| value.to_str().unwrap_or_default()) {
+            Some(command) => command.to_owned(),
+            None => match configured(git, "core.sshCommand")? {
+                nothing if nothing.is_empty() && variable("GIT_SSH").is_none() => "ssh".to_owned(),
+                command => command,
+            },
+        };
+        // Whoever has set up another program than ssh knows what that is to be told.
+        if is_ssh(&command) {
+            env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
+        }
+        Ok(env)
+    }
+}
+
+/// Whether the program of a command is OpenSSH, as far as its name says.
+fn is_ssh(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
+}
+
+/// What looks like a secret in what would be seen for the first time; none where nothing does, or all of it may be there.
+fn exposed(
+    git: Git<'_>,
+    remote: &str,
+    refname: &str,
+    request: PushRequest<'_>,
+) -> Result<Option<Exposed>, GitError> {
+    let PushRequest { since, largest_file, allow_secrets, .. } = request;
+    let range = ["rev-list", "--reverse", MOST, &format!("{refname}^@"), "--not"];
+    let range = range.into_iter().map(str::to_owned).chain(since.map(ToString::to_string));
+    let printed = git.text(range.chain([format!("--remotes={remote}"), "--".to_owned()]), &[])?;
+    let commits: Vec<Oid> = printed.lines().filter_map(|line| line.parse().ok()).collect();
+    let rules = Rules { largest: largest_file, allow_secrets };
+    Ok(screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed))
+}
+
+/// The remote that a new branch goes to, as git chooses it (git-config(1), `branch.<name>.pushRemote`). Who pushes to a place
+/// that has no name, or to none at all, has said that nothing goes to another.
+fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
+    let remotes = git.text(["remote"], &[])?;
+    let remotes: Vec<&str> = remotes.lines().collect();
+    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
+    let branch = String::from_utf8_lossy(&head.stdout).trim().to_owned();
+    for key in [&format!("branch.{branch}.pushRemote"), "remote.pushDefault"] {
+        let name = configured(git, key)?;
+        if !name.is_empty() {
+            return Ok(remotes.contains(&name.as_str()).then_some(name));
+        }
+    }
+    let tracked = configured(git, &format!("branch.{branch}.remote"))?;
+    let found = [tracked.as_str(), "origin"].into_iter().find(|name| remotes.contains(name));
+    let only = if let [only] = remotes.as_slice() { Some(*only) } else { None };
+    Ok(found.or(only).map(str::to_owned))
+}
+
+/// What is configured; nothing where nothing is.
+fn configured(git: Git<'_>, key: &str) -> Result<String, GitError> {
+    let done = git.run(["config", "--get", key], &[])?;
+    Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}

@@ -1,0 +1,14 @@
+//! The headings that the options of `start`, and of verbs that share some of them, stand under in help and manuals.
+
+/// What to run.
+pub(crate) const RUN: &str = "What to run";
+/// When it is done.
+pub(crate) const DONE: &str = "When it is done";
+/// What proves it.
+pub(crate) const PROOF: &str = "What proves it";
+/// What it may cost.
+pub(crate) const COST: &str = "What it may cost";
+/// Where it works.
+pub(crate) const PLACE: &str = "Where it works";
+/// What is shown.
+pub(crate) const SHOWN: &str = "What is shown";
