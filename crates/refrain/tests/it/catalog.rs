@@ -168,7 +168,7 @@ fn usage_adds_up_and_never_takes_unknown_for_nothing() {
             "generic unknown 3 2 unknown unknown",
             "total at least $0.25 4 3 at least 1.0k at least 20",
             "stopped: 2 completed, 1 iteration-cap",
-            "iterations to done: 1 (median; half of them 1 to 1, all 1 to 1)",
+            "iterations to done: 1",
         ]
     );
 }
