@@ -244,11 +244,7 @@ fn what_one_gate_said(
     };
     let _ = write!(text, " (`{}`): {why}", command(gate));
     if state.iteration > 1 {
-        text.push_str(match state.failed_before(result.gate) {
-            Some(true) => "; it failed before the first iteration too",
-            Some(false) => "; it passed before the first iteration",
-            None => "",
-        });
+        text.push_str(state.said_before(result));
     }
     if let GateFailure::Review(findings) = failure {
         // What is to be done stands there, so it is told whole.

@@ -167,12 +167,7 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
         return format!("gate {name}{soft} passed in {}{flaky}", result.duration);
     };
-    let before = match state.failed_before(result.gate) {
-        _ if state.iteration == 0 => "",
-        Some(true) => "; it failed before the first iteration too",
-        Some(false) => "; it passed before the first iteration",
-        None => "",
-    };
+    let before = if state.iteration == 0 { "" } else { state.said_before(result) };
     format!("gate {name}{soft} failed in {}: {failure}{before}", result.duration)
 }
 
@@ -190,7 +185,7 @@ pub(crate) fn row(gates: &[Gate]) -> String {
         match &gate.why {
             None => format!("{}{soft} passed{flaky}", gate.name),
             Some(why) => {
-                let before = if gate.failed_before == Some(true) { ", as before the loop" } else { "" };
+                let before = if gate.failed_before == Some(true) { ", before the loop too" } else { "" };
                 format!("{}{soft} failed: {why}{before} ({})", gate.name, gate.command)
             }
         }

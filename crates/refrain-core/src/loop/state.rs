@@ -468,6 +468,20 @@ impl LoopState {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
     }
 
+    /// What is to be said behind a gate's failure of how it was before the first iteration; empty where it was not asked then.
+    #[must_use]
+    pub fn said_before(&self, failed: &GateResult) -> &'static str {
+        match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
+            None => "",
+            Some(before) if before.passed() => "; it passed before the first iteration",
+            // A test that broke since is not to pass for one that always failed.
+            Some(before) if before.fingerprint != failed.fingerprint => {
+                "; it failed before the first iteration too, in another way"
+            }
+            Some(_) => "; it failed before the first iteration too",
+        }
+    }
+
     /// The last result of each gate, in their order.
     pub fn gate_results(&self) -> impl Iterator<Item = &GateResult> {
         let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());

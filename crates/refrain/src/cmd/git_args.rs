@@ -79,6 +79,12 @@ impl GitArgs {
         }
         let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
         let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
+        // There is no iteration yet where a branch is made.
+        if (apart || on_branch) && ["{iteration}", "{max}"].iter().any(|name| branch.contains(name)) {
+            let error =
+                format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
+            return Err(CliError::usage(error));
+        }
         let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());
         let checkout = match (apart, on_branch) {
             (true, _) => Checkout::Worktree { branch, from },

@@ -105,10 +105,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if !is_said {
         settings = choose(agent)?;
     }
+    start::mention_what_does_not_count(&settings);
     let words = words(args, &dir, agent, &environment);
     let words = Words::try_parse_from(words).map_err(CliError::from)?;
-    let (mut spec, _) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
-    prove(&mut spec, &service, &environment)?;
+    let (mut spec, mut notes) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
+    notes.extend(prove(&mut spec, &service, &environment)?);
     if let Some(pid) = foreign_lock(&spec) {
         let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
         return Err(CliError::new(Code::Refused, error).hint("end it, or wait for it"));
@@ -130,7 +131,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         }
         _ => {
             put_aside(&service, &args.task)?;
-            service.start(spec, Some(args.task.clone()))?
+            let notes = start::Notes::of(&service, &spec, notes);
+            let runner = service.start(spec, Some(args.task.clone()))?;
+            if !args.show.quiet {
+                notes.tell(runner.id());
+            }
+            runner
         }
     };
     let show = args.show.clone().or_configured(&settings.config.notify);
@@ -168,8 +174,8 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
     ["start".to_owned(), "--no-promise".to_owned()].into_iter().chain(fixed).chain(given).collect()
 }
 
-/// The gates of a task: its tests and its specification decide, linters inform.
-fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<(), CliError> {
+/// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
+fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
     let together = |hard: bool| {
         let commands: Vec<_> = offer
@@ -188,8 +194,9 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
         }
     };
     let Some(tests) = together(true) else {
+        let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
         let error = format!(
-            "{}: nothing there says how to test it; accepted is a project with tests",
+            "{}: nothing there says how to test it{found}; accepted is a project with tests",
             spec.working_dir
         );
         return Err(CliError::usage(error)
@@ -209,7 +216,7 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     spec.gates = gates;
     spec.keep_failed = true;
     spec.mirrors = vec![Mirror::Ralph];
-    Ok(())
+    Ok(offer.notes)
 }
 
 /// Whether an earlier run of the task can go on.

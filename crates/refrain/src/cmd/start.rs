@@ -9,12 +9,12 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::ArgGroup;
-use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::promise::PromiseText;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::values::Limit;
+use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, Command, ProjectFile, Settings};
 use refrain_engine::{Runner, Service};
 
@@ -165,22 +165,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let (spec, notes) = resolve::spec(context, &args, &settings, &service, &dir)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
-    let untested = service.untested(&spec);
+    let notes = Notes::of(&service, &spec, notes);
     let runner = service.start(spec, named)?;
     if !is_shared {
         mention_neighbours(&runner);
     }
-    for note in notes.iter().filter(|_| !args.show.quiet) {
-        crate::out::tell(&format!("note: {}\n", printable(note).replace('\n', " ")));
-    }
-    if let Some((version, tested)) = untested.filter(|_| !args.show.quiet) {
-        let name = runner.id();
-        crate::out::tell_line(
-            "",
-            &format!(
-                "note: loop {name} runs a program of version {version}; Refrain was tested with {tested}"
-            ),
-        );
+    if !args.show.quiet {
+        notes.tell(runner.id());
     }
     let show = args.show.or_configured(&settings.config.notify);
     match show.detach {
@@ -189,8 +180,33 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     }
 }
 
+/// What a person should know of a loop that is beginning.
+pub(super) struct Notes {
+    notes: Vec<String>,
+    /// The version of its program, and those that were tested.
+    untested: Option<(String, String)>,
+}
+
+impl Notes {
+    /// `notes`, and what there is to say of the loop's program.
+    pub(super) fn of(service: &Service, spec: &Spec, notes: Vec<String>) -> Self {
+        Self { notes, untested: service.untested(spec) }
+    }
+
+    /// Says them.
+    pub(super) fn tell(&self, id: &LoopId) {
+        for note in &self.notes {
+            crate::out::tell(&format!("note: {}\n", printable(note).replace('\n', " ")));
+        }
+        if let Some((version, tested)) = &self.untested {
+            let program = format!("loop {id} runs a program of version {version}");
+            crate::out::tell_line("", &format!("note: {program}; Refrain was tested with {tested}"));
+        }
+    }
+}
+
 /// What somebody configured and this loop goes without: a file that nobody trusts.
-fn mention_what_does_not_count(settings: &Settings) {
+pub(super) fn mention_what_does_not_count(settings: &Settings) {
     if let ProjectFile::Untrusted(path) = &settings.project_file {
         crate::out::tell_line(
             "",

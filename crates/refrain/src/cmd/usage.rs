@@ -211,7 +211,7 @@ fn stops(stops: &[Stop]) -> String {
 
 fn to_done(spread: &Spread) -> String {
     let Spread { loops, min, p25, median, p75, max } = spread;
-    if *loops == 1 {
+    if *loops == 1 || min == max {
         return format!("iterations to done: {min}");
     }
     format!("iterations to done: {median} (median; half of them {p25} to {p75}, all {min} to {max})")

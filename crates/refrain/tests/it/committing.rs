@@ -236,7 +236,9 @@ fn a_worktree_of_its_own_is_made_outside_and_removed_when_nothing_is_lost() {
 fn a_worktree_with_something_in_it_is_kept() {
     let sandbox = sandbox();
     let agent = writer(&sandbox);
-    let run = sandbox.refrain(&start(&agent, &["--worktree", "--base", "main"])).with_code(0);
+    // What asks for a worktree may be the configuration.
+    let run = sandbox.command(&start(&agent, &["--base", "main"])).env("REFRAIN_GIT_WORKTREE", "true");
+    let run = run.run().with_code(0);
     assert!(run.stdout.contains("its worktree is kept"), "{}", run.stdout);
     let place = PathBuf::from(sandbox.note("where").trim());
     assert_eq!(fs::read_to_string(place.join("part-1.txt")).unwrap(), "part 1\n");
@@ -286,6 +288,7 @@ fn what_git_cannot_do_is_said_before_anything_is_begun() {
         (&["--branch-template", "x"], 2, &["--branch-template", "--create-branch"]),
         (&["--create-branch", "--branch-template", "taken"], 17, &["taken", "--branch-template"]),
         (&["--worktree", "--branch-template", "bad..name"], 2, &["bad..name"]),
+        (&["--create-branch", "--branch-template", "a-{iteration}"], 2, &["a-{iteration}", "{timestamp}"]),
         (&["--worktree", "--base", "nowhere"], 2, &["nowhere"]),
         (&["--base", "main"], 2, &["--worktree"]),
         (&["--git-workflow", "push-force"], 2, &["push-force", "commit"]),

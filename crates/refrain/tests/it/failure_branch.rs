@@ -91,6 +91,24 @@ fn it_is_pushed_where_there_is_a_remote_and_only_told_where_that_fails() {
 }
 
 #[test]
+fn what_the_agent_committed_of_secrets_is_not_pushed() {
+    let sandbox = sandbox();
+    let remote = sandbox.root().join("remote");
+    let remote = remote.to_str().unwrap();
+    sandbox.git(&["init", "-q", "--bare", remote]);
+    sandbox.git(&["remote", "add", "origin", remote]);
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let agent = format!("echo 'token = \"{token}\"' > login.toml; git add login.toml; git commit -qm Mine");
+    let agent = sandbox.agent("agent", &format!("{agent}; {AGENT}"));
+    let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend it.", "--gate", GATE];
+    let stdout = sandbox.refrain(&words).with_code(13).stdout;
+    let error = saved(&sandbox)["pushed"]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("login.toml of commit ") && error.contains("git push origin wip/"), "{error}");
+    assert!(stdout.contains("could not be pushed to origin, and is here only: login.toml"), "{stdout}");
+    assert_eq!(sandbox.git(&["ls-remote", "origin"]), "");
+}
+
+#[test]
 fn a_loop_without_gates_and_commits_leaves_it_too() {
     let sandbox = sandbox();
     write(&sandbox.project().join("mine.txt"), "mine\n");

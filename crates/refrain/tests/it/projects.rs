@@ -103,6 +103,12 @@ fn one_is_mended_in_steps_and_a_claim_before_the_last_is_refused(#[case] project
         assert_eq!(prompt.contains(first), place == 1, "{place}: {prompt}");
         assert_eq!(prompt.contains("CLAIM REFUSED"), place == 3, "{place}: {prompt}");
         assert_eq!(prompt.contains("STRATEGY SHIFT:"), place == 3, "{place}: {prompt}");
+        // One of two faults is another failure than both.
+        assert_eq!(
+            prompt.contains("; it failed before the first iteration too, in another way"),
+            place > 1,
+            "{prompt}"
+        );
     }
     let baseline = sandbox.kept_text("job", "0000", &format!("gates/{}.log", laid.project.gate));
     assert!(baseline.contains(first) && baseline.contains(second), "{baseline}");

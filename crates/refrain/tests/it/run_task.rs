@@ -131,6 +131,18 @@ fn an_earlier_run_is_put_aside_where_nobody_can_be_asked() {
 }
 
 #[test]
+fn what_does_not_count_is_said_before_it_begins() {
+    let sandbox = project();
+    let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
+    write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 3\n");
+    write(&sandbox.project().join("go.mod"), "module empty\n");
+    let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+    for note in ["refrain.toml is not trusted", "note: go.mod has no *_test.go"] {
+        assert!(run.stderr.contains(note), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_reviewer_that_does_not_pass_refuses_and_is_heard() {
     let sandbox = project();
     let agent = able_in(&sandbox, 1);
