@@ -159,7 +159,7 @@ impl Follower {
             queue,
             logs,
             runner: None,
-            last_attempt: AttemptId { iteration: 0, attempt: 1 },
+            last_attempt: AttemptId::BEFORE,
             spec: None,
             raw: false,
             all: false,

@@ -35,8 +35,7 @@ impl Job {
         let mut touched = Vec::new();
         if let Some(tree) = &base.protected {
             let touches = self.guard(|request| repository.touched(request, tree))?;
-            let before_the_first = AttemptId { iteration: 0, attempt: 1 };
-            let of = self.state.proving().map_or(before_the_first, Proving::folder);
+            let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
             // A convenience for the agent and for people: what was touched is on record anyway.
             let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);
             touched.extend(touches.paths.into_iter().map(Touched::Path));

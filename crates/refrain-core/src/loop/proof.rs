@@ -202,7 +202,7 @@ impl Proving {
     /// Whose folder the logs are in: the attempt's, or that of iteration 0.
     #[must_use]
     pub fn folder(&self) -> AttemptId {
-        self.of.unwrap_or(AttemptId { iteration: 0, attempt: 1 })
+        self.of.unwrap_or(AttemptId::BEFORE)
     }
 
     /// The gate that is run next, and which of its runs that is.

@@ -55,9 +55,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let (spec, dir) = (service.spec(&id)?, service.locate(&id)?.dir);
     let runs = gate_runs(&service, &id)?;
     let runs_of = |attempt| runs.iter().filter(move |(of, ..)| *of == attempt);
-    if args.iteration.is_none() && runs_of(BEFORE).next().is_some() {
+    if args.iteration.is_none() && runs_of(AttemptId::BEFORE).next().is_some() {
         out::print_raw(b"== before the first iteration\n");
-        show_gates(&dir.attempt(BEFORE), runs_of(BEFORE));
+        show_gates(&dir.attempt(AttemptId::BEFORE), runs_of(AttemptId::BEFORE));
     }
     for attempt in attempts {
         let place = dir.attempt(attempt);
@@ -69,12 +69,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
-/// Whose gates came before the first iteration.
-const BEFORE: AttemptId = AttemptId { iteration: 0, attempt: 1 };
-
 /// Every run of a gate, and behind which attempt it was, in order.
 fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName, u32)>, CliError> {
-    let mut of = BEFORE;
+    let mut of = AttemptId::BEFORE;
     let mut runs = Vec::new();
     for record in service.events(id)? {
         if let Event::AttemptStarted(attempt) = record.event {
