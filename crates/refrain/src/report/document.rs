@@ -308,14 +308,14 @@ fn files(report: &Report) -> Section {
     let section = Section::new("Files changed");
     let Some(files) = &report.files else { return section };
     let sum = |of: &dyn Fn(&refrain_core::report::FileChange) -> Option<u64>| {
-        files.changed.iter().filter_map(of).sum::<u64>()
+        u32::try_from(files.changed.iter().filter_map(of).sum::<u64>()).unwrap_or(u32::MAX)
     };
     let count = u32::try_from(files.changed.len() as u64 + files.more).unwrap_or(u32::MAX);
     let of = if files.more > 0 { ", of which the first are named" } else { "" };
     let section = section.words(format!(
-        "{}{of}: {} lines added, {} removed, between tree {} and tree {}.",
+        "{}{of}: {} added, {} removed, between tree {} and tree {}.",
         counted(count, "file", "files"),
-        sum(&|file| file.added),
+        counted(sum(&|file| file.added), "line", "lines"),
         sum(&|file| file.removed),
         files.from.as_ref().map_or("nothing", |tree| tree.short()),
         files.to.short(),
