@@ -65,7 +65,7 @@ pub enum By {
 pub struct Sum {
     /// The loops that they belong to.
     pub loops: u64,
-    /// How many there are. Those that could not be started are none.
+    /// How many there are, reviews and critiques among them. Those that could not be started are none.
     pub attempts: u64,
     /// What is known to be used; null where nothing is known.
     pub usage: Usage,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::next_step::CHURN_WITHIN;
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
-use super::state::{Attempt, Cause, Ended, InFlight, LoopState, Outcome, Phase};
+use super::state::{Attempt, Cause, Ended, InFlight, Judged, LoopState, Outcome, Phase};
 use super::trouble::{Answer, Trouble, answer};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
@@ -88,6 +88,7 @@ impl LoopState {
             runner: None,
             spent: Usage::default(),
             costs: Vec::new(),
+            judged: Vec::new(),
             sweeping: false,
             progress: Default::default(),
             feedback: Default::default(),
@@ -571,6 +572,9 @@ impl LoopState {
         let used = self.account(agent, report);
         self.spent = self.spent + used;
         self.costs.push(used.cost);
+        let said = report.and_then(|report| report.session.model.clone());
+        let model = said.or_else(|| agent.model.clone());
+        self.judged.push(Judged { at: self.updated_at, model, usage: used });
         // One that its provider failed was cut off, too.
         let report = report.filter(|report| report.fault.is_none());
         self.cost_unknown |= withholds_cost(report, used);

@@ -20,4 +20,4 @@ pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};
 pub use proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
-pub use state::{Attempt, Ended, GitState, InFlight, Live, LoopState, Outcome, Phase};
+pub use state::{Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase};

@@ -57,6 +57,8 @@ pub struct LoopState {
     pub spent: Usage,
     /// What each agent cost that ran, in their order; none where nobody told.
     pub costs: Vec<Option<Usd>>,
+    /// What each agent used that judged the work: a reviewer, or a critic.
+    pub judged: Vec<Judged>,
     /// What it did in its repository.
     pub git: GitState,
     /// What the gates said before the first iteration: whatever failed then is none of its doing.
@@ -186,6 +188,17 @@ pub struct Attempt {
     pub usage: Usage,
     /// What the gates said of what it left; nothing where they were not asked.
     pub proof: Option<Proof>,
+}
+
+/// What an agent used that judged the work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// When the loop was last heard of before it was over: a gate's, or a critic's, start.
+    pub at: Timestamp,
+    /// The model that it used, as it said or was told.
+    pub model: Option<String>,
+    /// What it used.
+    pub usage: Usage,
 }
 
 /// What an attempt amounts to.

@@ -72,6 +72,8 @@ pub(super) const STEPS: &[M<'_>] = &[
     ),
     // Nobody who lists thousands of loops asks for it.
     M::up("ALTER TABLE loops DROP COLUMN worktree"),
+    // What judges used is told, too: all is read anew.
+    M::up("DELETE FROM projects"),
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.

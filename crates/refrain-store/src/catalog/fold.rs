@@ -81,20 +81,26 @@ impl Row {
     }
 }
 
-/// What one attempt used.
+/// What one agent used.
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,
     pub(super) usage: Usage,
 }
 
-/// What each attempt that is over used. What could not be started used nothing, and is left out.
+/// What each agent used that is over, whether it worked or judged. What could not be started used nothing, and is left out.
 pub(super) fn spendings(state: &LoopState) -> impl Iterator<Item = Spending> {
     let started = state.attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotStarted);
-    started.map(|attempt| {
+    let judged = state.judged.iter().map(|judged| Spending {
+        at: judged.at,
+        model: judged.model.clone(),
+        usage: judged.usage,
+    });
+    let worked = started.map(|attempt| {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
         let said = report.and_then(|report| report.session.model.clone());
         let model = said.or_else(|| state.spec.agent.model.clone());
         Spending { at: attempt.ended_at, model, usage: attempt.usage }
-    })
+    });
+    worked.chain(judged)
 }

@@ -201,6 +201,9 @@ fn a_known_agent_answers_by_a_schema_only_reads_and_costs() {
     }
     let usage = &sandbox.status("job")["usage"];
     assert_eq!((&usage["cost_usd"], &usage["input_tokens"]), (&json!(1.0), &json!(1800)), "{usage}");
+    let sums = sandbox.refrain(&["usage", "--by", "model", "--json"]).with_code(0).json();
+    let total = &sums["total"];
+    assert_eq!((&total["usage"]["cost_usd"], &total["attempts"]), (&json!(1.0), &json!(4)), "{sums:#}");
 }
 
 #[test]
