@@ -13,7 +13,7 @@ use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::view::{self, Alive};
 use refrain_core::{AttemptId, Spec};
-use refrain_engine::Project;
+use refrain_engine::{Project, tool};
 use refrain_store::journal::{Durability, Journal};
 use refrain_store::projects;
 
@@ -27,7 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(base.join("status"))?;
     for k in 0..PROJECTS {
         let root = base.join(format!("projects/project-{k:02}"));
-        std::fs::create_dir_all(root.join(".refrain/data"))?;
+        std::fs::create_dir_all(&root)?;
+        // The benchmark's folder lies in a repository: whoever has none of their own would be one project with it.
+        tool::run("git", &["init", "--quiet"], root.as_std_path())?;
         let project = Project::find(&root)?;
         projects::remember(&base.join("home/.local/share/refrain"), &project.root)?;
         for number in (k..loops).step_by(PROJECTS) {
