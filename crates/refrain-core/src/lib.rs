@@ -18,6 +18,7 @@ pub mod git;
 pub mod ids;
 pub mod r#loop;
 pub mod mirror;
+pub mod plan;
 pub mod price;
 pub mod promise;
 pub mod prompt;

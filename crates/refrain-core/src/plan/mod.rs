@@ -1,0 +1,6 @@
+//! Plans: many tasks, in waves, each of them a loop. What a task is, how it stands in its file, what the graph of all of
+//! them says, what comes next. What is done about that is the engine's.
+
+mod task;
+
+pub use task::{Priority, Task, TaskId, TaskIdError, TaskStatus};

@@ -1,0 +1,266 @@
+//! One task, whatever file it stands in (seed 001, SCUD; seed-systems.md section 4.3).
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The name of a task in its file: 1 to 100 of `A-Z a-z 0-9 _ : . -`. Numbers in it order as numbers: `1.2 < 1.10 < 2`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct TaskId(String);
+
+/// A text that is no [`TaskId`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no task id: 1 to {max} letters, digits, `_`, `:`, `.` and `-`", max = TaskId::MAX)]
+pub struct TaskIdError(String);
+
+impl TaskId {
+    /// The longest id, in characters (SCUD's own).
+    pub const MAX: usize = 100;
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = TaskIdError;
+
+    fn from_str(text: &str) -> Result<Self, TaskIdError> {
+        let fits = (1..=Self::MAX).contains(&text.len());
+        let is_its = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'.' | b'-');
+        if fits && text.bytes().all(is_its) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(TaskIdError(text.to_owned()))
+        }
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = TaskIdError;
+
+    fn try_from(text: String) -> Result<Self, TaskIdError> {
+        text.parse()
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl PartialOrd for TaskId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TaskId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        natural(&self.0, &other.0).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+/// Runs of digits as numbers, all else as bytes.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        let (Some(x), Some(y)) = (a.first(), b.first()) else { return a.len().cmp(&b.len()) };
+        if x.is_ascii_digit() && y.is_ascii_digit() {
+            let (left, right) = (number(&mut a), number(&mut b));
+            // Without leading zeros the longer is the larger.
+            match left.len().cmp(&right.len()).then_with(|| left.cmp(right)) {
+                Ordering::Equal => {}
+                unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
+            }
+        } else if x == y {
+            (a, b) = (&a[1..], &b[1..]);
+        } else {
+            return x.cmp(y);
+        }
+    }
+}
+
+/// Takes the digits that it begins with, less leading zeros.
+fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
+    let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    *text = rest;
+    let zeros = digits.iter().take_while(|b| **b == b'0').count();
+    &digits[zeros..]
+}
+
+/// Where a task stands, in the words of its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskStatus {
+    /// To be done.
+    #[default]
+    Pending,
+    /// Somebody is at it.
+    InProgress,
+    /// Done.
+    Done,
+    /// Done, and to be looked at by a person.
+    Review,
+    /// A person is needed.
+    Blocked,
+    /// Not now.
+    Deferred,
+    /// Not at all.
+    Cancelled,
+    /// Its subtasks are done in its place.
+    Expanded,
+    /// It was tried in vain.
+    Failed,
+    /// It was tried in vain, and waits for a person to tell how to go on (seed 001, "tune").
+    AwaitingTune,
+}
+
+impl TaskStatus {
+    /// Every one.
+    pub const ALL: [Self; 10] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Done,
+        Self::Review,
+        Self::Blocked,
+        Self::Deferred,
+        Self::Cancelled,
+        Self::Expanded,
+        Self::Failed,
+        Self::AwaitingTune,
+    ];
+
+    /// The word that stands in a task file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in-progress",
+            Self::Done => "done",
+            Self::Review => "review",
+            Self::Blocked => "blocked",
+            Self::Deferred => "deferred",
+            Self::Cancelled => "cancelled",
+            Self::Expanded => "expanded",
+            Self::Failed => "failed",
+            Self::AwaitingTune => "awaiting-tune",
+        }
+    }
+
+    /// The status of that word. An unknown one is none, and never taken for `pending`.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.word() == word)
+    }
+
+    /// Whether what depends on it may begin.
+    #[must_use]
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Done | Self::Review)
+    }
+
+    /// Whether a plan that runs takes it on: what is left over from a crash too.
+    #[must_use]
+    pub fn is_to_do(self) -> bool {
+        matches!(self, Self::Pending | Self::InProgress)
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// How urgent a task is.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// First.
+    Critical,
+    /// Soon.
+    High,
+    /// As it comes.
+    #[default]
+    Medium,
+    /// Last.
+    Low,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its name in its file.
+    pub id: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// What is to be done.
+    pub description: Option<String>,
+    /// How.
+    pub details: Option<String>,
+    /// How it is seen that it is done, in words.
+    pub test_strategy: Option<String>,
+    /// The shell command that proves it, where the file names one of its own.
+    pub verification: Option<String>,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// How hard it is: 0, or one of Fibonacci's numbers up to 89 (SCUD).
+    pub complexity: u32,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What has to be done first.
+    pub dependencies: Vec<TaskId>,
+    /// The task that it is a part of.
+    pub parent: Option<TaskId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> TaskId {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn ids_order_as_people_count() {
+        let mut ids = ["10", "2", "1.10", "1.2", "auth:10.1", "auth:9", "1"].map(id);
+        ids.sort();
+        assert_eq!(ids.map(|id| id.to_string()), ["1", "1.2", "1.10", "2", "10", "auth:9", "auth:10.1"]);
+        assert_ne!(id("1").cmp(&id("01")), Ordering::Equal, "only the same id is the same");
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for bad in ["", "a b", "a/b", "ä", "..\n", &"1".repeat(101)] {
+            assert!(bad.parse::<TaskId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_status_has_its_word() {
+        for status in TaskStatus::ALL {
+            assert_eq!(TaskStatus::named(status.word()), Some(status));
+            assert_eq!(serde_json::to_value(status).unwrap(), status.word());
+        }
+        assert_eq!(TaskStatus::named("wip"), None);
+    }
+}
