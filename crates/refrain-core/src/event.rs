@@ -21,14 +21,14 @@ pub const FORMAT: u32 = 1;
 
 /// One line of a journal, less its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Record {
+pub struct Record<E = Event> {
     /// Its place, from 1, without gaps.
     pub seq: u64,
     /// When it was recorded, by the writer's clock; never before the record in front of it.
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// What happened.
-    pub event: Event,
+    pub event: E,
 }
 
 /// What happened.

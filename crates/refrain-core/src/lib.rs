@@ -13,6 +13,7 @@ pub mod context;
 pub mod detect;
 pub mod event;
 pub mod fingerprint;
+mod fold;
 pub mod gate;
 pub mod git;
 pub mod ids;
@@ -35,6 +36,7 @@ pub mod values;
 pub mod view;
 
 pub use event::{Event, Record};
+pub use fold::Fold;
 pub use ids::{AttemptId, LoopId, RequestId};
 pub use r#loop::{Damage, Live, LoopState, Refusal, Step, next_step};
 pub use spec::Spec;

@@ -120,7 +120,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
         spec,
     };
     let at = refrain_engine::now();
-    let mut journal = Journal::create(loop_dir.clone(), Event::LoopStarted(Box::new(started)), at)?;
+    let mut journal: Journal = Journal::create(loop_dir.clone(), Event::LoopStarted(Box::new(started)), at)?;
     let recover = journal.state().recover(refrain_core::event::Identity {
         process: Process { pid: 1, start: 1 },
         boot: "boot".into(),

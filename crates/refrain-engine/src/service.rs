@@ -205,7 +205,7 @@ impl Service {
     pub fn take(&self, id: &LoopId) -> Result<Runner, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
-        let mut journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open(dir, now())?;
         let past = journal.state().seq;
         let share = self.share(&journal.state().spec)?;
         take_over(&mut journal, &self.host.env)?;

@@ -149,7 +149,8 @@ mod tests {
         let dir = refrain_store::Project::find(project).unwrap().loop_dir(&spec.id);
         drop(RunnerLock::claim(&dir).unwrap());
         let started = LoopStarted { format: FORMAT, refrain: "1".into(), spec };
-        let mut journal = Journal::create(dir, Event::LoopStarted(Box::new(started)), at(0)).unwrap();
+        let mut journal: Journal =
+            Journal::create(dir, Event::LoopStarted(Box::new(started)), at(0)).unwrap();
         for (second, event) in (1..).zip(events) {
             journal.push(event, at(second)).unwrap();
         }

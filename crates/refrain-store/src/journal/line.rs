@@ -1,6 +1,8 @@
 //! One line of a journal: bytes to record and back, and the chain of hashes.
 
 use refrain_core::Record;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The hash of a line: 128 bits of BLAKE3, in hex.
 pub(crate) type Hash = [u8; 32];
@@ -12,7 +14,11 @@ const HEAD: &[u8] = b",\"hash\":\"";
 const TAIL: &[u8] = b"\"}";
 
 /// Appends the line of `record`, newline included, to `out`; returns its hash.
-pub(crate) fn write(record: &Record, before: Hash, out: &mut Vec<u8>) -> serde_json::Result<Hash> {
+pub(crate) fn write<E: Serialize>(
+    record: &Record<E>,
+    before: Hash,
+    out: &mut Vec<u8>,
+) -> serde_json::Result<Hash> {
     let start = out.len();
     serde_json::to_writer(&mut *out, record)?;
     out.pop(); // the closing brace comes after the hash
@@ -39,7 +45,7 @@ pub(crate) fn check(line: &[u8], before: Hash) -> Result<Hash, &'static str> {
 }
 
 /// The record of a line, its hash taken on trust.
-pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
+pub(crate) fn parse<E: DeserializeOwned>(line: &[u8]) -> Result<Record<E>, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use camino::Utf8PathBuf;
-use refrain_core::{LoopState, Record};
+use refrain_core::{Fold, LoopState, Record};
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
@@ -13,9 +13,9 @@ use crate::layout::LoopDir;
 
 /// A whole journal, checked and folded.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct Snapshot<S = LoopState> {
     /// What its records add up to.
-    pub state: LoopState,
+    pub state: S,
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
     pub(crate) good: u64,
@@ -27,6 +27,14 @@ pub struct Snapshot {
 /// # Errors
 /// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
+    read_as(dir)
+}
+
+/// The same of anything else that has a journal.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
     fold(open(dir)?, dir.journal(), |_, _| {})
 }
 
@@ -36,7 +44,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// As [`read`].
 pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
     let mut records = Vec::new();
-    fold(open(dir)?, dir.journal(), |record, _| records.push(record))?;
+    fold::<LoopState>(open(dir)?, dir.journal(), |record, _| records.push(record))?;
     Ok(records)
 }
 
@@ -49,13 +57,13 @@ fn open(dir: &LoopDir) -> Result<File, JournalError> {
 }
 
 /// Reads, checks and folds, line by line; each record is then `given` away, with its hash.
-pub(super) fn fold(
+pub(super) fn fold<S: Fold>(
     file: File,
     path: Utf8PathBuf,
-    mut given: impl FnMut(Record, Hash),
-) -> Result<Snapshot, JournalError> {
+    mut given: impl FnMut(Record<S::Event>, Hash),
+) -> Result<Snapshot<S>, JournalError> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
-    let mut state = None::<LoopState>;
+    let mut state = None::<S>;
     let (mut good, mut head, mut number) = (0, ROOT, 0);
     let (mut bytes, mut version) = (Vec::new(), None);
     loop {
@@ -78,7 +86,7 @@ pub(super) fn fold(
             ))
         })?;
         match &mut state {
-            None => state = Some(LoopState::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
+            None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
         given(record, head);
@@ -105,7 +113,7 @@ pub struct Whole {
 /// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
 pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let snapshot = fold(open(dir)?, dir.journal(), |record, hash| {
+    let snapshot: Snapshot = fold(open(dir)?, dir.journal(), |record, hash| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;

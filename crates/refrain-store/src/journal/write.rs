@@ -9,7 +9,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use refrain_core::{Event, LoopState, Record};
+use refrain_core::{Fold, LoopState, Record};
+use serde::Serialize;
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
@@ -31,11 +32,11 @@ pub enum Durability {
     Synced,
 }
 
-/// The writer of one loop's journal, and the state that it adds up to.
+/// The writer of one loop's journal, or one plan's, and the state that it adds up to.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Journal<S = LoopState> {
     dir: LoopDir,
-    state: LoopState,
+    state: S,
     head: Hash,
     /// Lines that were pushed and not yet committed.
     pending: Vec<u8>,
@@ -73,17 +74,17 @@ struct Disk {
     failed: bool,
 }
 
-impl Journal {
+impl<S: Fold> Journal<S> {
     /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
     ///
     /// # Errors
     /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
-    pub fn create(dir: LoopDir, started: Event, at: Timestamp) -> Result<Self, JournalError> {
+    pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
         make_dir(&dir.0)?;
         make_dir(&dir.inbox())?;
         let path = dir.journal();
         let record = Record { seq: 1, at, event: started };
-        let state = LoopState::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
+        let state = S::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
         let mut bytes = Vec::with_capacity(4096);
         let head = encode(&record, ROOT, &mut bytes, &dir)?;
         let lock = AppendLock::open(&dir)?;
@@ -124,7 +125,7 @@ impl Journal {
         let disk = Arc::new(Mutex::new(disk));
         let mut journal = Self { dir, state, head, pending: Vec::new(), disk };
         if let Some(kept_as) = kept_as {
-            journal.push(Event::JournalTorn { bytes: torn, kept_as }, now)?;
+            journal.push(S::torn(torn, kept_as), now)?;
             journal.commit(Durability::Synced)?;
         }
         Ok(journal)
@@ -132,7 +133,7 @@ impl Journal {
 
     /// What the journal adds up to, pushed events included.
     #[must_use]
-    pub fn state(&self) -> &LoopState {
+    pub fn state(&self) -> &S {
         &self.state
     }
 
@@ -146,10 +147,10 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Damaged`] where the event cannot follow; nothing changes then.
-    pub fn push(&mut self, event: Event, at: Timestamp) -> Result<(), JournalError> {
+    pub fn push(&mut self, event: S::Event, at: Timestamp) -> Result<(), JournalError> {
         // A clock that was set back does not turn a journal around.
-        let at = at.max(self.state.updated_at);
-        let record = Record { seq: self.state.seq + 1, at, event };
+        let at = at.max(self.state.updated_at());
+        let record = Record { seq: self.state.seq() + 1, at, event };
         self.state.apply(&record).map_err(|damage| JournalError::impossible(&self.dir.journal(), damage))?;
         self.head = encode(&record, self.head, &mut self.pending, &self.dir)?;
         Ok(())
@@ -173,7 +174,7 @@ impl Journal {
     pub fn commit(&mut self, durability: Durability) -> Result<(), JournalError> {
         let mut committed = self.batch(durability).write()?;
         while let Some(bytes) = committed.restored {
-            self.push(Event::JournalRestored { bytes }, self.state.updated_at)?;
+            self.push(S::restored(bytes), self.state.updated_at())?;
             committed = self.batch(Durability::Synced).write()?;
         }
         Ok(())
@@ -273,6 +274,11 @@ fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
     OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
 }
 
-fn encode(record: &Record, before: Hash, out: &mut Vec<u8>, dir: &LoopDir) -> Result<Hash, DiskError> {
+fn encode<E: Serialize>(
+    record: &Record<E>,
+    before: Hash,
+    out: &mut Vec<u8>,
+    dir: &LoopDir,
+) -> Result<Hash, DiskError> {
     line::write(record, before, out).map_err(std::io::Error::from).on("encode a record for", &dir.journal())
 }
