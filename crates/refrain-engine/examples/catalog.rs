@@ -44,7 +44,8 @@ fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(
     let id = spec.id.clone();
     let at = refrain_engine::now();
     let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
-    let mut journal = Journal::create(project.loop_dir(&id), Event::LoopStarted(Box::new(started)), at)?;
+    let mut journal: Journal =
+        Journal::create(project.loop_dir(&id), Event::LoopStarted(Box::new(started)), at)?;
     let process = Process { pid: 1, start: 1 };
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at)?;

@@ -82,7 +82,7 @@ pub(crate) fn answer_without_runner(
         return Ok(None);
     }
     let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
-    let mut journal = Journal::open(dir.clone(), now())?;
+    let mut journal: Journal = Journal::open(dir.clone(), now())?;
     let waiting = inbox::waiting(dir)?;
     let is_new = |state: &LoopState, request: &Request| {
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()

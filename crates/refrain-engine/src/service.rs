@@ -186,7 +186,7 @@ impl Service {
         if archived {
             dir = archive::bring_back(&self.project, &dir, id)?;
         }
-        let mut journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open(dir, now())?;
         take_over(&mut journal, &self.host.env)?;
         if let Some(event) = journal.state().resume(grant).map_err(refused)? {
             journal.push(event, now())?;

@@ -46,7 +46,7 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     begin.spec.project = project.root.clone();
     let text = PromiseText::try_new("COMPLETE").unwrap();
     begin.spec.promise = Some(Promise { text, mode: MatchMode::Tag });
-    let mut journal = Journal::create(dir.clone(), Event::LoopStarted(begin), at(0)).unwrap();
+    let mut journal: Journal = Journal::create(dir.clone(), Event::LoopStarted(begin), at(0)).unwrap();
     let process = Process { pid: 1, start: 1 };
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at(1)).unwrap();
@@ -160,7 +160,7 @@ fn it_says_what_the_journals_say_as_they_change() {
     assert_eq!(seen(&place), ["a cancelled", "b open", "c paused"]);
     assert_eq!(fs::metadata(file(&place)).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let mut journal = Journal::open(c.clone(), at(10)).unwrap();
+    let mut journal: Journal = Journal::open(c.clone(), at(10)).unwrap();
     let limits = journal.state().limits.clone();
     journal.push(Event::LoopResumed { limits }, at(10)).unwrap();
     journal.commit(Durability::Written).unwrap();

@@ -363,7 +363,7 @@ fn a_journal_of_format_1_is_read_as_it_was_meant() {
     let mut events = everything().into_iter().zip(0..);
     if option_env!("REFRAIN_BLESS").is_some() {
         let (start, second) = events.next().unwrap();
-        let mut journal = Journal::create(sandbox.loop_dir.clone(), start, at(second)).unwrap();
+        let mut journal: Journal = Journal::create(sandbox.loop_dir.clone(), start, at(second)).unwrap();
         events.by_ref().for_each(|(event, second)| journal.push(event, at(second)).unwrap());
         journal.commit(Durability::Written).unwrap();
         let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-1.jsonl");

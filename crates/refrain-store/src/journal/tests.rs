@@ -7,7 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
-use refrain_core::{AttemptId, Damage, Event, Spec};
+use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
 use super::{Durability, Journal, JournalError, Tail, read, records, whole};
 use crate::layout::LoopDir;
@@ -79,7 +79,7 @@ pub(crate) fn started() -> Event {
 
 /// A journal with a few records, the last one not synced.
 fn sample(dir: &LoopDir) -> Journal {
-    let mut journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
+    let mut journal: Journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
     let process = Process { pid: 7, start: 8 };
     let runner = Identity { process, boot: "b".into(), host: "h".into() };
     journal
@@ -102,7 +102,7 @@ fn what_was_committed_is_what_is_read() {
     assert_eq!((snapshot.state.seq, snapshot.torn), (5, 0));
     let checked = whole(&sandbox.loop_dir).unwrap();
     assert_eq!((checked.records.len(), checked.hashes.len(), checked.torn), (5, 5, 0));
-    let again = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
+    let again: Journal = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     assert_eq!(again.state(), journal.state());
 }
 
@@ -161,7 +161,7 @@ fn every_cut_leaves_a_journal_that_can_be_read_and_written() {
         assert_eq!(snapshot.state.seq, whole_lines as u64, "{length}");
         let torn = snapshot.torn;
 
-        let mut journal = Journal::open(sandbox.loop_dir.clone(), at(60)).unwrap();
+        let mut journal: Journal = Journal::open(sandbox.loop_dir.clone(), at(60)).unwrap();
         journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(61)).unwrap();
         journal.commit(Durability::Synced).unwrap();
         assert_eq!(read(&sandbox.loop_dir).unwrap().torn, 0);
@@ -208,7 +208,7 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
 fn a_loop_is_made_once() {
     let sandbox = sandbox();
     let _journal = sample(&sandbox.loop_dir);
-    let again = Journal::create(sandbox.loop_dir.clone(), started(), at(9));
+    let again = Journal::<LoopState>::create(sandbox.loop_dir.clone(), started(), at(9));
     assert!(matches!(again, Err(JournalError::Taken(_))));
 }
 
@@ -217,7 +217,7 @@ fn the_first_half_of_a_first_line_is_no_loop() {
     let sandbox = sandbox();
     fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
     write(&sandbox.loop_dir.journal(), b"{\"seq\":1,\"at\":");
-    assert!(Journal::create(sandbox.loop_dir.clone(), started(), at(0)).is_ok());
+    assert!(Journal::<LoopState>::create(sandbox.loop_dir.clone(), started(), at(0)).is_ok());
     assert_eq!(read(&sandbox.loop_dir).unwrap().state.seq, 1);
 }
 
@@ -253,7 +253,7 @@ fn a_journal_of_another_version_is_told_as_such() {
     let sandbox = sandbox();
     let Event::LoopStarted(mut newer) = started() else { unreachable!() };
     newer.format = FORMAT + 1;
-    let made = Journal::create(sandbox.loop_dir.clone(), Event::LoopStarted(newer), at(0));
+    let made = Journal::<LoopState>::create(sandbox.loop_dir.clone(), Event::LoopStarted(newer), at(0));
     assert!(
         matches!(made, Err(JournalError::OutOfOrder(_, Damage::Format { found })) if found == FORMAT + 1)
     );
