@@ -27,6 +27,24 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The id as a part of names of loops, branches and folders: `[a-z0-9-]`, and no two ids the same.
+    #[must_use]
+    pub fn slug(&self) -> String {
+        let lower = self.0.to_ascii_lowercase();
+        let slug = lower.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let slug = slug.trim_matches('-');
+        // What was replaced, or cut, is told apart by what it was.
+        if slug == self.0 && slug.len() <= Self::SLUG {
+            return slug.to_owned();
+        }
+        let hash = blake3::hash(self.0.as_bytes()).to_hex();
+        let slug = slug.get(..Self::SLUG).unwrap_or(slug).trim_end_matches('-');
+        format!("{slug}-{}", &hash[..4]).trim_start_matches('-').to_owned()
+    }
+
+    /// The longest part of an id that is kept as it is in a name.
+    const SLUG: usize = 24;
 }
 
 impl FromStr for TaskId {
@@ -230,6 +248,43 @@ pub struct Task {
     pub dependencies: Vec<TaskId>,
     /// The task that it is a part of.
     pub parent: Option<TaskId>,
+}
+
+/// As much of a task as its plan needs to decide: what the plan's journal keeps of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Card {
+    /// Its name in its file.
+    pub id: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// Where it stands in its file.
+    pub status: TaskStatus,
+    /// How hard it is.
+    #[serde(default)]
+    pub complexity: u32,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// What has to be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<TaskId>,
+    /// The task that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+}
+
+impl From<&Task> for Card {
+    fn from(task: &Task) -> Self {
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            status: task.status,
+            complexity: task.complexity,
+            priority: task.priority,
+            dependencies: task.dependencies.clone(),
+            parent: task.parent.clone(),
+        }
+    }
 }
 
 #[cfg(test)]

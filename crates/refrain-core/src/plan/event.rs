@@ -1,0 +1,300 @@
+//! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an event is
+//! synced before anything relies on it stands in the table of `docs/architecture.md`.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::spec::{PlanLimits, PlanSpec};
+use super::task::{Card, TaskId};
+use crate::agent::Usd;
+use crate::event::{Ask, Identity};
+use crate::gate::GateName;
+use crate::git::{Oid, RepoPath};
+use crate::ids::{LoopId, RequestId};
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", content = "data")]
+pub enum PlanEvent {
+    /// A plan exists: always the first event, and only the first.
+    #[serde(rename = "plan.started")]
+    Started(Box<PlanStarted>),
+    /// A runner took the plan over: no loop of it has another any more, and nothing of a batch is under way.
+    #[serde(rename = "runner.started")]
+    RunnerStarted {
+        /// Who drives the plan from here on.
+        runner: Identity,
+    },
+    /// The task file was read: the first time, or because it had changed.
+    #[serde(rename = "tasks.taken")]
+    TasksTaken {
+        /// All that stands in it, in its order.
+        tasks: Vec<Card>,
+    },
+    /// The task file has changed, and cannot be used as it is now: what was taken before stands.
+    #[serde(rename = "tasks.refused")]
+    TasksRefused {
+        /// What is wrong with it.
+        error: String,
+    },
+    /// What the plan begins at.
+    #[serde(rename = "base.taken")]
+    BaseTaken {
+        /// The commit that was checked out.
+        head: Oid,
+        /// The branch that was checked out, without `refs/heads/`; none where the head was detached.
+        branch: Option<String>,
+    },
+    /// A loop is about to be started for a task: an intent.
+    #[serde(rename = "task.started")]
+    TaskStarted(Box<TaskStarted>),
+    /// The loop of a task has stopped.
+    #[serde(rename = "task.ended")]
+    TaskEnded(Box<TaskEnded>),
+    /// A person said how a task that was used up is to go on.
+    #[serde(rename = "task.tuned")]
+    TaskTuned {
+        /// Which.
+        task: TaskId,
+        /// What its next agent is told besides.
+        words: String,
+    },
+    /// The work of some tasks was merged, one after the other, onto what has landed; nothing of it has landed yet.
+    #[serde(rename = "batch.merged")]
+    BatchMerged {
+        /// Each that could be, with what the tree is with it and all before it.
+        merged: Vec<Merged>,
+        /// Those that could not.
+        refused: Vec<Unmerged>,
+    },
+    /// The verification was run on what a batch comes to.
+    #[serde(rename = "batch.verified")]
+    BatchVerified {
+        /// With how many of its tasks.
+        upto: usize,
+        /// The gate that failed; none where all passed.
+        failed: Option<FailedGate>,
+    },
+    /// The good ones of a batch are on the line of what has landed. Where it failed, the first that made it fail is not among
+    /// them, and those behind that one are to be merged again.
+    #[serde(rename = "batch.landed")]
+    BatchLanded {
+        /// The commit of each; none for one that changed nothing.
+        commits: Vec<Option<Oid>>,
+        /// What has landed in all.
+        tip: Oid,
+    },
+    /// Nothing of a wave is to be done any more, and what of it has landed is one commit.
+    #[serde(rename = "wave.completed")]
+    WaveCompleted {
+        /// Which, from 1.
+        wave: u32,
+        /// The commit; none where nothing of the wave changed anything.
+        commit: Option<Oid>,
+        /// Its tasks that landed.
+        tasks: Vec<TaskId>,
+    },
+    /// What is complete was handed over to the branch that the plan began on, or why not.
+    #[serde(rename = "waves.handed-over")]
+    HandedOver {
+        /// What the branch has now, where it was; none where it was not.
+        head: Option<Oid>,
+        /// Why not, and what a person has to do.
+        refused: Option<String>,
+    },
+    /// Git could not do what comes next: the plan cannot go on by itself.
+    #[serde(rename = "plan.hindered")]
+    Hindered {
+        /// What it said.
+        error: String,
+    },
+    /// Something was asked of the plan.
+    #[serde(rename = "asked")]
+    Asked {
+        /// The request's own name, where it came through the inbox.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// What.
+        ask: Ask,
+    },
+    /// The plan has stopped.
+    #[serde(rename = "plan.ended")]
+    Ended(PlanEnd),
+    /// It goes on, under these limits. What was blocked is tried again.
+    #[serde(rename = "plan.resumed")]
+    Resumed {
+        /// The limits in force.
+        limits: PlanLimits,
+    },
+    /// Half a line at the journal's end was moved aside.
+    #[serde(rename = "journal.torn")]
+    JournalTorn {
+        /// How much.
+        bytes: u64,
+        /// The name that it has beside the journal.
+        kept_as: String,
+    },
+    /// The journal was deleted under its writer, and was written back.
+    #[serde(rename = "journal.restored")]
+    JournalRestored {
+        /// How much.
+        bytes: u64,
+    },
+}
+
+/// How a plan begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanStarted {
+    /// The journal's format, [`crate::event::FORMAT`] at its writing.
+    pub format: u32,
+    /// The version of Refrain that wrote it.
+    pub refrain: String,
+    /// What is to be done.
+    pub spec: PlanSpec,
+}
+
+/// How one round of a task begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskStarted {
+    /// Which task.
+    pub task: TaskId,
+    /// Which of its rounds, from 1: each is a loop of its own.
+    pub round: u32,
+    /// The loop.
+    pub id: LoopId,
+    /// The worktree of the pool that it works in.
+    pub slot: u32,
+    /// What had landed by then: what its work is compared with.
+    pub onto: Oid,
+    /// How many iterations it may take.
+    pub granted: u32,
+    /// How much money it may spend, where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<Usd>,
+}
+
+/// How one round of a task ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskEnded {
+    /// Which task.
+    pub task: TaskId,
+    /// What came of it.
+    pub end: TaskEnd,
+    /// What its branch has: all that was committed in the round. None where there is no such branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Oid>,
+    /// Iterations that count.
+    pub iterations: u32,
+    /// What the round cost, as far as its agents said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
+}
+
+/// What came of a round.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskEnd {
+    /// It is done, and waits to land.
+    Proven {
+        /// The tree that its gates proved; none where no gate decides.
+        tree: Option<Oid>,
+    },
+    /// It is not done, and nobody tries again by itself.
+    Stopped(Stop),
+    /// The money that it was given is spent.
+    OutOfMoney,
+    /// It rests, and goes on where it was with the plan's next runner.
+    Rests,
+    /// It cannot go on for a reason that every other task would meet too: the agent is not there, not logged in, or whatever
+    /// this line says.
+    Hindered {
+        /// Why, and what a person has to do.
+        error: String,
+    },
+}
+
+/// Why a task is not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// The iterations that it may take are used.
+    UsedUp,
+    /// The same failure came back too often.
+    Stuck,
+    /// It took longer than one task may.
+    TimedOut,
+    /// Its agent said that it cannot be done.
+    GaveUp {
+        /// Why, in the agent's words.
+        reason: String,
+    },
+    /// What it made did not fit what others had landed meanwhile, each time.
+    Unfit,
+    /// A person cancelled its loop.
+    Cancelled,
+    /// For another reason.
+    Other {
+        /// Which.
+        reason: String,
+    },
+}
+
+/// A task's work on top of what has landed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Merged {
+    /// Which task.
+    pub task: TaskId,
+    /// What there is with it, and all of the batch before it.
+    pub tree: Oid,
+}
+
+/// A task whose work cannot be merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unmerged {
+    /// Which task.
+    pub task: TaskId,
+    /// Where both sides changed the same.
+    pub paths: Vec<RepoPath>,
+    /// Another reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A gate that failed on what would land.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedGate {
+    /// Which.
+    pub gate: GateName,
+    /// The file with what it printed, in the plan's folder.
+    pub log: String,
+}
+
+/// How a plan stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanEnd {
+    /// Every task is done, has landed, and was handed over. Final.
+    Completed,
+    /// A person said stop. Final.
+    Cancelled,
+    /// All iterations that were granted are used.
+    IterationCap,
+    /// The money is used.
+    BudgetExceeded,
+    /// Its own duration is over.
+    TimedOut,
+    /// It waits for a person.
+    Blocked,
+    /// A person, or a signal, stopped it for now.
+    Paused,
+}
+
+/// When and how a plan stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanEnded {
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub end: PlanEnd,
+}

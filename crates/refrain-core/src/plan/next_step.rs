@@ -1,0 +1,203 @@
+//! What a plan does next. Total, deterministic, and the only place where it is decided.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::event::PlanEnd;
+use super::state::{PlanState, Stage};
+use crate::agent::Usd;
+use crate::event::Urgency;
+use crate::ids::LoopId;
+use crate::spec::Millis;
+
+/// How many tasks are merged and verified together at most: what a failure costs grows with it, if slowly.
+const BATCH: usize = 16;
+
+/// The smallest thing a plan does next. Tasks are named by their places. Whether a step may be repeated stands in
+/// `docs/architecture.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanStep {
+    /// Record what the repository has checked out.
+    TakeBase,
+    /// Read the task file, and record what stands in it.
+    TakeTasks,
+    /// Record, then do: start a loop for a task, in a worktree of the pool.
+    Start {
+        /// Which task.
+        task: usize,
+        /// How many iterations it may take.
+        granted: u32,
+        /// How much money it may spend, where that is limited.
+        money: Option<Usd>,
+    },
+    /// Drive the loop that a task has already, or record how it ended.
+    Drive {
+        /// Which task.
+        task: usize,
+    },
+    /// Tell the loops that run to rest, or to end.
+    Quiet {
+        /// How fast.
+        urgency: Urgency,
+        /// Whether for good.
+        for_good: bool,
+    },
+    /// Merge the work of these tasks, one after the other, onto what has landed, and record what came of it.
+    Merge {
+        /// Which.
+        tasks: Vec<usize>,
+    },
+    /// Run the verification on what so many of the batch come to, and record what came of it.
+    Verify {
+        /// So many.
+        upto: usize,
+    },
+    /// Put so many of the batch onto the line of what has landed, and record it.
+    Land {
+        /// So many.
+        upto: usize,
+    },
+    /// Make the commit of a wave, and record it.
+    CompleteWave {
+        /// Which, from 1.
+        wave: u32,
+    },
+    /// Bring the branch that the plan began on to the last complete wave, and record what came of it.
+    HandOver,
+    /// What git is doing is not wanted any more: end it.
+    Abandon,
+    /// Nothing until then, or until an event.
+    Await {
+        /// When to ask again, whatever happens.
+        until: Option<Timestamp>,
+    },
+    /// Record the end.
+    Finish(PlanEnd),
+    /// Nothing more.
+    Rest,
+}
+
+/// What only the runner knows, and no journal needs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanLive {
+    /// The loops that it drives.
+    pub driven: BTreeSet<LoopId>,
+    /// What they were told last.
+    pub told: Option<Urgency>,
+    /// A step that asks git, or runs the verification, is being done.
+    pub working: bool,
+    /// The task file is not as it was when it was read last.
+    pub tasks_changed: bool,
+}
+
+/// What comes next.
+#[must_use]
+pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
+    if state.ended.is_some() {
+        return PlanStep::Rest;
+    }
+    let until = deadline(state);
+    if let Some((urgency, end)) = stopping(state, until, now) {
+        return wind_down(live, urgency, end);
+    }
+    let wait = PlanStep::Await { until };
+    if !state.taken || live.tasks_changed {
+        return PlanStep::TakeTasks;
+    }
+    if state.base.is_none() {
+        return PlanStep::TakeBase;
+    }
+    let is_broke = state.slice() == Some(Usd(0));
+    let idle = state.running().find(|(_, running)| !live.driven.contains(&running.id));
+    if let Some((task, _)) = idle.filter(|_| !is_broke) {
+        return PlanStep::Drive { task };
+    }
+    if !live.working
+        && let Some(step) = landing(state)
+    {
+        return step;
+    }
+    if let Some(step) = start(state, is_broke) {
+        return step;
+    }
+    if live.working || !live.driven.is_empty() {
+        return wait;
+    }
+    // Nothing runs, nothing lands, nothing can be started.
+    if is_broke && (idle.is_some() || !state.ready.is_empty()) {
+        return PlanStep::Finish(PlanEnd::BudgetExceeded);
+    }
+    if !state.ready.is_empty() && state.iterations_left() == 0 {
+        return PlanStep::Finish(PlanEnd::IterationCap);
+    }
+    let is_left = |stage: &Stage| matches!(stage, Stage::Stopped(_) | Stage::Waiting(_));
+    if state.handover.due || state.tasks.iter().any(|task| is_left(&task.stage)) {
+        return PlanStep::Finish(PlanEnd::Blocked);
+    }
+    PlanStep::Finish(PlanEnd::Completed)
+}
+
+/// Why everything is to come to rest, if so, and how fast.
+fn stopping(state: &PlanState, until: Option<Timestamp>, now: Timestamp) -> Option<(Urgency, PlanEnd)> {
+    if let Some(urgency) = state.cancel {
+        return Some((urgency, PlanEnd::Cancelled));
+    }
+    if let Some(urgency) = state.pause {
+        return Some((urgency, PlanEnd::Paused));
+    }
+    if until.is_some_and(|until| until <= now) {
+        return Some((Urgency::Now, PlanEnd::TimedOut));
+    }
+    state.hindered.as_ref().map(|_| (Urgency::AfterIteration, PlanEnd::Blocked))
+}
+
+fn wind_down(live: &PlanLive, urgency: Urgency, end: PlanEnd) -> PlanStep {
+    match (live.driven.is_empty(), live.working) {
+        (false, _) if live.told < Some(urgency) => {
+            PlanStep::Quiet { urgency, for_good: end == PlanEnd::Cancelled }
+        }
+        (_, true) if urgency == Urgency::Now => PlanStep::Abandon,
+        (false, _) | (true, true) => PlanStep::Await { until: None },
+        (true, false) => PlanStep::Finish(end),
+    }
+}
+
+/// When its own duration is over.
+fn deadline(state: &PlanState) -> Option<Timestamp> {
+    let Millis(all) = state.limits.max_duration?;
+    let left = std::time::Duration::from_millis(all).saturating_sub(state.active);
+    state.updated_at.checked_add(left).ok()
+}
+
+/// What is to be done so that what is proven lands, and what has landed is handed over.
+fn landing(state: &PlanState) -> Option<PlanStep> {
+    if let Some(batch) = &state.batch {
+        return Some(match batch.question() {
+            Some(upto) => PlanStep::Verify { upto },
+            None => PlanStep::Land { upto: batch.good },
+        });
+    }
+    if state.handover.due && state.handover.refused.is_none() {
+        return Some(PlanStep::HandOver);
+    }
+    if !state.proven.is_empty() {
+        return Some(PlanStep::Merge { tasks: state.proven.iter().copied().take(BATCH).collect() });
+    }
+    let wave = state.current_wave();
+    let is_over = state.waves.get(wave).is_some_and(|wave| wave.open == 0);
+    is_over.then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
+}
+
+/// The task to start, if there is one and room for it.
+fn start(state: &PlanState, is_broke: bool) -> Option<PlanStep> {
+    let (wave, _, task) = *state.ready.first()?;
+    let is_its_turn = state.spec.pipeline || wave == state.current_wave();
+    let has_room = state.running.len() < state.spec.jobs as usize;
+    let granted = state.limits.per_task.min(state.iterations_left());
+    (is_its_turn && has_room && granted > 0 && !is_broke).then(|| PlanStep::Start {
+        task,
+        granted,
+        money: state.slice(),
+    })
+}

@@ -1,0 +1,130 @@
+//! What a plan was asked to do: pinned in its journal's first event, like a loop's specification.
+
+use camino::Utf8PathBuf;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::TaskId;
+use crate::agent::Usd;
+use crate::gate::Check;
+use crate::ids::LoopId;
+use crate::spec::{Millis, Spec};
+
+/// One plan's specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanSpec {
+    /// The plan's name, among the loops and plans of its project.
+    pub id: LoopId,
+    /// What its tasks are called together: in their file, and in the commits of its waves.
+    pub tag: String,
+    /// The file that the tasks stand in.
+    #[schemars(with = "String")]
+    pub tasks: Utf8PathBuf,
+    /// What its agents are told of the whole.
+    #[serde(default)]
+    pub brief: BriefSpec,
+    /// What the loop of each task is started with, but for its name, its prompt and its worktree.
+    pub each: Box<Spec>,
+    /// How many tasks are worked on at a time; at least 1.
+    pub jobs: u32,
+    /// A task starts as soon as its own dependencies have landed, and not with its wave (`--pipeline`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pipeline: bool,
+    /// A task that is used up waits for a person to tell how to go on (`--tune`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub tune: bool,
+    /// Where to stop. What was granted at the start; `resume` may grant more.
+    pub limits: PlanLimits,
+}
+
+impl PlanSpec {
+    /// Whether there is something that can be run to see whether what landed is well.
+    #[must_use]
+    pub fn verifies(&self) -> bool {
+        self.each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_)))
+    }
+
+    /// The branch that a task's loop works on.
+    #[must_use]
+    pub fn branch(&self, task: &TaskId) -> String {
+        format!("refrain/{}/{}", self.id, task.slug())
+    }
+
+    /// Where the line of what has landed is kept, for as long as it is on nobody's branch.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!("refs/refrain/plans/{}", self.id)
+    }
+
+    /// The name of the loop of a task, in its `round`-th round, from 1.
+    #[must_use]
+    pub fn loop_of(&self, task: &TaskId, round: u32) -> LoopId {
+        let round = if round > 1 { format!("-r{round}") } else { String::new() };
+        LoopId::joined(&self.id, &format!("{}{round}", task.slug()))
+    }
+}
+
+/// What the agents of a plan are told besides their tasks (seed 001, `LoopSpecConfig`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BriefSpec {
+    /// The document that has a section for each task (`--plan`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub document: Option<Utf8PathBuf>,
+    /// Files that every agent is told whole (`--spec-file`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub files: Vec<Utf8PathBuf>,
+    /// How long all of it may be before somebody is told, in tokens (`--max-spec-tokens`).
+    #[serde(default = "max_tokens")]
+    pub max_tokens: u64,
+    /// How it is put together (`--spec-template`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+}
+
+fn max_tokens() -> u64 {
+    5000
+}
+
+/// Where a plan stops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanLimits {
+    /// Iterations that one task may take (seed 001, `max_iterations_per_task`).
+    pub per_task: u32,
+    /// Iterations that all of them may take together (seed 001, `max_total_iterations`).
+    pub total: u32,
+    /// Money that all of them may spend together.
+    #[serde(default, rename = "max_cost_usd", skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<Usd>,
+    /// How long it may take, less pauses.
+    #[serde(default, rename = "max_duration_ms", skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<Millis>,
+}
+
+impl PlanLimits {
+    /// Iterations of one task unless something else is said.
+    pub const PER_TASK: u32 = 3;
+    /// Iterations of all tasks unless something else is said.
+    pub const TOTAL: u32 = 100;
+}
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        Self { per_task: Self::PER_TASK, total: Self::TOTAL, max_cost: None, max_duration: None }
+    }
+}
+
+/// How many tasks are worked on at a time where nobody says: one a core, as far as there is memory for their agents, and
+/// never more than 8, as they also share a provider.
+#[must_use]
+pub fn jobs(cores: usize, free_memory: u64) -> u32 {
+    const EACH: u64 = 2 << 30;
+    let by_memory = usize::try_from(free_memory / EACH).unwrap_or(usize::MAX);
+    u32::try_from(cores.min(by_memory).clamp(1, 8)).unwrap_or(1)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,291 @@
+//! How a plan stands: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::event::{FailedGate, Merged, PlanEnded, Stop};
+use super::graph::Graph;
+use super::spec::{PlanLimits, PlanSpec};
+use super::task::{Card, TaskId, TaskStatus};
+use crate::agent::Usd;
+use crate::event::{Identity, Urgency};
+use crate::git::{Oid, RepoPath};
+use crate::ids::{LoopId, RequestId};
+
+/// A plan.
+#[derive(Clone, Debug)]
+pub struct PlanState {
+    /// What was asked for.
+    pub spec: PlanSpec,
+    /// The limits in force.
+    pub limits: PlanLimits,
+    /// The number of the last event.
+    pub seq: u64,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    pub updated_at: Timestamp,
+    /// Who drives it, or drove it last.
+    pub runner: Option<Identity>,
+    /// The commit that it began at, and the branch.
+    pub base: Option<(Oid, Option<String>)>,
+    /// What has landed, the commits of waves included.
+    pub tip: Option<Oid>,
+    /// Its tasks, in the order of their file; none before they were taken.
+    pub tasks: Vec<TaskState>,
+    /// What they say together.
+    pub graph: Graph,
+    /// Why the task file could not be taken again when it had changed last.
+    pub refused: Option<String>,
+    /// Its waves.
+    pub waves: Vec<Wave>,
+    /// What is being landed.
+    pub batch: Option<Batch>,
+    /// What a branch was brought to that is not the plan's, and why not further.
+    pub handover: HandOver,
+    /// Iterations that count.
+    pub used: u32,
+    /// Iterations that were granted to what runs.
+    pub reserved: u32,
+    /// Money that was spent, as far as agents said.
+    pub spent: Option<Usd>,
+    /// A stop for now was asked for.
+    pub pause: Option<Urgency>,
+    /// A stop for good was asked for.
+    pub cancel: Option<Urgency>,
+    /// Why it cannot go on by itself.
+    pub hindered: Option<String>,
+    /// How it stopped.
+    pub ended: Option<PlanEnded>,
+    /// How long it has been driven, up to the last event.
+    pub active: std::time::Duration,
+    pub(super) answered: BTreeSet<RequestId>,
+    /// Tasks that could be started, the one to start first in front.
+    pub(super) ready: BTreeSet<Ready>,
+    /// Tasks that a loop works on.
+    pub(super) running: BTreeSet<usize>,
+    /// Tasks that wait to land.
+    pub(super) proven: BTreeSet<usize>,
+    pub(super) taken: bool,
+}
+
+/// A task that could be started: its wave, how much hangs on it (negated, as what hangs on more goes first; 0 where one task
+/// follows another, as then the file's order counts), its place.
+pub(super) type Ready = (usize, i64, usize);
+
+/// One task of a plan.
+#[derive(Clone, Debug)]
+pub struct TaskState {
+    /// What its file says.
+    pub card: Card,
+    /// Its wave, from 0; none where it is not for this plan to do.
+    pub wave: Option<usize>,
+    /// Where it stands.
+    pub stage: Stage,
+    /// It waits for something that will not be done by itself.
+    pub is_hopeless: bool,
+    /// How many rounds it began.
+    pub rounds: u32,
+    /// Iterations that count, of all rounds.
+    pub iterations: u32,
+    /// How often it came back although its own gates had passed.
+    pub returns: u32,
+    /// What its last round left on its branch.
+    pub head: Option<Oid>,
+    /// What it cost, as far as its agents said.
+    pub cost: Option<Usd>,
+    /// Why there is another round.
+    pub again: Option<Return>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It is not for this plan to do: done before, or not to be done.
+    Out,
+    /// It is to be done, when so many others have landed.
+    Waiting(usize),
+    /// A loop works on it.
+    Running(Running),
+    /// It waits to land.
+    Proven {
+        /// The tree that its gates proved.
+        tree: Option<Oid>,
+    },
+    /// It has landed.
+    Landed {
+        /// Its commit; none where nothing was to be changed.
+        commit: Option<Oid>,
+    },
+    /// It is not done.
+    Stopped(Stop),
+}
+
+/// A round of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The loop.
+    pub id: LoopId,
+    /// Which round, from 1.
+    pub round: u32,
+    /// The worktree of the pool.
+    pub slot: u32,
+    /// What had landed when it began.
+    pub onto: Oid,
+    /// Iterations that it may take.
+    pub granted: u32,
+    /// Money that it may spend.
+    pub money: Option<Usd>,
+}
+
+/// Why a task has another round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// What it changed, others had changed too.
+    Conflict(Vec<RepoPath>),
+    /// With what others had landed, a gate failed.
+    Failed(FailedGate),
+    /// A person said how to go on.
+    Tuned(String),
+    /// A person had it go on.
+    Resumed,
+}
+
+/// The tasks of one wave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wave {
+    /// Which.
+    pub tasks: Vec<usize>,
+    /// How many of them are neither done, nor stopped, nor waiting for what is stopped.
+    pub open: usize,
+    /// Its commit, once it is complete; none inside where nothing was changed.
+    pub completed: Option<Option<Oid>>,
+}
+
+/// How far the branch is that the plan began on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandOver {
+    /// There is a commit of a wave that it does not have.
+    pub due: bool,
+    /// Why it does not, when that was tried last.
+    pub refused: Option<String>,
+}
+
+/// Tasks whose work was merged, one on top of the other, and which of that is known to be well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The work, in order.
+    pub merged: Vec<Merged>,
+    /// So many of them, from the first, are well together.
+    pub good: usize,
+    /// So many of them, from the first, are not, and by which gate.
+    pub bad: Option<(usize, FailedGate)>,
+}
+
+impl Batch {
+    /// With how many of its tasks the verification is to be run next: the middle between what is known to be well and what is
+    /// known not to be. None where it is known how many may land.
+    #[must_use]
+    pub fn question(&self) -> Option<usize> {
+        match &self.bad {
+            None if self.good == self.merged.len() => None,
+            None => Some(self.merged.len()),
+            Some((bad, _)) if *bad == self.good + 1 => None,
+            Some((bad, _)) => Some(usize::midpoint(self.good, *bad)),
+        }
+    }
+}
+
+impl PlanState {
+    /// A task by its name.
+    #[must_use]
+    pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
+        self.tasks.get(self.graph.index(id)?)
+    }
+
+    /// Whether nothing more can happen to it.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        use super::event::PlanEnd::{
+            Blocked, BudgetExceeded, Cancelled, Completed, IterationCap, Paused, TimedOut,
+        };
+        match self.ended.map(|ended| ended.end) {
+            Some(Completed | Cancelled) => true,
+            Some(Blocked | BudgetExceeded | IterationCap | Paused | TimedOut) | None => false,
+        }
+    }
+
+    /// Whether a request was turned into an event already.
+    #[must_use]
+    pub fn has_answered(&self, request: &RequestId) -> bool {
+        self.answered.contains(request)
+    }
+
+    /// Iterations that are neither used nor granted.
+    #[must_use]
+    pub fn iterations_left(&self) -> u32 {
+        self.limits.total.saturating_sub(self.used).saturating_sub(self.reserved)
+    }
+
+    /// The tasks that a loop works on, by their places.
+    pub fn running(&self) -> impl Iterator<Item = (usize, &Running)> {
+        self.running.iter().filter_map(|task| match &self.tasks[*task].stage {
+            Stage::Running(running) => Some((*task, running)),
+            Stage::Out
+            | Stage::Waiting(_)
+            | Stage::Proven { .. }
+            | Stage::Landed { .. }
+            | Stage::Stopped(_) => None,
+        })
+    }
+
+    /// What stands in the task file, where the plan has a say: as long as it has not touched a task, the file's own word
+    /// stays. What a crash left behind is no work of anybody's.
+    #[must_use]
+    pub fn status_of(&self, task: &TaskState) -> TaskStatus {
+        match &task.stage {
+            Stage::Out => task.card.status,
+            Stage::Waiting(_) => TaskStatus::Pending,
+            Stage::Running(_) | Stage::Proven { .. } if self.is_final() => TaskStatus::Pending,
+            Stage::Running(_) | Stage::Proven { .. } => TaskStatus::InProgress,
+            Stage::Landed { .. } => TaskStatus::Done,
+            Stage::Stopped(_) if self.awaits_tune(task) => TaskStatus::AwaitingTune,
+            Stage::Stopped(_) => TaskStatus::Blocked,
+        }
+    }
+
+    /// Whether a person is to tell how a task goes on: it was tried in vain, and that was asked for.
+    #[must_use]
+    pub fn awaits_tune(&self, task: &TaskState) -> bool {
+        let in_vain = matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit));
+        in_vain && self.spec.tune
+    }
+
+    /// Why a task is not done, in a line, for its file and for people.
+    #[must_use]
+    pub fn blocked_because(&self, task: &TaskState) -> Option<String> {
+        let Stage::Stopped(stop) = &task.stage else { return None };
+        Some(match stop {
+            Stop::UsedUp => format!("not proven in {}", iterations(task.iterations)),
+            Stop::Stuck => format!("stuck after {}", iterations(task.iterations)),
+            Stop::TimedOut => "it took too long".to_owned(),
+            Stop::GaveUp { reason } | Stop::Other { reason } => reason.clone(),
+            Stop::Unfit => match &task.again {
+                Some(Return::Conflict(paths)) => {
+                    let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+                    format!("it still conflicts with what landed, in {}", paths.join(", "))
+                }
+                Some(Return::Failed(failed)) => {
+                    format!("with what landed, {} still fails", failed.gate)
+                }
+                Some(Return::Tuned(_) | Return::Resumed) | None => "it does not fit what landed".to_owned(),
+            },
+            Stop::Cancelled => "its loop was cancelled".to_owned(),
+        })
+    }
+}
+
+fn iterations(count: u32) -> String {
+    if count == 1 { "1 iteration".to_owned() } else { format!("{count} iterations") }
+}
