@@ -1,24 +1,26 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
 //! which: whatever else a journal holds is damage, told as such and never guessed around.
 
+mod attempt;
 mod base;
 mod gates;
+mod money;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::next_step::CHURN_WITHIN;
+use attempt::after;
+
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
-use super::state::{Attempt, Cause, Ended, InFlight, Judged, LoopState, Outcome, Phase};
-use super::trouble::{Answer, Trouble, answer};
-use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
-use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, FORMAT, Record};
+use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
+use super::trouble::Trouble;
+use crate::agent::Usage;
+use crate::event::{Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
-use crate::spec::AgentSpec;
 
 /// A record that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -440,181 +442,4 @@ impl LoopState {
         self.git.mixed = std::mem::take(&mut self.git.unwatched);
         self.git.last = Some(report.clone());
     }
-
-    /// An attempt is over: what it amounts to, whether it counts, what may come next.
-    fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
-        let cause = Cause::of(finished.as_deref(), flight.stopping);
-        let claim = finished.as_ref().and_then(|finished| self.claim(finished, cause));
-        let outcome = Outcome::of(finished.as_deref(), cause, claim);
-        let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
-        let charged = outcome.is_charged();
-        let agent = self.spec.agent.clone();
-        let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
-        self.spent = self.spent + usage;
-        self.costs.push(usage.cost);
-        if usage.tokens.counted() > 0 {
-            // The provider worked for a while: what comes now is another trouble.
-            self.trouble = Trouble::default();
-        }
-        if charged {
-            let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
-            self.cost_unknown = withholds_cost(report, usage);
-            let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
-            self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
-            self.trouble = Trouble::default();
-            self.charged += 1;
-            self.refunds_in_a_row = 0;
-            self.steering.drain(..flight.told);
-            self.feedback.said = None;
-            let idle = usage.tokens.counted() == 0;
-            let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
-            self.churn = if instant { self.churn + 1 } else { 0 };
-            self.rested_since = Some(at);
-            self.phase = self.behind(flight.id, claim);
-        } else {
-            let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
-            self.phase = Phase::Begun { next: after(flight.id), hindered };
-        }
-        self.sweeping = finished.as_ref().is_some_and(|finished| finished.left);
-        self.attempts.push(Attempt {
-            id: flight.id,
-            started_at: flight.started_at,
-            ended_at: at,
-            outcome,
-            charged,
-            claim: claim.filter(|_| charged),
-            finished,
-            error: None,
-            usage,
-            proof: None,
-        });
-        self.turn();
-    }
-
-    /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.
-    fn hindrance(
-        &mut self,
-        outcome: Outcome,
-        id: AttemptId,
-        finished: Option<&AttemptFinished>,
-        at: Timestamp,
-    ) -> Option<Blocked> {
-        let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
-        match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
-            (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
-                let bound = self.limits.retry_for;
-                self.trouble.meet((kind, fault), at, (&self.spec.id, id), bound)
-            }
-            (Outcome::Unable, Some((Answer::Person(why), _))) => Some(why),
-            (Outcome::OutputLost, _) => {
-                self.refunds_in_a_row += 1;
-                Some(Blocked::OutputLost)
-            }
-            // What a person stopped says nothing about the next try.
-            (Outcome::Interrupted, _) => None,
-            (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted, _) => {
-                self.refunds_in_a_row += 1;
-                None
-            }
-            // Nothing else is refunded.
-            (
-                Outcome::Limit
-                | Outcome::Outage
-                | Outcome::Unable
-                | Outcome::Claimed
-                | Outcome::Ended
-                | Outcome::Failed
-                | Outcome::TimeLimit
-                | Outcome::Silence
-                | Outcome::LoopDuration
-                | Outcome::Budget,
-                _,
-            ) => None,
-        }
-    }
-
-    /// What an attempt used, from totals that may be those of its whole session.
-    pub(super) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
-        let Some(report) = report else {
-            return Usage { at_least: agent.streams(), ..Usage::default() };
-        };
-        // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
-        let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
-        let fresh = !report.resumed && known.is_none();
-        let tokens_before = known.and_then(|(tokens, _)| tokens).or(fresh.then(Tokens::default));
-        let cost_before = known.and_then(|(_, cost)| cost).or(fresh.then(Usd::default));
-        let tokens = match report.tokens {
-            Some((Scope::Attempt, tokens)) => Some(tokens),
-            Some((Scope::Session, all)) => tokens_before.map(|before| all.since(before)),
-            None => None,
-        };
-        let cost = match report.cost {
-            Some((Scope::Attempt, cost)) => Some(cost),
-            Some((Scope::Session, Usd(all))) => {
-                cost_before.map(|Usd(before)| Usd(all.saturating_sub(before)))
-            }
-            None => None,
-        };
-        if let Some(id) = &report.session.id {
-            let of_session = |scope: Scope| scope == Scope::Session;
-            let all_tokens = report.tokens.filter(|(of, _)| of_session(*of)).map(|(_, tokens)| tokens);
-            let all_cost = report.cost.filter(|(of, _)| of_session(*of)).map(|(_, cost)| cost);
-            let known = self.sessions.entry(id.clone()).or_default();
-            *known = (all_tokens.or(known.0), all_cost.or(known.1));
-        }
-        let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
-        let used = Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown };
-        agent.priced(used)
-    }
-
-    /// What a reviewer or a critic used is the loop's, too.
-    pub(super) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
-        let used = self.account(agent, report);
-        self.spent = self.spent + used;
-        self.costs.push(used.cost);
-        let said = report.and_then(|report| report.session.model.clone());
-        let model = said.or_else(|| agent.model.clone());
-        self.judged.push(Judged { at: self.updated_at, model, usage: used });
-        // One that its provider failed was cut off, too.
-        let report = report.filter(|report| report.fault.is_none());
-        self.cost_unknown |= withholds_cost(report, used);
-        self.untold_judges = match used.cost {
-            Some(_) => 0,
-            None => self.untold_judges + u32::from(used.tokens.counted() > 0),
-        };
-        used
-    }
-
-    /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
-    fn claim(&self, finished: &AttemptFinished, cause: Cause) -> Option<ClaimSource> {
-        let Cause::Itself(exit) = cause else { return None };
-        match exit {
-            _ if finished.output_error.is_some() => None,
-            Exit::Lost => None,
-            _ if finished
-                .report
-                .as_ref()
-                .is_some_and(|report| !report.is_final || report.fault.is_some()) =>
-            {
-                None
-            }
-            _ if finished.promised => Some(ClaimSource::Promise),
-            _ if finished.state_done => Some(ClaimSource::StateFile),
-            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => {
-                let by_gates = self.spec.has_hard_gates();
-                Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
-            }
-            Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
-        }
-    }
-}
-
-/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
-/// might have.
-fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
-    used.cost.is_none() && report.is_some_and(|report| report.is_final)
-}
-
-fn after(id: AttemptId) -> AttemptId {
-    AttemptId { attempt: id.attempt + 1, ..id }
 }

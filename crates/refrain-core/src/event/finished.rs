@@ -1,0 +1,151 @@
+//! What the processes of agents, critics and gates left behind when they ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::is_false;
+use crate::agent::AgentReport;
+use crate::fingerprint::Fingerprint;
+use crate::gate::{GateName, Verdict};
+use crate::promise::NearMiss;
+use crate::spec::Millis;
+
+/// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptFinished {
+    /// How its process ended.
+    pub exit: Exit,
+    /// Whether its message made the promise.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub promised: bool,
+    /// The promise was nearly made: what was wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMiss>,
+    /// Whether it set `status: done` in `state.md`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub state_done: bool,
+    /// Bytes that it printed on standard output, kept or not.
+    pub stdout_bytes: u64,
+    /// Bytes that it printed on standard error, kept or not.
+    pub stderr_bytes: u64,
+    /// The last line it said, for lists.
+    pub preview: String,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// Why not all that it printed could be kept. Without that nobody knows what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_error: Option<String>,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
+    /// What its failure comes down to, where it failed by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// What is kept of it.
+    #[serde(default, skip_serializing_if = "Sealed::is_nothing")]
+    pub sealed: Sealed,
+}
+
+/// What is kept of an attempt, so that it can be checked later: as far as its files could be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sealed {
+    /// What the agent was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Seal>,
+    /// What it printed on standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Seal>,
+}
+
+impl Sealed {
+    fn is_nothing(&self) -> bool {
+        self.prompt.is_none() && self.output.is_none()
+    }
+}
+
+/// What a critic left behind when it ended. Whatever that is, the loop goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CritiqueFinished {
+    /// How its process ended.
+    pub exit: Exit,
+    /// What it said to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    /// Why it said nothing of use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
+}
+
+/// What is kept of an output, so that it can be checked later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Seal {
+    /// How many bytes are kept.
+    pub bytes: u64,
+    /// Their BLAKE3 hash, in 64 hexadecimal digits, as `b3sum` prints it.
+    pub blake3: String,
+}
+
+/// What a gate left behind when it ended. What it amounts to (passed? a result at all?) is decided by the fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateFinished {
+    /// Which.
+    pub gate: GateName,
+    /// How its process ended.
+    pub exit: Exit,
+    /// How long it took.
+    #[serde(rename = "duration_ms")]
+    pub duration: Millis,
+    /// Bytes that it printed, kept or not.
+    pub bytes: u64,
+    /// Why its good end proves nothing: what it said about having tested nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_test: Option<String>,
+    /// The last line that it printed, for lists.
+    pub preview: String,
+    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left: bool,
+    /// Why not all that it printed could be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_error: Option<String>,
+    /// What its failure comes down to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// What is kept of what it printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Seal>,
+    /// What the agent said, where the gate is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Box<Reviewed>>,
+}
+
+/// What an agent that reviews left behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reviewed {
+    /// What it said.
+    pub verdict: Verdict,
+    /// What its stream came to; none of a command whose output is no stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentReport>>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// It ended by itself with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// Nobody saw it end: its keeper died. Not the agent's fault.
+    Lost,
+    /// Nobody saw it end, but it had said its last word.
+    Unseen,
+}

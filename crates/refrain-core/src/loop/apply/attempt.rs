@@ -1,0 +1,134 @@
+//! How an attempt's end changes the state: what it amounts to, whether it counts, what may come next.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::super::next_step::CHURN_WITHIN;
+use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
+use super::super::trouble::{Answer, Trouble, answer};
+use super::money::withholds_cost;
+use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit};
+use crate::ids::AttemptId;
+
+impl LoopState {
+    /// An attempt is over: what it amounts to, whether it counts, what may come next.
+    pub(super) fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
+        let cause = Cause::of(finished.as_deref(), flight.stopping);
+        let claim = finished.as_ref().and_then(|finished| self.claim(finished, cause));
+        let outcome = Outcome::of(finished.as_deref(), cause, claim);
+        let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
+        let charged = outcome.is_charged();
+        let agent = self.spec.agent.clone();
+        let usage = self.account(&agent, finished.as_ref().and_then(|finished| finished.report.as_deref()));
+        self.spent = self.spent + usage;
+        self.costs.push(usage.cost);
+        if usage.tokens.counted() > 0 {
+            // The provider worked for a while: what comes now is another trouble.
+            self.trouble = Trouble::default();
+        }
+        if charged {
+            let report = finished.as_ref().and_then(|finished| finished.report.as_deref());
+            self.cost_unknown = withholds_cost(report, usage);
+            let has_worked = usage.tokens.counted() > 0 || ran.is_some_and(|ran| ran >= CHURN_WITHIN);
+            self.untold = if usage.cost.is_none() && has_worked { self.untold + 1 } else { 0 };
+            self.trouble = Trouble::default();
+            self.charged += 1;
+            self.refunds_in_a_row = 0;
+            self.steering.drain(..flight.told);
+            self.feedback.said = None;
+            let idle = usage.tokens.counted() == 0;
+            let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
+            self.churn = if instant { self.churn + 1 } else { 0 };
+            self.rested_since = Some(at);
+            self.phase = self.behind(flight.id, claim);
+        } else {
+            let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
+            self.phase = Phase::Begun { next: after(flight.id), hindered };
+        }
+        self.sweeping = finished.as_ref().is_some_and(|finished| finished.left);
+        self.attempts.push(Attempt {
+            id: flight.id,
+            started_at: flight.started_at,
+            ended_at: at,
+            outcome,
+            charged,
+            claim: claim.filter(|_| charged),
+            finished,
+            error: None,
+            usage,
+            proof: None,
+        });
+        self.turn();
+    }
+
+    /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.
+    fn hindrance(
+        &mut self,
+        outcome: Outcome,
+        id: AttemptId,
+        finished: Option<&AttemptFinished>,
+        at: Timestamp,
+    ) -> Option<Blocked> {
+        let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
+            (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
+                let bound = self.limits.retry_for;
+                self.trouble.meet((kind, fault), at, (&self.spec.id, id), bound)
+            }
+            (Outcome::Unable, Some((Answer::Person(why), _))) => Some(why),
+            (Outcome::OutputLost, _) => {
+                self.refunds_in_a_row += 1;
+                Some(Blocked::OutputLost)
+            }
+            // What a person stopped says nothing about the next try.
+            (Outcome::Interrupted, _) => None,
+            (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted, _) => {
+                self.refunds_in_a_row += 1;
+                None
+            }
+            // Nothing else is refunded.
+            (
+                Outcome::Limit
+                | Outcome::Outage
+                | Outcome::Unable
+                | Outcome::Claimed
+                | Outcome::Ended
+                | Outcome::Failed
+                | Outcome::TimeLimit
+                | Outcome::Silence
+                | Outcome::LoopDuration
+                | Outcome::Budget,
+                _,
+            ) => None,
+        }
+    }
+
+    /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
+    fn claim(&self, finished: &AttemptFinished, cause: Cause) -> Option<ClaimSource> {
+        let Cause::Itself(exit) = cause else { return None };
+        match exit {
+            _ if finished.output_error.is_some() => None,
+            Exit::Lost => None,
+            _ if finished
+                .report
+                .as_ref()
+                .is_some_and(|report| !report.is_final || report.fault.is_some()) =>
+            {
+                None
+            }
+            _ if finished.promised => Some(ClaimSource::Promise),
+            _ if finished.state_done => Some(ClaimSource::StateFile),
+            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => {
+                let by_gates = self.spec.has_hard_gates();
+                Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
+            }
+            Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
+        }
+    }
+}
+
+/// The attempt that comes next in the same iteration.
+pub(super) fn after(id: AttemptId) -> AttemptId {
+    AttemptId { attempt: id.attempt + 1, ..id }
+}

@@ -1,0 +1,65 @@
+//! What agents used, as it is counted: attempts, reviewers and critics alike.
+
+use super::super::state::{Judged, LoopState};
+use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
+use crate::spec::AgentSpec;
+
+impl LoopState {
+    /// What an attempt used, from totals that may be those of its whole session.
+    pub(in crate::r#loop) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+        let Some(report) = report else {
+            return Usage { at_least: agent.streams(), ..Usage::default() };
+        };
+        // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
+        let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
+        let fresh = !report.resumed && known.is_none();
+        let tokens_before = known.and_then(|(tokens, _)| tokens).or(fresh.then(Tokens::default));
+        let cost_before = known.and_then(|(_, cost)| cost).or(fresh.then(Usd::default));
+        let tokens = match report.tokens {
+            Some((Scope::Attempt, tokens)) => Some(tokens),
+            Some((Scope::Session, all)) => tokens_before.map(|before| all.since(before)),
+            None => None,
+        };
+        let cost = match report.cost {
+            Some((Scope::Attempt, cost)) => Some(cost),
+            Some((Scope::Session, Usd(all))) => {
+                cost_before.map(|Usd(before)| Usd(all.saturating_sub(before)))
+            }
+            None => None,
+        };
+        if let Some(id) = &report.session.id {
+            let of_session = |scope: Scope| scope == Scope::Session;
+            let all_tokens = report.tokens.filter(|(of, _)| of_session(*of)).map(|(_, tokens)| tokens);
+            let all_cost = report.cost.filter(|(of, _)| of_session(*of)).map(|(_, cost)| cost);
+            let known = self.sessions.entry(id.clone()).or_default();
+            *known = (all_tokens.or(known.0), all_cost.or(known.1));
+        }
+        let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
+        let used = Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown };
+        agent.priced(used)
+    }
+
+    /// What a reviewer or a critic used is the loop's, too.
+    pub(in crate::r#loop) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
+        let used = self.account(agent, report);
+        self.spent = self.spent + used;
+        self.costs.push(used.cost);
+        let said = report.and_then(|report| report.session.model.clone());
+        let model = said.or_else(|| agent.model.clone());
+        self.judged.push(Judged { at: self.updated_at, model, usage: used });
+        // One that its provider failed was cut off, too.
+        let report = report.filter(|report| report.fault.is_none());
+        self.cost_unknown |= withholds_cost(report, used);
+        self.untold_judges = match used.cost {
+            Some(_) => 0,
+            None => self.untold_judges + u32::from(used.tokens.counted() > 0),
+        };
+        used
+    }
+}
+
+/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
+/// might have.
+pub(super) fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
+    used.cost.is_none() && report.is_some_and(|report| report.is_final)
+}
