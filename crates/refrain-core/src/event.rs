@@ -271,6 +271,9 @@ pub struct AttemptFinished {
     /// The promise was nearly made: what was wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_miss: Option<NearMiss>,
+    /// Why it gave its task up, in its own words, where its message said so and made no promise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<String>,
     /// Whether it set `status: done` in `state.md`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub state_done: bool,
@@ -526,6 +529,8 @@ pub enum ClaimSource {
     ExitCode,
     /// Nobody but the gates, where there is no promise: the agent ended well.
     Gates,
+    /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
+    Result,
 }
 
 /// Why a loop cannot go on by itself.
@@ -560,6 +565,8 @@ pub enum Blocked {
     Stuck,
     /// Its branch or its worktree cannot be made, or git does not say what is in the repository.
     Repository,
+    /// Its agent gave the task up.
+    GaveUp,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

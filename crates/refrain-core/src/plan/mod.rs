@@ -2,5 +2,7 @@
 //! them says, what comes next. What is done about that is the engine's.
 
 mod task;
+mod task_ref;
 
 pub use task::{Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use task_ref::TaskRef;
