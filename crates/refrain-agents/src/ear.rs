@@ -174,6 +174,7 @@ impl Ear {
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
+        let scanner = if call.spec.task.is_some() { scanner.hearing_giving_up() } else { scanner };
         let report = AgentReport { resumed: resumes(call.spec), ..AgentReport::default() };
         Self(match dialect(call) {
             None => Mind::Message(Box::new(scanner)),

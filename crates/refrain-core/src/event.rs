@@ -388,6 +388,8 @@ pub enum ClaimSource {
     ExitCode,
     /// Nobody but the gates, where there is no promise: the agent ended well.
     Gates,
+    /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
+    Result,
 }
 
 /// Why a loop cannot go on by itself.
@@ -422,6 +424,8 @@ pub enum Blocked {
     Stuck,
     /// Its branch or its worktree cannot be made, or git does not say what is in the repository.
     Repository,
+    /// Its agent gave the task up.
+    GaveUp,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

@@ -59,6 +59,7 @@ fn spec(prompt: &str) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -73,6 +74,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         exit,
         promised: false,
         near_miss: None,
+        gave_up: None,
         state_done: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

@@ -13,6 +13,7 @@ use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
 use crate::mirror::Mirror;
+use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
 use crate::stuck;
@@ -25,6 +26,9 @@ pub use limits::{Limits, Millis};
 pub struct Spec {
     /// The loop's name in its project.
     pub id: LoopId,
+    /// The task that it is about, where it is a plan's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRef>,
     /// What is run, and how it is talked to; in a state, the agent in force, which `--on-stuck` may have changed.
     pub agent: AgentSpec,
     /// The person's prompt, unchanged.
@@ -88,6 +92,13 @@ impl Spec {
     #[must_use]
     pub fn has_hard_gates(&self) -> bool {
         self.gates.iter().any(|gate| gate.hard)
+    }
+
+    /// Whether an agent that ends well without a word claims by what it changed: a task's does, where gates decide about it
+    /// (seed 001: unknown, so that verification decides).
+    #[must_use]
+    pub fn hears_results(&self) -> bool {
+        self.task.is_some() && self.promise.is_some() && self.has_hard_gates()
     }
 
     /// Every agent that it may start.

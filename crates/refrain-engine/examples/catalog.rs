@@ -103,6 +103,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -123,6 +124,7 @@ fn finished(promised: bool) -> AttemptFinished {
         exit: Exit::Code(0),
         promised,
         near_miss: None,
+        gave_up: None,
         state_done: false,
         stdout_bytes: 1000,
         stderr_bytes: 0,

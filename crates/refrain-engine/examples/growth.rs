@@ -91,6 +91,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -135,6 +136,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             exit: Exit::Code(0),
             promised: false,
             near_miss: None,
+            gave_up: None,
             state_done: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,

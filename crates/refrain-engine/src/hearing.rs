@@ -102,6 +102,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
     AttemptFinished {
         exit,
         promised: heard.finding.claimed,
+        gave_up: heard.finding.gave_up,
         near_miss: heard.finding.near_miss,
         state_done: false,
         stdout_bytes: 0,

@@ -245,7 +245,7 @@ fn summary(attempt: &Attempt) -> String {
     let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
     let took = if attempt.finished.is_some() { format!(" took {took}") } else { String::new() };
     let how = match (attempt.outcome, attempt.finished.as_ref().map(|finished| finished.exit)) {
-        (Outcome::Claimed, _) if attempt.claim == Some(ClaimSource::Gates) => {
+        (Outcome::Claimed, _) if matches!(attempt.claim, Some(ClaimSource::Gates | ClaimSource::Result)) => {
             "it ended well, which its gates are to prove".to_owned()
         }
         (Outcome::Claimed, _) => "it claims to be done".green().to_string(),

@@ -56,6 +56,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use refrain_agents::ear::{Ear, Heard, Stream};
 use refrain_core::agent::{AgentEvent, FaultKind, Usage};
 use refrain_core::event::Exit;
+use refrain_core::plan::TaskRef;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{Spec, promise};
@@ -256,4 +257,17 @@ fn who_goes_on_with_a_session_is_known_to_do_so() {
         let report = hear(&spec, b"", DONE).report.expect("a stream reports");
         assert_eq!(report.resumed, resumed, "{args:?}");
     }
+}
+
+#[test]
+fn only_the_agent_of_a_task_can_give_it_up() {
+    let message = b"I looked.\n\nTASK_BLOCKED: there is no key\n";
+    let mut spec = spec("worker", &[]);
+    assert_eq!(hear(&spec, message, DONE).finding.gave_up, None);
+    let (plan, id) = ("plan".parse().expect("an id"), "2".parse().expect("an id"));
+    spec.task = Some(TaskRef { plan, tag: "main".to_owned(), id, title: "Find it".to_owned(), round: 1 });
+    assert_eq!(hear(&spec, message, DONE).finding.gave_up.as_deref(), Some("there is no key"));
+    let document = br#"{"type":"result","result":"TASK_BLOCKED: no","is_error":false}"#;
+    spec.agent.output_format = OutputFormat::Json;
+    assert_eq!(hear(&spec, document, DONE).finding.gave_up.as_deref(), Some("no"));
 }

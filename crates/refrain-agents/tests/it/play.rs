@@ -115,6 +115,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -21,6 +21,9 @@ pub struct AttemptFinished {
     /// The promise was nearly made: what was wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_miss: Option<NearMiss>,
+    /// Why it gave its task up, in its own words, where its message said so and made no promise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<String>,
     /// Whether it set `status: done` in `state.md`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub state_done: bool,

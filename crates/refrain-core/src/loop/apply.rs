@@ -94,6 +94,7 @@ impl LoopState {
             sweeping: false,
             progress: Default::default(),
             feedback: Default::default(),
+            given_up: None,
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -365,6 +366,7 @@ impl LoopState {
                 self.rested_since = None;
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);
+                self.given_up = None;
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }

@@ -287,6 +287,9 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.refunds_in_a_row >= MAX_REFUNDS {
         return Step::Finish(End::Blocked { why: Blocked::Refunds });
     }
+    if state.given_up.is_some() {
+        return unproven(state, End::Blocked { why: Blocked::GaveUp });
+    }
     if state.pause.is_some() {
         return Step::Finish(End::Paused);
     }

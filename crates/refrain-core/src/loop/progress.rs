@@ -2,7 +2,7 @@
 //! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
 
 use super::state::{Attempt, LoopState, Outcome, Phase};
-use crate::event::{End, Pushed};
+use crate::event::{Blocked, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::{CommitResult, Oid};
 use crate::spec::{AgentSpec, OnStuck};
@@ -59,7 +59,7 @@ impl LoopState {
     /// Whether the end asks that the work be kept on a branch first.
     pub(super) fn is_kept_at(&self, end: End) -> bool {
         let keeps = match end {
-            End::Stuck => true,
+            End::Stuck | End::Blocked { why: Blocked::GaveUp } => true,
             End::IterationCap | End::TimedOut => self.spec.keep_failed,
             End::Completed { .. }
             | End::Cancelled

@@ -74,6 +74,8 @@ pub struct LoopState {
     pub progress: Progress,
     /// What critics said.
     pub feedback: Feedback,
+    /// Why the agent gave the task up, until a person lets the loop go on.
+    pub given_up: Option<String>,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.

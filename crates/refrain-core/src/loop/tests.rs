@@ -14,4 +14,5 @@ mod properties;
 mod protection;
 mod reporting;
 mod repository;
+mod tasks;
 mod trouble;

@@ -8,6 +8,7 @@ mod next_step;
 mod spec;
 mod state;
 mod task;
+mod task_ref;
 
 pub use apply::MAX_RETURNS;
 pub use event::{
@@ -19,3 +20,4 @@ pub use next_step::{PlanLive, PlanStep, next_step};
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::{Card, Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use task_ref::TaskRef;

@@ -8,6 +8,7 @@
 
 mod block;
 mod echo;
+mod giving_up;
 mod line;
 mod plain;
 mod scanner;
@@ -129,6 +130,8 @@ pub struct Finding {
     pub claimed: bool,
     /// It does not, but nearly: what was wrong with the last try.
     pub near_miss: Option<NearMiss>,
+    /// It makes none, and gives the task up: why, in a line.
+    pub gave_up: Option<String>,
     /// Its last line that is not empty, printable and short: for lists.
     pub last_line: String,
 }

@@ -8,6 +8,7 @@ use memchr::memmem::Finder;
 
 use super::block::{Block, Place};
 use super::echo::{Echo, Heard};
+use super::giving_up::{GIVES_UP, given_up};
 use super::line::{self, Says};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
 use crate::text::{clip, printable};
@@ -37,6 +38,10 @@ pub struct Scanner {
     /// What a line must hold, in either case, to be of interest.
     words: [Finder<'static>; 2],
     comment: Finder<'static>,
+    /// What a line must hold that gives up, where that is listened for.
+    giving_up: Option<Finder<'static>>,
+    /// The first reason for that.
+    gave_up: Option<String>,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
     /// How long that line is in truth.
@@ -78,6 +83,8 @@ impl Scanner {
             echo: Echo::of(prompt),
             words: ["romise", "ROMISE"].map(Finder::new),
             comment: Finder::new("<!--"),
+            giving_up: None,
+            gave_up: None,
             held: Vec::new(),
             held_length: 0,
             lines: 0,
@@ -91,6 +98,12 @@ impl Scanner {
             last: LastLine::default(),
             before_tag: Vec::new(),
         }
+    }
+
+    /// The same scanner, for an agent that may give its task up.
+    #[must_use]
+    pub fn hearing_giving_up(self) -> Self {
+        Self { giving_up: Some(Finder::new(GIVES_UP)), ..self }
     }
 
     /// The next bytes of the message.
@@ -140,6 +153,7 @@ impl Scanner {
         Finding {
             claimed: self.claimed,
             near_miss: self.near_miss.filter(|_| !self.claimed),
+            gave_up: self.gave_up.filter(|_| !self.claimed),
             last_line: clip(preview.trim(), PREVIEW).into_owned(),
         }
     }
@@ -151,6 +165,7 @@ impl Scanner {
         self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
             || bytes.iter().fold(false, |special, byte| special | control(byte))
             || self.words.iter().any(|word| word.find(bytes).is_some())
+            || self.giving_up.as_ref().is_some_and(|words| words.find(bytes).is_some())
             || self.comment.find(bytes).is_some()
     }
 
@@ -260,30 +275,39 @@ impl Scanner {
             self.before_tag.clone_from(&self.last.bytes);
         }
         self.last.set(self.lines, text.as_bytes(), place == Place::Text);
+        let seen = match place {
+            Place::Text => Some(line::visible(text, &mut self.in_comment)),
+            Place::Blank | Place::Code | Place::Quote => None,
+        };
+        if let Some(seen) = &seen {
+            self.hear_giving_up(&seen.text, text);
+        }
         let Some(promise) = self.promise.clone() else { return };
         let wanted = promise.text.as_str();
         if promise.mode == MatchMode::Substring {
             return;
         }
-        let elsewhere = match place {
-            Place::Text => None,
-            Place::Code => Some(NearMiss::InCode),
-            Place::Quote => Some(NearMiss::InQuote),
-            Place::Blank => return,
-        };
-        if let Some(miss) = elsewhere {
+        let Some(seen) = seen else {
+            let miss = if place == Place::Quote { NearMiss::InQuote } else { NearMiss::InCode };
             self.open_tag.clear();
             if text.contains(&promise.tag()) && !self.echo.has_line(text) {
                 self.note(self.lines, Says::Nearly(miss));
             }
             return;
-        }
-        let seen = line::visible(text, &mut self.in_comment);
+        };
         self.last.counts = !seen.text.trim().is_empty();
         if let Some(miss) = seen.hidden.filter(|_| !self.echo.has_line(text)) {
             self.note(self.lines, Says::Nearly(miss));
         }
         self.says(&seen.text, text, wanted);
+    }
+
+    /// A line of the prompt is not the agent's word.
+    fn hear_giving_up(&mut self, seen: &str, text: &str) {
+        if self.giving_up.is_some() && self.gave_up.is_none() && !self.echo.has_line(text) {
+            // Inline code decides nothing, but may be a part of the reason.
+            self.gave_up = given_up(seen).map(|reason| given_up(text).unwrap_or(reason));
+        }
     }
 
     fn says(&mut self, seen: &str, text: &str, wanted: &str) {

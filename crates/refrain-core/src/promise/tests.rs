@@ -176,6 +176,48 @@ fn with_tag(message: &str) -> String {
     out
 }
 
+/// What a message of a task's agent says about giving up, having been told `prompt`.
+fn gave_up(prompt: &str, message: &str) -> Option<String> {
+    let mut scanner = Scanner::new(Some(&promise(Plain)), prompt).hearing_giving_up();
+    scanner.push(message.as_bytes());
+    scanner.finish().gave_up
+}
+
+#[test]
+fn giving_up_is_told_from_mentions_of_it() {
+    for (message, expected) in [
+        ("TASK_BLOCKED: there is no key", Some("there is no key")),
+        ("I looked everywhere.\n\nTASK_BLOCKED:  there is\tno key \nBye.", Some("there is no key")),
+        ("- **TASK_BLOCKED: there is no key**", Some("there is no key")),
+        ("**TASK_BLOCKED:** there is no key", Some("there is no key")),
+        ("## TASK_BLOCKED: there is no key", Some("there is no key")),
+        ("TASK_BLOCKED: `key.pem` is missing", Some("`key.pem` is missing")),
+        ("TASK_BLOCKED: the first\nTASK_BLOCKED: the second", Some("the first")),
+        ("\u{1b}[31mTASK_BLOCKED: no\u{1b}[0m key", Some("no key")),
+        ("TASK_BLOCKED:", Some("it gave no reason")),
+        ("TASK_BLOCKED: no key\n\nALL DONE", None),
+        ("TASK_BLOCKED: no key\n<promise>ALL DONE</promise>", None),
+        ("TASK_BLOCKED: <reason>", None),
+        ("I will not print TASK_BLOCKED: there is a key", None),
+        ("`TASK_BLOCKED: no key`", None),
+        ("```\nTASK_BLOCKED: no key\n```", None),
+        ("    TASK_BLOCKED: no key", None),
+        ("> TASK_BLOCKED: no key", None),
+        ("<!-- TASK_BLOCKED: no key -->", None),
+        ("<!--\nTASK_BLOCKED: no key\n-->", None),
+        ("task_blocked: no key", None),
+        ("TASK_BLOCKED no key", None),
+        ("", None),
+    ] {
+        assert_eq!(gave_up("Find it.", message).as_deref(), expected, "{message}");
+    }
+    let line = "TASK_BLOCKED: so it says";
+    assert_eq!(gave_up(line, line), None, "a line of the prompt is not the agent's word");
+    assert_eq!(gave_up("", line).as_deref(), Some("so it says"));
+    assert_eq!(scan(&promise(Plain), line).gave_up, None, "nobody listens");
+    assert!(gave_up("", &format!("TASK_BLOCKED: {}", "x".repeat(1 << 20))).unwrap().len() <= 500);
+}
+
 fn printed(mode: MatchMode, prompt: &str, output: &[u8]) -> Finding {
     let mut scanner = Scanner::new(Some(&promise(mode)), prompt);
     scanner.push(output);

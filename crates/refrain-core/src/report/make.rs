@@ -160,7 +160,8 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
 
 /// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
-    let source = attempt.claim.filter(|source| *source != ClaimSource::Gates)?;
+    let is_said = |source: &ClaimSource| !matches!(source, ClaimSource::Gates | ClaimSource::Result);
+    let source = attempt.claim.filter(is_said)?;
     let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
     let at = attempt.ended_at;
     Some(Refused { iteration: attempt.id.iteration, source, at, why: objections(spec, proof) })

@@ -322,7 +322,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
     Status {
         schema: SCHEMA,
         id: spec.id.clone(),
-        kind: Kind::Process,
+        kind: if spec.task.is_some() { Kind::Task } else { Kind::Process },
         status: word,
         verified: spec.has_hard_gates().then(|| state.is_proven()),
         iteration: state.iteration,

@@ -7,6 +7,7 @@ use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
 use crate::stuck::{Pattern, Verdict};
+use crate::text::{printable, squeeze};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
@@ -65,7 +66,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::Promise => "the agent made its promise",
                 ClaimSource::StateFile => "the agent set status: done in state.md",
                 ClaimSource::ExitCode => "the command ended with exit code 0",
-                ClaimSource::Gates => return format!("every gate that decides passed{}", proven(state)),
+                ClaimSource::Gates | ClaimSource::Result => {
+                    return format!("every gate that decides passed{}", proven(state));
+                }
             };
             match state.is_proven() {
                 true => format!("{who}, and every gate that decides passed{}", proven(state)),
@@ -113,6 +116,11 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 let kind =
                     state.spec.agents().find(|agent| !agent.tells_cost()).unwrap_or(&state.spec.agent).kind;
                 format!("{kind} does not say what it costs, so the caps of [budget] cannot be kept")
+            }
+            Blocked::GaveUp => {
+                let reason = state.given_up.as_deref().map(|why| squeeze(&printable(why)));
+                let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
+                format!("the agent gave the task up: {reason}{}", kept(state))
             }
             Blocked::OutputLost => match last_error(state) {
                 Some(error) => format!("what the agent prints cannot be kept: {error}"),
@@ -294,7 +302,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
                 format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
             }
-            Some(End::Blocked { why: Blocked::Stuck }) => {
+            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp }) => {
                 format!("tell it what to do with refrain steer {id} TEXT, then {resume}")
             }
             Some(

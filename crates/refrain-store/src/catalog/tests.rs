@@ -84,6 +84,7 @@ fn finished(tells: bool) -> AttemptFinished {
         exit: Exit::Code(0),
         promised: false,
         near_miss: None,
+        gave_up: None,
         state_done: false,
         stdout_bytes: 10,
         stderr_bytes: 0,

@@ -37,6 +37,7 @@ fn finished(exit: Exit) -> Event {
         exit,
         promised: false,
         near_miss: None,
+        gave_up: None,
         state_done: false,
         stdout_bytes: 12,
         stderr_bytes: 0,

@@ -71,6 +71,7 @@ pub(crate) fn started() -> Event {
             caps: Default::default(),
             keep_failed: false,
             mirrors: Vec::new(),
+            task: None,
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

@@ -164,7 +164,7 @@ fn source(source: ClaimSource) -> &'static str {
         ClaimSource::Promise => "the agent's promise",
         ClaimSource::StateFile => "status: done in state.md",
         ClaimSource::ExitCode => "the command's exit code 0",
-        ClaimSource::Gates => "the gates alone",
+        ClaimSource::Gates | ClaimSource::Result => "the gates alone",
     }
 }
 

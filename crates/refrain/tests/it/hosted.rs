@@ -68,6 +68,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

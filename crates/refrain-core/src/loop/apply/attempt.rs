@@ -15,7 +15,9 @@ impl LoopState {
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
     pub(super) fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
         let cause = Cause::of(finished.as_deref(), flight.stopping);
-        let claim = finished.as_ref().and_then(|finished| self.claim(finished, cause));
+        let spoke = finished.as_deref().and_then(|finished| Some((finished, speaks(finished, cause)?)));
+        let claim = spoke.and_then(|(finished, exit)| self.claim(finished, exit));
+        let gave_up = spoke.and_then(|(finished, _)| finished.gave_up.clone()).filter(|_| claim.is_none());
         let outcome = Outcome::of(finished.as_deref(), cause, claim);
         let ran = flight.spawned.and_then(|(_, since)| Duration::try_from(at.duration_since(since)).ok());
         let charged = outcome.is_charged();
@@ -41,6 +43,7 @@ impl LoopState {
             let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
             self.rested_since = Some(at);
+            self.given_up = gave_up;
             self.phase = self.behind(flight.id, claim);
         } else {
             let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
@@ -104,28 +107,25 @@ impl LoopState {
         }
     }
 
-    /// Any one source claims; an attempt that had to be stopped claims nothing, whatever it printed on the way.
-    fn claim(&self, finished: &AttemptFinished, cause: Cause) -> Option<ClaimSource> {
-        let Cause::Itself(exit) = cause else { return None };
+    /// Any one source claims.
+    fn claim(&self, finished: &AttemptFinished, exit: Exit) -> Option<ClaimSource> {
         match exit {
-            _ if finished.output_error.is_some() => None,
-            Exit::Lost => None,
-            _ if finished
-                .report
-                .as_ref()
-                .is_some_and(|report| !report.is_final || report.fault.is_some()) =>
-            {
-                None
-            }
             _ if finished.promised => Some(ClaimSource::Promise),
             _ if finished.state_done => Some(ClaimSource::StateFile),
             Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => {
                 let by_gates = self.spec.has_hard_gates();
                 Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
             }
-            Exit::Code(_) | Exit::Signal(_) | Exit::Unseen => None,
+            Exit::Code(_) | Exit::Signal(_) | Exit::Lost | Exit::Unseen => None,
         }
     }
+}
+
+/// How an attempt ended whose last word counts: one that had to be stopped says nothing, whatever it printed on the way.
+fn speaks(finished: &AttemptFinished, cause: Cause) -> Option<Exit> {
+    let Cause::Itself(exit) = cause else { return None };
+    let is_whole = finished.report.as_ref().is_none_or(|report| report.is_final && report.fault.is_none());
+    (exit != Exit::Lost && finished.output_error.is_none() && is_whole).then_some(exit)
 }
 
 /// The attempt that comes next in the same iteration.

@@ -6,7 +6,7 @@ use std::mem;
 use jiff::Timestamp;
 
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
-use super::super::state::{LoopState, Phase};
+use super::super::state::{LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
 use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
@@ -79,15 +79,18 @@ impl Word {
 }
 
 impl LoopState {
-    /// Where a loop goes behind an attempt that is charged.
+    /// Where a loop goes behind an attempt that is charged. What an agent left that gave up is not asked about.
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
         self.rounds = 1;
         let proving = Proving::new(Some(of), claim, &self.spec.gates);
-        if !proving.asked.is_empty() || !self.spec.protect.is_empty() {
+        let has_what_to_prove =
+            !proving.asked.is_empty() || !self.spec.protect.is_empty() || self.spec.hears_results();
+        if has_what_to_prove && self.given_up.is_none() {
             return Phase::Proving(Box::new(proving));
         }
-        // What no gate has seen is not committed where a gate decides.
-        let uncommitted = self.spec.git.workflow != Workflow::None && !self.spec.has_hard_gates();
+        // What no gate has seen is not committed where a gate, or what is protected, decides.
+        let decides = self.spec.has_hard_gates() || !self.spec.protect.is_empty();
+        let uncommitted = self.spec.git.workflow != Workflow::None && !decides;
         Phase::Idle { claim, uncommitted }
     }
 
@@ -110,6 +113,8 @@ impl LoopState {
             }
             return Ok(());
         }
+        self.hear_result(&candidate);
+        let Phase::Proving(proving) = &mut self.phase else { return Err("candidate.taken") };
         let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
         proving.candidate = Some(candidate.clone());
         // A claim on what did not pass is looked at again: what git ignores may have changed.
@@ -134,6 +139,18 @@ impl LoopState {
             self.conclude(false, at);
         }
         Ok(())
+    }
+
+    /// What an agent changed that ended well without a word is a claim, where such claims are heard.
+    fn hear_result(&mut self, candidate: &Candidate) {
+        let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
+        let Phase::Proving(proving) = &mut self.phase else { return };
+        let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
+        let silent = last.filter(|last| last.outcome == Outcome::Ended);
+        if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
+            (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
+            **proving = Proving::new(proving.of, silent.claim, &self.spec.gates);
+        }
     }
 
     pub(super) fn refuse_candidate(&mut self, error: &str) -> Result<(), &'static str> {

@@ -103,6 +103,7 @@ pub(super) struct Agent {
     exit: Exit,
     promises: bool,
     writes_done: bool,
+    pub(super) gives_up: bool,
     /// How long it goes on after it was told to stop.
     stubborn: u64,
 }
@@ -191,6 +192,7 @@ impl Agent {
             exit,
             promises: claims && !by_file,
             writes_done: claims && by_file,
+            gives_up: (by_file || !claims) && random.once_in(12),
             stubborn: random.maybe(2, 100, 12_000).unwrap_or(20),
         }
     }
@@ -220,7 +222,7 @@ impl Agent {
                 None => Sign::Printed,
             };
         }
-        let Self { exit, promises, writes_done, leaves, fills, is_cut_off, .. } = *self;
+        let Self { exit, promises, writes_done, gives_up, leaves, fills, is_cut_off, .. } = *self;
         let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1)));
         let report = AgentReport {
             is_final: !is_cut_off,
@@ -235,6 +237,7 @@ impl Agent {
         let finished = AttemptFinished {
             promised: promises,
             state_done: writes_done,
+            gave_up: gives_up.then(|| "no".to_owned()),
             left: leaves.is_some(),
             report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),
             // They all fail in the same way.

@@ -208,7 +208,10 @@ impl World {
             tally.add("loop", "steered");
         }
         let able = u64::from(id.iteration) >= self.able_from;
-        self.agent = Some(Agent::sample(&mut self.random, self.temper, self.real, able));
+        let mut agent = Agent::sample(&mut self.random, self.temper, self.real, able);
+        // Nobody listens for it elsewhere.
+        agent.gives_up &= self.state.spec.task.is_some();
+        self.agent = Some(agent);
         self.live = Live::default();
         tally.add("agent", "started");
     }

@@ -65,6 +65,14 @@ pub(super) struct Ledger {
     criticised: u32,
     /// The last candidate touched what is protected.
     touched: bool,
+    /// The agent said that it cannot be done, and nobody let the loop go on since.
+    gave_up: bool,
+    /// What the gates are asked about has more to it than its tree shows.
+    partial: bool,
+    /// The next candidate is the first one behind an attempt or a commit.
+    fresh: bool,
+    /// The last attempt ended well without a word.
+    silent: bool,
     /// What the loop did is kept, since it was let go on last.
     kept: bool,
     /// Charged when another agent took over.
@@ -126,6 +134,10 @@ impl Ledger {
             critic: None,
             criticised: 0,
             touched: false,
+            gave_up: false,
+            partial: false,
+            fresh: true,
+            silent: false,
             kept: false,
             changed: None,
             not_before: None,
@@ -249,7 +261,7 @@ impl Ledger {
             Event::BaseRefused { .. } => panic!("no repository here refuses"),
             Event::CommitSettled(report) => {
                 assert_eq!(report.iteration, self.iteration);
-                self.settled = report.iteration;
+                (self.settled, self.fresh) = (report.iteration, true);
                 let again = self.has_hard_gates();
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
@@ -267,9 +279,17 @@ impl Ledger {
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
-            Event::CandidateTaken { tree, touched, .. } => {
+            Event::CandidateTaken { tree, partial, touched } => {
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
+                assert!(!self.gave_up, "nobody claims anything");
+                let differs = tree.is_none() || *tree != self.tree;
+                if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
+                    self.last = Some(Last::Charged { claim: Some(ClaimSource::Result) });
+                }
+                if std::mem::take(&mut self.fresh) || differs {
+                    self.partial = *partial;
+                }
                 self.tree.clone_from(tree);
                 self.touched = !touched.is_empty();
             }
@@ -392,7 +412,7 @@ impl Ledger {
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
                     "resumed to end at once"
                 );
-                self.kept = false;
+                (self.kept, self.gave_up) = (false, false);
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
                 (self.driven, self.had_runner, self.waiting) = (false, false, false);
@@ -419,6 +439,7 @@ impl Ledger {
         assert!(self.ended.is_none(), "it goes on after its end");
         assert!(self.cancelled.is_none(), "it goes on after a cancel");
         assert!(self.paused.is_none(), "it goes on after a pause");
+        assert!(!self.gave_up, "it goes on though the agent gave up");
         assert!(self.refunds < 3, "a fourth attempt after three refunds");
         assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it goes on past its cap");
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
@@ -524,6 +545,11 @@ impl Ledger {
         } else {
             None
         };
+        let is_good = finished.exit == Exit::Code(0) || by_itself;
+        self.gave_up = finished.gave_up.is_some() && claim.is_none() && stopped.is_none() && !cut_off;
+        self.silent = is_good && claim.is_none() && !self.gave_up && stopped.is_none() && !cut_off;
+        self.silent &= self.spec.task.is_some() && self.spec.promise.is_some() && self.has_hard_gates();
+        self.fresh = true;
         let worked = report.and_then(|report| report.tokens).is_some_and(|(_, tokens)| tokens.counted() > 0);
         let good = worked || claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
         let instant = !good && ran.as_millis() < 2_000;
@@ -575,6 +601,7 @@ impl Ledger {
             End::Blocked { why: Blocked::Stuck } => {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
             }
+            End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");

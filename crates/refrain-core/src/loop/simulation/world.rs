@@ -14,7 +14,7 @@ use super::tally::{Tally, end_name};
 use crate::event::{Ask, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::tests::journal::{kind, spec, started, time};
+use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec};
 
@@ -81,6 +81,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     if random.once_in(4) {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
+    spec.task = random.once_in(4).then(task);
     sample_gates(random, &mut spec);
     sample_critic(random, &mut spec);
     spec

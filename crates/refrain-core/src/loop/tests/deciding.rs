@@ -103,6 +103,7 @@ fn what_has_stopped_rests() {
         End::IterationCap,
         End::Blocked { why: Blocked::Refunds },
         End::Blocked { why: Blocked::Churn },
+        End::Blocked { why: Blocked::GaveUp },
         End::Blocked { why: Blocked::AgentMissing },
         End::Cancelled,
         End::Completed { claim: ClaimSource::Promise },

@@ -11,6 +11,7 @@ use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
+use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
 
@@ -65,9 +66,16 @@ pub(in crate::r#loop) fn spec() -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
+}
+
+/// A plan's task that a loop can be about.
+pub(in crate::r#loop) fn task() -> TaskRef {
+    let title = "Mend the tests".to_owned();
+    TaskRef { plan: "plan".parse().unwrap(), tag: "main".into(), id: "2".parse().unwrap(), title, round: 1 }
 }
 
 pub(in crate::r#loop) fn runner(pid: i32) -> Identity {
@@ -85,6 +93,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         exit,
         promised: false,
         near_miss: None,
+        gave_up: None,
         state_done: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
@@ -400,6 +409,12 @@ impl Journal {
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
             End::Stuck => Self::stuck(OnStuck::Stop).obey(),
             End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
+            End::Blocked { why: Blocked::GaveUp } => {
+                let gave_up = Some("there is no such file".to_owned());
+                let spec = Spec { task: Some(task()), ..spec() };
+                let ended = AttemptFinished { gave_up, ..finished(Exit::Code(0)) };
+                Self::of(spec).taken_over().attempts(ended).obey()
+            }
             End::Blocked { why: Blocked::Repository } => {
                 Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
             }

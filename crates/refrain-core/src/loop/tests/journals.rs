@@ -90,6 +90,7 @@ pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
     (exit(), rarely(), rarely(), any::<(u64, u64, String)>()).prop_map(
         |(exit, promised, state_done, (stdout_bytes, stderr_bytes, preview))| AttemptFinished {
             promised,
+            gave_up: stdout_bytes.is_multiple_of(16).then(|| preview.clone()),
             state_done,
             stdout_bytes,
             stderr_bytes,
@@ -101,7 +102,8 @@ pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
 
 pub(super) fn end() -> impl Strategy<Value = End> {
     prop::sample::select(vec![
-        // Twice, as a claim is rare.
+        // Thrice, as a claim is rare.
+        End::Completed { claim: ClaimSource::Promise },
         End::Completed { claim: ClaimSource::Promise },
         End::Completed { claim: ClaimSource::Promise },
         End::Completed { claim: ClaimSource::StateFile },
@@ -111,7 +113,9 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Cancelled,
         End::IterationCap,
         End::Stuck,
+        End::Completed { claim: ClaimSource::Result },
         End::Blocked { why: Blocked::Stuck },
+        End::Blocked { why: Blocked::GaveUp },
         End::TimedOut,
         End::Blocked { why: Blocked::Refunds },
         End::Blocked { why: Blocked::Churn },

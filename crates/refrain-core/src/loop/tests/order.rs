@@ -13,7 +13,8 @@ use crate::r#loop::{Damage, LoopState};
 use crate::spec::Millis;
 
 fn every_end() -> impl Iterator<Item = End> {
-    let claims = [ClaimSource::Promise, ClaimSource::StateFile, ClaimSource::ExitCode, ClaimSource::Gates];
+    use ClaimSource::{ExitCode, Gates, Promise, Result, StateFile};
+    let claims = [Promise, StateFile, ExitCode, Gates, Result];
     let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::OutputLost];
     [End::Cancelled, End::IterationCap, End::TimedOut, End::Paused]
         .into_iter()

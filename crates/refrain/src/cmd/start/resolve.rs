@@ -62,6 +62,7 @@ pub(in crate::cmd) fn spec(
         caps: settings.project_caps,
         keep_failed: false,
         mirrors: Vec::new(),
+        task: None,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,

@@ -1,0 +1,25 @@
+//! Giving up: the line by which a task's agent says that it cannot be done (seed 001). It counts where the promise counts,
+//! at the beginning of a line.
+
+use super::line::beginning;
+use crate::text::{clip, squeeze};
+
+/// What such a line begins with.
+pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
+
+/// What stands in place of the reason where agents are told of the line.
+pub(crate) const PLACEHOLDER: &str = "<reason>";
+
+/// How much of the reason is kept, in bytes.
+const LONGEST: usize = 500;
+
+/// The reason, where the line gives up. One that only repeats what agents are told does not.
+pub(super) fn given_up(line: &str) -> Option<String> {
+    let reason = beginning(line).strip_prefix(GIVES_UP)?;
+    let reason = squeeze(reason.trim_matches(|c: char| matches!(c, '*' | '_' | '~') || c.is_whitespace()));
+    match reason.as_str() {
+        PLACEHOLDER => None,
+        "" => Some("it gave no reason".to_owned()),
+        reason => Some(clip(reason, LONGEST).into_owned()),
+    }
+}
