@@ -11,6 +11,7 @@ use super::task::{Card, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
 use crate::fold::Fold;
+use crate::git::Oid;
 use crate::r#loop::Damage;
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
@@ -155,27 +156,8 @@ impl PlanState {
                     Some(failed) => batch.bad = Some((*upto, failed.clone())),
                 }
             }
-            PlanEvent::BatchLanded { commits, tip } => {
-                let batch = self.batch.take().ok_or("no batch lands")?;
-                if batch.question().is_some() || commits.len() != batch.good {
-                    return Err("it is not known to be well");
-                }
-                let mut merged = batch.merged.iter();
-                for (one, commit) in merged.by_ref().zip(commits) {
-                    let task = self.place(&one.task)?;
-                    self.land(task, commit.clone());
-                }
-                if let Some((_, failed)) = batch.bad
-                    && let Some(culprit) = batch.merged.get(batch.good)
-                {
-                    let task = self.place(&culprit.task)?;
-                    self.send_back(task, Return::Failed(failed));
-                }
-                for one in batch.merged.iter().skip(batch.good + 1) {
-                    let task = self.place(&one.task)?;
-                    self.proven.insert(task);
-                }
-                self.tip = Some(tip.clone());
+            PlanEvent::BatchLanded { commits, refused, tip } => {
+                self.land_batch(commits, refused.as_ref(), tip)?
             }
             PlanEvent::WaveCompleted { wave, commit, .. } => {
                 if self.current_wave() + 1 != *wave as usize {
@@ -331,7 +313,7 @@ impl PlanState {
         if state.stage != Stage::Waiting(0) {
             return Err("the task cannot be started");
         }
-        state.rounds = started.round;
+        (state.rounds, state.onto) = (started.round, Some(started.onto.clone()));
         state.stage = Stage::Running(Running {
             id: started.id.clone(),
             round: started.round,
@@ -391,7 +373,37 @@ impl PlanState {
         Ok(())
     }
 
-    fn land(&mut self, task: usize, commit: Option<crate::git::Oid>) {
+    fn land_batch(
+        &mut self,
+        commits: &[Option<Oid>],
+        refused: Option<&String>,
+        tip: &Oid,
+    ) -> Result<(), &'static str> {
+        let batch = self.batch.take().ok_or("no batch lands")?;
+        let landed = commits.len();
+        let is_whole = landed == batch.good || (refused.is_some() && landed < batch.good);
+        if batch.question().is_some() || !is_whole {
+            return Err("it is not known to be well");
+        }
+        for (one, commit) in batch.merged.iter().zip(commits) {
+            let task = self.place(&one.task)?;
+            self.land(task, commit.clone());
+        }
+        let culprit = batch.merged.get(landed).map(|one| self.place(&one.task)).transpose()?;
+        match (culprit, refused, batch.bad) {
+            (Some(task), Some(reason), _) => self.stop(task, Stop::Other { reason: reason.clone() }),
+            (Some(task), None, Some((_, failed))) => self.send_back(task, Return::Failed(failed)),
+            (None, _, _) | (Some(_), None, None) => {}
+        }
+        for one in batch.merged.iter().skip(landed + 1) {
+            let task = self.place(&one.task)?;
+            self.proven.insert(task);
+        }
+        self.tip = Some(tip.clone());
+        Ok(())
+    }
+
+    fn land(&mut self, task: usize, commit: Option<Oid>) {
         let state = &mut self.tasks[task];
         (state.stage, state.again) = (Stage::Landed { commit }, None);
         self.settle(task);
@@ -470,6 +482,7 @@ impl TaskState {
             rounds: 0,
             iterations: 0,
             returns: 0,
+            onto: None,
             head: None,
             cost: None,
             again: None,

@@ -82,6 +82,9 @@ pub enum PlanEvent {
     BatchLanded {
         /// The commit of each; none for one that changed nothing.
         commits: Vec<Option<Oid>>,
+        /// Why the next one may not land although it is well: what it holds looks like a secret.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
         /// What has landed in all.
         tip: Oid,
     },

@@ -5,6 +5,7 @@ mod apply;
 mod event;
 mod graph;
 mod next_step;
+mod outcome;
 mod spec;
 mod state;
 mod task;

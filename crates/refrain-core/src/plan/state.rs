@@ -91,6 +91,8 @@ pub struct TaskState {
     pub iterations: u32,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
+    /// What had landed when its last round began.
+    pub onto: Option<Oid>,
     /// What its last round left on its branch.
     pub head: Option<Oid>,
     /// What it cost, as far as its agents said.

@@ -1,0 +1,53 @@
+//! What came of a round, by how its loop stands.
+
+use super::event::{Stop, TaskEnd};
+use crate::event::{Blocked, End};
+use crate::r#loop::LoopState;
+
+impl TaskEnd {
+    /// What a loop that nobody drives any more came to. `reason` is what its view says about that, `needs` what it asks a person
+    /// to do.
+    #[must_use]
+    pub fn of(state: &LoopState, reason: &str, needs: Option<&str>) -> Self {
+        let hindered = || Self::Hindered {
+            error: needs.map_or_else(|| reason.to_owned(), |needs| format!("{reason}; {needs}")),
+        };
+        let Some(ended) = state.ended else { return Self::Rests };
+        match ended.end {
+            End::Completed { .. } => {
+                let proof = state.proof.as_ref().filter(|_| state.spec.has_hard_gates());
+                Self::Proven { tree: proof.and_then(|proof| proof.candidate.tree.clone()) }
+            }
+            End::Cancelled => Self::Stopped(Stop::Cancelled),
+            End::IterationCap => Self::Stopped(Stop::UsedUp),
+            End::Stuck | End::Blocked { why: Blocked::Stuck } => Self::Stopped(Stop::Stuck),
+            End::TimedOut => Self::Stopped(Stop::TimedOut),
+            End::BudgetExceeded { by: None } => Self::OutOfMoney,
+            End::Paused => Self::Rests,
+            End::Blocked { why: Blocked::GaveUp } => {
+                let said = state.given_up.clone();
+                Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
+            }
+            End::Blocked { why: Blocked::Session } => {
+                Self::Stopped(Stop::Other { reason: reason.to_owned() })
+            }
+            // Whoever else is started now meets the same.
+            End::BudgetExceeded { by: Some(_) }
+            | End::Blocked {
+                why:
+                    Blocked::Refunds
+                    | Blocked::Churn
+                    | Blocked::AgentMissing
+                    | Blocked::OutputLost
+                    | Blocked::Login
+                    | Blocked::Credit
+                    | Blocked::Model
+                    | Blocked::Setup
+                    | Blocked::Limit
+                    | Blocked::Outage
+                    | Blocked::CostUnknown
+                    | Blocked::Repository,
+            } => hindered(),
+        }
+    }
+}
