@@ -1,6 +1,14 @@
 //! Plans: many tasks, in waves, each of them a loop. What a task is, how it stands in its file, what the graph of all of
 //! them says, what comes next. What is done about that is the engine's.
 
+mod cycles;
+mod edges;
+pub mod file;
+mod graph;
+mod problem;
 mod task;
+pub mod view;
 
-pub use task::{Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use graph::{Graph, Standing};
+pub use problem::Problem;
+pub use task::{Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
