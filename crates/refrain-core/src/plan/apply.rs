@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
 use super::graph::Graph;
 use super::state::{Batch, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
-use super::task::{Card, TaskId, TaskStatus};
+use super::task::{Card, Task, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
 use crate::fold::Fold;
@@ -38,7 +38,7 @@ impl Fold for PlanState {
             base: None,
             tip: None,
             tasks: Vec::new(),
-            graph: Graph::default(),
+            graph: Graph::build(Vec::new()).0,
             refused: None,
             waves: Vec::new(),
             batch: None,
@@ -240,8 +240,7 @@ impl PlanState {
     /// them, or new, comes with the first that is not.
     fn arrange(&mut self) {
         // To the graph all that is, or was, this plan's to do counts.
-        let cards: Vec<_> = self.tasks.iter().map(TaskState::counted).collect();
-        self.graph = Graph::build(&cards);
+        self.graph = Graph::build(self.tasks.iter().map(TaskState::counted).collect()).0;
         let first_open = self.current_wave();
         self.waves.truncate(first_open);
         let (mut ready, mut running, mut proven) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -250,7 +249,7 @@ impl PlanState {
             self.batch.iter().flat_map(|batch| &batch.merged).map(|one| &one.task).collect();
         self.waves.iter_mut().for_each(|wave| wave.tasks.clear());
         for task in order {
-            let dependencies = self.graph.dependencies(task);
+            let dependencies = self.needs(task);
             let unmet = dependencies.iter().filter(|n| !self.tasks[**n].is_met()).count();
             let behind = dependencies.iter().filter_map(|n| self.tasks[*n].wave).max();
             let is_hopeless = dependencies.iter().any(|n| self.tasks[*n].is_lost());
@@ -291,6 +290,15 @@ impl PlanState {
         self.ready = BTreeSet::new();
         ready.into_iter().for_each(|task| self.make_ready(task));
         (self.running, self.proven) = (running, proven);
+    }
+
+    /// What has to be done before a task; a part of it that was given up is no reason to wait for the whole.
+    fn needs(&self, task: usize) -> Vec<usize> {
+        let is_given_up = |n: usize| {
+            let card = &self.tasks[n].card;
+            card.status == TaskStatus::Cancelled && self.graph.parent(n) == Some(task)
+        };
+        self.graph.dependencies(task).into_iter().filter(|n| !is_given_up(*n)).collect()
     }
 
     fn make_ready(&mut self, task: usize) {
@@ -407,7 +415,7 @@ impl PlanState {
         let state = &mut self.tasks[task];
         (state.stage, state.again) = (Stage::Landed { commit }, None);
         self.settle(task);
-        for dependent in self.graph.dependents(task).to_vec() {
+        for dependent in self.graph.dependents(task) {
             let state = &mut self.tasks[dependent];
             if let Stage::Waiting(unmet) = &mut state.stage {
                 *unmet = unmet.saturating_sub(1);
@@ -422,12 +430,12 @@ impl PlanState {
         self.tasks[task].stage = Stage::Stopped(stop);
         self.settle(task);
         // Each is reached once, as what is hopeless already is passed over.
-        let mut reached = self.graph.dependents(task).to_vec();
+        let mut reached = self.graph.dependents(task);
         while let Some(task) = reached.pop() {
             let state = &mut self.tasks[task];
             if !std::mem::replace(&mut state.is_hopeless, true) && matches!(state.stage, Stage::Waiting(_)) {
                 self.settle(task);
-                reached.extend_from_slice(self.graph.dependents(task));
+                reached.extend(self.graph.dependents(task));
             }
         }
     }
@@ -508,8 +516,8 @@ impl TaskState {
         }
     }
 
-    /// Its card as the graph is to see it.
-    fn counted(&self) -> Card {
+    /// The task as the graph is to see it.
+    fn counted(&self) -> Task {
         let status = match self.stage {
             Stage::Out => self.card.status,
             Stage::Waiting(_)
@@ -518,7 +526,8 @@ impl TaskState {
             | Stage::Landed { .. }
             | Stage::Stopped(_) => TaskStatus::Pending,
         };
-        Card { status, ..self.card.clone() }
+        let Card { id, title, complexity, priority, dependencies, parent, .. } = self.card.clone();
+        Task { status, complexity, priority, dependencies, parent, ..Task::new(id, title) }
     }
 
     /// Whether what depends on it may begin.

@@ -2,23 +2,29 @@
 //! plan and what comes next. What is done about that is the engine's.
 
 mod apply;
+mod cycles;
+mod edges;
 mod event;
+pub mod file;
 mod graph;
 mod next_step;
 mod outcome;
+mod problem;
 mod spec;
 mod state;
 mod task;
 mod task_ref;
+pub mod view;
 
 pub use apply::MAX_RETURNS;
 pub use event::{
     FailedGate, Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
     Unmerged,
 };
-pub use graph::Graph;
+pub use graph::{Graph, Standing};
 pub use next_step::{PlanLive, PlanStep, next_step};
+pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
-pub use task::{Card, Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
 pub use task_ref::TaskRef;
