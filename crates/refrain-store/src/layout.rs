@@ -70,26 +70,28 @@ impl Project {
         LoopDir(self.loops().join(id.as_str()))
     }
 
+    /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell) lies
+    /// in it likewise.
+    #[must_use]
+    pub fn plan_dir(&self, id: &LoopId) -> LoopDir {
+        LoopDir(self.data.join("plans").join(id.as_str()))
+    }
+
     /// Every loop that exists, by id: one whose journal has begun.
     ///
     /// # Errors
     /// [`DiskError`] where the folder cannot be read; a missing one is no error, there are just no loops.
     pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
-        let loops = self.loops();
-        let entries = match loops.read_dir_utf8() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.on("read", &loops)?,
-        };
-        let mut dirs: Vec<_> = entries
-            .flatten()
-            .filter(|entry| entry.file_name().parse::<LoopId>().is_ok())
-            .map(|entry| LoopDir(entry.path().to_owned()))
-            .filter(LoopDir::exists)
-            .collect();
-        dirs.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(dirs)
+        dirs(&self.loops())
     }
 
+    /// Every plan that exists, by id.
+    ///
+    /// # Errors
+    /// As [`Self::loop_dirs`].
+    pub fn plan_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
+        dirs(&self.data.join("plans"))
+    }
     /// The folder of running and ended loops.
     #[must_use]
     pub fn loops(&self) -> Utf8PathBuf {
@@ -120,6 +122,22 @@ impl Project {
     pub fn archive(&self) -> Utf8PathBuf {
         self.data.join("archive")
     }
+}
+
+/// The loops, or plans, in a folder.
+fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
+    let entries = match folder.read_dir_utf8() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.on("read", folder)?,
+    };
+    let mut dirs: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().parse::<LoopId>().is_ok())
+        .map(|entry| LoopDir(entry.path().to_owned()))
+        .filter(LoopDir::exists)
+        .collect();
+    dirs.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(dirs)
 }
 
 /// One loop's folder.

@@ -30,6 +30,9 @@ pub enum Refusal {
         /// The most that is accepted.
         most: u32,
     },
+    /// Only a loop can be asked this.
+    #[error("it is a plan; its tasks are loops, which can")]
+    NotALoop,
     /// A cap on what the agent does not tell.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Untold {

@@ -2,6 +2,7 @@
 //! plan and what comes next. What is done about that is the engine's.
 
 mod apply;
+mod ask;
 mod cycles;
 mod edges;
 mod event;
@@ -17,6 +18,7 @@ mod task_ref;
 pub mod view;
 
 pub use apply::MAX_RETURNS;
+pub use ask::PlanGrant;
 pub use event::{
     FailedGate, Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
     Unmerged,

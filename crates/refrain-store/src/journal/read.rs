@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::marker::PhantomData;
 
 use camino::Utf8PathBuf;
-use refrain_core::{Fold, LoopState, Record};
+use refrain_core::{Event, Fold, LoopState, Record};
+use serde::de::DeserializeOwned;
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
@@ -122,24 +124,25 @@ pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
 
 /// A journal that is read while it grows. Hashes are not checked: this is for showing.
 #[derive(Debug)]
-pub struct Tail {
+pub struct Tail<E = Event> {
     path: Utf8PathBuf,
     at: u64,
     line: u64,
+    of: PhantomData<E>,
 }
 
-impl Tail {
+impl<E: DeserializeOwned> Tail<E> {
     /// From the first record on.
     #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
-        Self { path: dir.journal(), at: 0, line: 0 }
+        Self { path: dir.journal(), at: 0, line: 0, of: PhantomData }
     }
 
     /// The records that came since the last call, as far as `limit` bytes of the file.
     ///
     /// # Errors
     /// [`JournalError`] where a line cannot be understood or the file cannot be read.
-    pub fn next(&mut self, limit: u64) -> Result<Vec<Record>, JournalError> {
+    pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
         let mut file = match File::open(path) {
             // The loop was just archived, or deleted and not yet written back: nothing new for now.

@@ -274,7 +274,7 @@ fn a_clock_that_was_set_back_does_not_turn_a_journal_around() {
 fn a_tail_sees_whole_lines_as_they_come() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
-    let mut tail = Tail::new(&sandbox.loop_dir);
+    let mut tail: Tail = Tail::new(&sandbox.loop_dir);
     assert_eq!(tail.next(u64::MAX).unwrap().len(), 5);
     assert!(tail.next(u64::MAX).unwrap().is_empty());
     let length = journal.batch(Durability::Written).write().unwrap().length;

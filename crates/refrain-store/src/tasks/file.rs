@@ -63,6 +63,20 @@ impl TaskFile {
         Self { path, shape, tag, locks: project.data.join("tasks") }
     }
 
+    /// The tasks of a tag in a file that was found before.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn at(project: &Project, path: Utf8PathBuf, tag: String) -> Result<Self, TasksError> {
+        let (text, _) = whole(&path)?;
+        let name = path.file_name().unwrap_or_default();
+        let malformed =
+            |source: FileError| TasksError::Malformed { path: path.clone(), source: source.into() };
+        let shape = Shape::of(name, &text).map_err(malformed)?;
+        let shape = shape.ok_or_else(|| TasksError::Unfit { path: path.clone(), why: "holds no tasks" })?;
+        Ok(Self::new(project, path, shape, tag))
+    }
+
     /// Reads it.
     ///
     /// # Errors

@@ -1,0 +1,80 @@
+//! What may be asked of a plan as it is.
+
+use super::event::{PlanEnd, PlanEvent};
+use super::spec::PlanLimits;
+use super::state::PlanState;
+use crate::agent::Usd;
+use crate::event::Ask;
+use crate::r#loop::Refusal;
+use crate::spec::Millis;
+
+/// What `plan resume` grants: totals, not additions; what is not named stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanGrant {
+    /// Iterations that one task may take.
+    pub per_task: Option<u32>,
+    /// Iterations that all of them may take together.
+    pub total: Option<u32>,
+    /// Money.
+    pub max_cost: Option<Usd>,
+    /// The plan's own duration.
+    pub max_duration: Option<Millis>,
+}
+
+impl PlanState {
+    /// Whether the plan can be asked this now.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that says why not.
+    pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        match (self.ended.map(|ended| ended.end), ask) {
+            (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
+            (Some(end), Ask::Pause(_)) => Err(Refusal::Stopped(end.name())),
+            (_, Ask::Cancel(_) | Ask::Pause(_)) => Ok(()),
+            (_, Ask::Steer(_) | Ask::Proceed) => Err(Refusal::NotALoop),
+        }
+    }
+
+    /// The event that lets the plan go on under new totals. None is needed for one whose runner died, unless it gets more.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
+        let end = self.ended.map(|ended| ended.end);
+        match end {
+            Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
+            Some(_) if self.cancel.is_some() => return Err(Refusal::Final(PlanEnd::Cancelled.name())),
+            None if self.cancel.is_some() => return Ok(None),
+            None if self.pause.is_none() && *grant == PlanGrant::default() => return Ok(None),
+            Some(_) | None => {}
+        }
+        let PlanLimits { per_task, total, max_cost, max_duration } = self.limits.clone();
+        let limits = PlanLimits {
+            per_task: grant.per_task.unwrap_or(per_task),
+            total: grant.total.unwrap_or(total),
+            max_cost: grant.max_cost.or(max_cost),
+            max_duration: grant.max_duration.or(max_duration),
+        };
+        let refuse = |used: String, flag: String| Err(Refusal::NothingGranted { used, flag });
+        if end == Some(PlanEnd::IterationCap) && limits.total <= self.used {
+            let more = self.used.saturating_add(PlanLimits::TOTAL);
+            return refuse(
+                format!("{} iterations are used up", self.used),
+                format!("--max-total-iterations {more}"),
+            );
+        }
+        let spent = self.spent.unwrap_or_default();
+        if end == Some(PlanEnd::BudgetExceeded)
+            && let Some(cap) = limits.max_cost.filter(|cap| *cap <= spent || max_cost == Some(*cap))
+        {
+            let enough = f64::from(Usd(spent.0.max(cap.0).saturating_mul(2))).max(0.01);
+            return refuse(format!("{spent} of {cap} are used"), format!("--max-cost {enough:.2}"));
+        }
+        let active = Millis::from(self.active);
+        if limits.max_duration.is_some_and(|all| all <= active) {
+            let enough = (active.0.saturating_mul(2) / 1000).max(60);
+            return refuse(format!("{active} are used up"), format!("--max-duration {enough}s"));
+        }
+        Ok(Some(PlanEvent::Resumed { limits }))
+    }
+}
