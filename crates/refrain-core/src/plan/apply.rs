@@ -37,6 +37,8 @@ impl Fold for PlanState {
             runner: None,
             base: None,
             tip: None,
+            stand: None,
+            line: Vec::new(),
             tasks: Vec::new(),
             graph: Graph::build(Vec::new()).0,
             refused: None,
@@ -111,6 +113,7 @@ impl PlanState {
             PlanEvent::BaseTaken { head, branch } => {
                 self.base = Some((head.clone(), branch.clone()));
                 self.tip.get_or_insert_with(|| head.clone());
+                self.stand.get_or_insert_with(|| head.clone());
             }
             PlanEvent::TaskStarted(started) => self.begin_round(started)?,
             PlanEvent::TaskEnded(ended) => self.end_round(ended)?,
@@ -159,24 +162,15 @@ impl PlanState {
             PlanEvent::BatchLanded { commits, refused, tip } => {
                 self.land_batch(commits, refused.as_ref(), tip)?
             }
-            PlanEvent::WaveCompleted { wave, commit, .. } => {
-                if self.current_wave() + 1 != *wave as usize {
-                    return Err("waves are completed one after the other");
-                }
-                let wave = self.waves.get_mut(*wave as usize - 1).ok_or("there is no such wave")?;
-                wave.completed = Some(commit.clone());
-                if let Some(commit) = commit {
-                    self.tip = Some(commit.clone());
-                    self.handover = HandOver { due: true, refused: None };
-                }
+            PlanEvent::WaveCompleted { wave, commit, tasks, rest } => {
+                self.complete(*wave, commit.as_ref(), tasks, rest)?;
             }
-            PlanEvent::HandedOver { head, refused } => {
-                if let Some(head) = head {
-                    self.tip = Some(head.clone());
-                    self.handover = HandOver::default();
-                } else {
-                    self.handover.refused.clone_from(refused);
-                }
+            PlanEvent::HandedOver { head: Some(head), rest, .. } => {
+                self.handover = HandOver::default();
+                self.stand_on(head, rest)?;
+            }
+            PlanEvent::HandedOver { head: None, refused, .. } => {
+                self.handover.refused.clone_from(refused);
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
             PlanEvent::Asked { request, ask } => {
@@ -321,6 +315,9 @@ impl PlanState {
         if state.stage != Stage::Waiting(0) {
             return Err("the task cannot be started");
         }
+        // One that a person tuned begins anew.
+        let begins_anew = matches!(state.again, Some(Return::Tuned(_)));
+        state.before = state.head.take().zip(state.onto.take()).filter(|_| !begins_anew);
         (state.rounds, state.onto) = (started.round, Some(started.onto.clone()));
         state.stage = Stage::Running(Running {
             id: started.id.clone(),
@@ -381,6 +378,42 @@ impl PlanState {
         Ok(())
     }
 
+    fn complete(
+        &mut self,
+        wave: u32,
+        commit: Option<&Oid>,
+        tasks: &[TaskId],
+        rest: &[Oid],
+    ) -> Result<(), &'static str> {
+        if self.current_wave() + 1 != wave as usize {
+            return Err("waves are completed one after the other");
+        }
+        let completed = self.waves.get_mut(wave as usize - 1).ok_or("there is no such wave")?;
+        completed.completed = Some(commit.cloned());
+        let Some(commit) = commit else { return Ok(()) };
+        let (its, left) = std::mem::take(&mut self.line).into_iter().partition(|(id, _)| tasks.contains(id));
+        self.line = left;
+        self.handover.due.push((wave, its));
+        self.handover.refused = None;
+        self.stand_on(commit, rest)
+    }
+
+    /// The next wave stands on this commit, and what has landed of it was made anew on top of that.
+    fn stand_on(&mut self, commit: &Oid, rest: &[Oid]) -> Result<(), &'static str> {
+        if rest.len() != self.line.len() {
+            return Err("what has landed is not all there");
+        }
+        self.stand = Some(commit.clone());
+        self.tip = Some(rest.last().unwrap_or(commit).clone());
+        let line = std::mem::take(&mut self.line);
+        for ((id, _), anew) in line.into_iter().zip(rest) {
+            let task = self.place(&id)?;
+            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
+            self.line.push((id, anew.clone()));
+        }
+        Ok(())
+    }
+
     fn land_batch(
         &mut self,
         commits: &[Option<Oid>],
@@ -413,6 +446,7 @@ impl PlanState {
 
     fn land(&mut self, task: usize, commit: Option<Oid>) {
         let state = &mut self.tasks[task];
+        self.line.extend(commit.clone().map(|commit| (state.card.id.clone(), commit)));
         (state.stage, state.again) = (Stage::Landed { commit }, None);
         self.settle(task);
         for dependent in self.graph.dependents(task) {
@@ -491,6 +525,7 @@ impl TaskState {
             iterations: 0,
             returns: 0,
             onto: None,
+            before: None,
             head: None,
             cost: None,
             again: None,

@@ -97,12 +97,18 @@ pub enum PlanEvent {
         commit: Option<Oid>,
         /// Its tasks that landed.
         tasks: Vec<TaskId>,
+        /// What has landed of later waves, anew on top of it, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rest: Vec<Oid>,
     },
     /// What is complete was handed over to the branch that the plan began on, or why not.
     #[serde(rename = "waves.handed-over")]
     HandedOver {
         /// What the branch has now, where it was; none where it was not.
         head: Option<Oid>,
+        /// What has landed since, anew on top of it, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rest: Vec<Oid>,
         /// Why not, and what a person has to do.
         refused: Option<String>,
     },

@@ -132,7 +132,7 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
         return PlanStep::Finish(PlanEnd::IterationCap);
     }
     let is_left = |stage: &Stage| matches!(stage, Stage::Stopped(_) | Stage::Waiting(_));
-    if state.handover.due || state.tasks.iter().any(|task| is_left(&task.stage)) {
+    if !state.handover.due.is_empty() || state.tasks.iter().any(|task| is_left(&task.stage)) {
         return PlanStep::Finish(PlanEnd::Blocked);
     }
     PlanStep::Finish(PlanEnd::Completed)
@@ -178,7 +178,7 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
             None => PlanStep::Land { upto: batch.good },
         });
     }
-    if state.handover.due && state.handover.refused.is_none() {
+    if !state.handover.due.is_empty() && state.handover.refused.is_none() {
         return Some(PlanStep::HandOver);
     }
     if !state.proven.is_empty() {

@@ -44,10 +44,11 @@ impl PlanSpec {
         self.each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_)))
     }
 
-    /// The branch that a task's loop works on.
+    /// The branch that the loop of a task works on in its `round`-th round, from 1.
     #[must_use]
-    pub fn branch(&self, task: &TaskId) -> String {
-        format!("refrain/{}/{}", self.id, task.slug())
+    pub fn branch(&self, task: &TaskId, round: u32) -> String {
+        let round = if round > 1 { format!("-r{round}") } else { String::new() };
+        format!("refrain/{}/{}{round}", self.id, task.slug())
     }
 
     /// Where the line of what has landed is kept, for as long as it is on nobody's branch.

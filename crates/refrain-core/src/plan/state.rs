@@ -32,6 +32,10 @@ pub struct PlanState {
     pub base: Option<(Oid, Option<String>)>,
     /// What has landed, the commits of waves included.
     pub tip: Option<Oid>,
+    /// What the next wave stands on: the last one, or where the plan began.
+    pub stand: Option<Oid>,
+    /// What has landed on top of that, in order.
+    pub line: Vec<(TaskId, Oid)>,
     /// Its tasks, in the order of their file; none before they were taken.
     pub tasks: Vec<TaskState>,
     /// What they say together.
@@ -93,6 +97,8 @@ pub struct TaskState {
     pub returns: u32,
     /// What had landed when its last round began.
     pub onto: Option<Oid>,
+    /// What the round before that left on its branch, and what had landed when it began.
+    pub before: Option<(Oid, Oid)>,
     /// What its last round left on its branch.
     pub head: Option<Oid>,
     /// What it cost, as far as its agents said.
@@ -168,8 +174,8 @@ pub struct Wave {
 /// How far the branch is that the plan began on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
-    /// There is a commit of a wave that it does not have.
-    pub due: bool,
+    /// The waves that it does not have, each with the commits of its tasks.
+    pub due: Vec<(u32, Vec<(TaskId, Oid)>)>,
     /// Why it does not, when that was tried last.
     pub refused: Option<String>,
 }

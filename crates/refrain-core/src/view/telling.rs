@@ -250,6 +250,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | Err(
             Refusal::Final(_)
             | Refusal::Stopped(_)
+            | Refusal::NotALoop
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::Untold { .. },

@@ -54,6 +54,8 @@ pub struct Read {
 pub struct Written {
     /// The file as it is now.
     pub stamp: Stamp,
+    /// The file as it was found.
+    pub found: Stamp,
     /// Tasks that are not there any more.
     pub missing: Vec<TaskId>,
 }
@@ -110,11 +112,11 @@ impl TaskFile {
             let Changed { text: new, missing } =
                 file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
             if new == text {
-                return Ok(Written { stamp, missing });
+                return Ok(Written { stamp, found: stamp, missing });
             }
             let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
             if replace_atomic(&path, new.as_bytes(), is_current)? {
-                return Ok(Written { stamp: self.stamp()?, missing });
+                return Ok(Written { stamp: self.stamp()?, found: stamp, missing });
             }
         }
         Err(TasksError::Busy(path))
