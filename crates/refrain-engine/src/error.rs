@@ -5,11 +5,12 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
-use refrain_core::git::TemplateError;
+use refrain_core::git::{Operation, TemplateError};
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
 use refrain_store::catalog::CatalogError;
 use refrain_store::config::ConfigError;
+use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
 /// What failed and why, down to its first cause, in one line.
@@ -71,6 +72,31 @@ pub enum EngineError {
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
     },
+    /// There is nothing that tasks could begin at.
+    #[error(
+        "the repository at {0} has no commit yet, so that tasks could not begin at one; make one with `git commit`"
+    )]
+    Unborn(Utf8PathBuf),
+    /// The person is in the middle of something in the checkout that a plan would bring forward.
+    #[error(
+        "a {operation} is in progress in {worktree}; finish it, or give it up with `git {operation} --abort`"
+    )]
+    InProgress {
+        /// What.
+        operation: Operation,
+        /// Where.
+        worktree: Utf8PathBuf,
+    },
+    /// Another plan works on the same tasks.
+    #[error(
+        "plan {by} works on the tasks of {tag}; go on with `refrain plan resume {by}`, or end it with `refrain plan cancel {by}`"
+    )]
+    TasksTaken {
+        /// What they are called together.
+        tag: String,
+        /// The plan.
+        by: LoopId,
+    },
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -105,6 +131,9 @@ pub enum EngineError {
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The tasks of a plan.
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
     /// The caps on it.
     #[error(transparent)]
     Config(#[from] ConfigError),

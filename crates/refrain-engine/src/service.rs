@@ -60,7 +60,7 @@ pub struct Located {
 }
 
 /// How many more names are tried where a made-up one is taken.
-const NAME_TRIES: u32 = 16;
+pub(crate) const NAME_TRIES: u32 = 16;
 
 impl Service {
     /// The door to the project that `dir` lies in.
@@ -282,7 +282,7 @@ impl Service {
             .ok_or_else(|| self.no_loop(id))
     }
 
-    fn no_loop(&self, id: &LoopId) -> EngineError {
+    pub(crate) fn no_loop(&self, id: &LoopId) -> EngineError {
         let dirs = self.project.loop_dirs().unwrap_or_default();
         let names = dirs.iter().filter_map(|dir| dir.0.file_name());
         let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());

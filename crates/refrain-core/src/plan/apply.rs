@@ -317,7 +317,8 @@ impl PlanState {
         }
         // One that a person tuned begins anew.
         let begins_anew = matches!(state.again, Some(Return::Tuned(_)));
-        state.before = state.head.take().zip(state.onto.take()).filter(|_| !begins_anew);
+        let last = state.head.take().zip(state.onto.take()).or(state.before.take());
+        state.before = last.filter(|_| !begins_anew);
         (state.rounds, state.onto) = (started.round, Some(started.onto.clone()));
         state.stage = Stage::Running(Running {
             id: started.id.clone(),
