@@ -11,9 +11,13 @@ mod evidence;
 #[cfg(test)]
 mod hooks;
 #[cfg(test)]
+mod landing;
+#[cfg(test)]
 mod odd_files;
 #[cfg(test)]
 mod place;
+#[cfg(test)]
+mod pool;
 #[cfg(test)]
 mod protection;
 #[cfg(test)]
