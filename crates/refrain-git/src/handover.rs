@@ -94,6 +94,8 @@ impl Step {
 struct Disk {
     /// As it is to be already.
     ahead: BTreeSet<Vec<u8>>,
+    /// What is left of one who was killed writing it.
+    cut_off: Vec<PathBuf>,
     /// Something else than either, so it is the person's.
     in_the_way: BTreeSet<Vec<u8>>,
 }
@@ -195,6 +197,10 @@ impl Job<'_> {
             return Ok(in_the_way(disk.in_the_way));
         }
         self.note.write()?;
+        for path in &disk.cut_off {
+            // One that stays is named by git, which refuses to write over it.
+            let _ = fs::remove_file(path);
+        }
         // What the person has as it is to be already is theirs to have; the index need only know.
         let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
         self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
@@ -308,18 +314,14 @@ impl Job<'_> {
                 None => there.is_none(),
             };
             let is_new = is(&step.to, &as_new);
-            let mut is_old = is(&step.from, &as_old) && staged.is_none();
-            if step.from.is_none() && !is_new {
-                let foreign = self.in_the_place_of(path, &gone);
-                is_old = foreign.is_empty();
-                if !is_old {
-                    disk.in_the_way.extend(foreign);
-                    continue;
-                }
-            }
+            let is_old = is(&step.from, &as_old) && staged.is_none();
             if is_new && fits {
                 disk.ahead.insert(path.clone());
-            } else if !(is_old || fits && self.is_cut_off(step, there.as_ref())?) {
+            } else if fits && !is_old && self.is_cut_off(step, there.as_ref())? {
+                disk.cut_off.push(self.repository.on_disk(path));
+            } else if step.from.is_none() {
+                disk.in_the_way.extend(self.in_the_place_of(path, &gone));
+            } else if !is_old {
                 disk.in_the_way.insert(path.clone());
             }
         }
@@ -400,20 +402,15 @@ impl Job<'_> {
     }
 
     /// Whether this is what is left where somebody was killed in the middle of this very hand-over: the file is gone, or
-    /// begins as the new one and ends too early. Then it is taken away, to be written whole.
+    /// begins as the new one and ends too early.
     fn is_cut_off(&self, step: &Step, there: Option<&Metadata>) -> Result<bool, GitError> {
         if !self.note.is_there() {
             return Ok(false);
         }
-        let Some(there) = there else { return Ok(true) };
+        let Some(there) = there else { return Ok(step.from.is_some()) };
         let Some((_, object)) = step.to.as_ref().filter(|_| there.is_file()) else { return Ok(false) };
-        let path = self.repository.on_disk(&step.path);
         let whole = self.git.output(["cat-file", "blob", object.as_str()], &[])?;
-        let is_begin = fs::read(&path).is_ok_and(|begin| whole.starts_with(&begin));
-        if is_begin {
-            fs::remove_file(&path).on("remove", Utf8PathBuf::from(path.to_string_lossy().into_owned()))?;
-        }
-        Ok(is_begin)
+        Ok(fs::read(self.repository.on_disk(&step.path)).is_ok_and(|begin| whole.starts_with(&begin)))
     }
 }
 
