@@ -17,20 +17,11 @@ use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::history::screen_commits;
 use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
+use crate::message::{IDENTITY, with_trailers};
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{bring_back, stage};
 use crate::status::{self, Status};
-
-/// What git says when it does not know in whose name.
-pub(crate) const IDENTITY: &[&str] = &[
-    "Please tell me who you are",
-    "empty ident name",
-    "auto-detect email",
-    "auto-detect name",
-    "no email was given",
-    "no name was given",
-];
 
 /// What is to be committed, and how.
 #[derive(Clone, Copy, Debug)]
@@ -334,19 +325,9 @@ impl Job<'_> {
         Ok(if against { Skipped::Nothing } else { Skipped::Hook { said } })
     }
 
-    /// The message with our trailers. One of several paragraphs may end in trailers of its own, which ours are to join: what
-    /// is one, git knows.
     fn message(&self) -> Result<String, GitError> {
         let CommitRequest { message, id, iteration, .. } = self.request;
-        let (message, trailers) =
-            (message.trim(), [format!("{LOOP}: {id}"), format!("{ITERATION}: {iteration}")]);
-        if !message.contains("\n\n") {
-            return Ok(format!("{message}\n\n{}\n", trailers.join("\n")));
-        }
-        let mut args = vec!["interpret-trailers", "--no-divider", "--if-exists", "add"];
-        args.extend(trailers.iter().flat_map(|trailer| ["--trailer", trailer]));
-        let whole = format!("{message}\n");
-        Ok(String::from_utf8_lossy(&Git::output(self.git, args, whole.as_bytes())?).into_owned())
+        with_trailers(self.git, message, &[(LOOP, id.as_str()), (ITERATION, &iteration.to_string())])
     }
 
     /// Where nothing was staged but what is committed, the private index is what the person's would be.

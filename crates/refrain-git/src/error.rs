@@ -79,6 +79,15 @@ pub enum GitError {
     /// A branch that is there already.
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
+    /// A repository without a commit, where one is needed to begin at.
+    #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
+    Unborn(Utf8PathBuf),
+    /// Git does not know in whose name.
+    #[error("git does not know who commits; git config user.name and user.email say it")]
+    NoIdentity,
+    /// A reference of ours that somebody else moved.
+    #[error("{0} was moved by somebody else in the middle of this; try again")]
+    ReferenceMoved(String),
     /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
@@ -110,6 +119,14 @@ pub enum GitError {
     )]
     BranchInUse {
         /// Its branch.
+        branch: String,
+        /// Where.
+        by: Utf8PathBuf,
+    },
+    /// A branch that a worktree of the person's has.
+    #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
+    BranchElsewhere {
+        /// The branch.
         branch: String,
         /// Where.
         by: Utf8PathBuf,

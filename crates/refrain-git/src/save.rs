@@ -7,21 +7,18 @@ use refrain_core::git::{Base, Oid, PathGlob};
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, LOOP};
-use crate::commit::IDENTITY;
 use crate::error::GitError;
 use crate::git::{Git, said};
+use crate::message::{IDENTITY, NOBODY};
 use crate::repository::Repository;
 use crate::stage;
 use crate::tree::TreeRequest;
 
 /// The trailer that says which tree the work is, without what is told of it.
-const TREE: &str = "Refrain-Tree";
+pub(crate) const TREE: &str = "Refrain-Tree";
 
 /// How many names are tried before it is given up.
 const NAMES: u32 = 100;
-
-/// In whose name, where git does not know any: work is not lost for that.
-const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
 
 /// What is to be saved, and how.
 #[derive(Clone, Copy, Debug)]
@@ -68,30 +65,46 @@ impl Repository {
         self.check_branch_name(request.branch)?;
         let SaveRequest { base, index, largest_file, allow_secrets, cancel, .. } = request;
         let (tree, _) = self.tree(TreeRequest { base, index, largest_file, allow_secrets, cancel })?;
-        let job = Job { repository: self, request, git: self.git().until(cancel).with_index(index), tree };
-        let names = (1..=NAMES).map(|number| match number {
-            1 => request.branch.to_owned(),
-            again => format!("{}-{again}", request.branch),
-        });
-        let mut commit = None;
-        for branch in names {
-            if let Some(saved) = job.save_as(branch, &mut commit)? {
-                return Ok(saved);
-            }
-        }
-        Err(GitError::BranchTaken(request.branch.to_owned()))
+        let iteration = request.iteration.to_string();
+        let job = Job {
+            repository: self,
+            branch: request.branch,
+            message: request.message,
+            trailers: &[(LOOP, request.id.as_str()), (ITERATION, &iteration), (TREE, tree.as_str())],
+            files: request.files,
+            git: self.git().until(cancel).with_index(index),
+        };
+        job.run()
     }
 }
 
 /// Work being saved; the private index has its tree.
-struct Job<'a> {
-    repository: &'a Repository,
-    request: SaveRequest<'a>,
-    git: Git<'a>,
-    tree: Oid,
+pub(crate) struct Job<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) branch: &'a str,
+    pub(crate) message: &'a str,
+    /// What it is known by where it was saved before.
+    pub(crate) trailers: &'a [(&'a str, &'a str)],
+    pub(crate) files: &'a [(&'a str, &'a [u8])],
+    pub(crate) git: Git<'a>,
 }
 
 impl Job<'_> {
+    /// Saves it on a branch that nobody has, or finds it on the one that it was saved on.
+    pub(crate) fn run(&self) -> Result<Saved, GitError> {
+        let names = (1..=NAMES).map(|number| match number {
+            1 => self.branch.to_owned(),
+            again => format!("{}-{again}", self.branch),
+        });
+        let mut commit = None;
+        for branch in names {
+            if let Some(saved) = self.save_as(branch, &mut commit)? {
+                return Ok(saved);
+            }
+        }
+        Err(GitError::BranchTaken(self.branch.to_owned()))
+    }
+
     /// Saves it on this very branch; none where that is another's.
     fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
         if let Some(commit) = self.repository.branch_head(&branch)? {
@@ -101,7 +114,7 @@ impl Job<'_> {
             Some(commit) => commit.clone(),
             None => made.insert(self.commit()?).clone(),
         };
-        let subject = self.request.message.lines().next().unwrap_or_default();
+        let subject = self.message.lines().next().unwrap_or_default();
         let refname = format!("refs/heads/{branch}");
         let nothing = "0".repeat(commit.as_str().len());
         let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
@@ -119,7 +132,7 @@ impl Job<'_> {
     fn commit(&self) -> Result<Oid, GitError> {
         let git = self.git;
         let mut lines = Vec::new();
-        for (path, content) in self.request.files {
+        for (path, content) in self.files {
             let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
             lines.extend(stage::info("100644", &object, path.as_bytes()));
         }
@@ -145,18 +158,18 @@ impl Job<'_> {
     }
 
     fn message(&self) -> String {
-        let SaveRequest { message, id, iteration, .. } = self.request;
-        let tree = &self.tree;
-        format!("{}\n\n{LOOP}: {id}\n{ITERATION}: {iteration}\n{TREE}: {tree}\n", message.trim())
+        let trailers = self.trailers.iter().map(|(key, value)| format!("{key}: {value}\n"));
+        format!("{}\n\n{}", self.message.trim(), trailers.collect::<String>())
     }
 
     /// Whether a commit was made for just this, by one who died before that was recorded.
     fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
-        let value = |key: &str| format!("%(trailers:key={key},valueonly,separator=%x2C)");
-        let format = format!("--format={}%n{}%n{}", value(LOOP), value(ITERATION), value(TREE));
+        let value = |(key, _): &(&str, &str)| format!("%(trailers:key={key},valueonly,separator=%x2C)");
+        let format: Vec<String> = self.trailers.iter().map(value).collect();
+        let format = format!("--format={}", format.join("%n"));
         let printed = self.git.text(["show", "--no-patch", &format, commit.as_str(), "--"], &[])?;
-        let SaveRequest { id, iteration, .. } = self.request;
-        Ok(printed.trim() == format!("{id}\n{iteration}\n{}", self.tree))
+        let values: Vec<&str> = self.trailers.iter().map(|(_, value)| *value).collect();
+        Ok(printed.trim() == values.join("\n"))
     }
 }
 

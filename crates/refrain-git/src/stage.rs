@@ -150,6 +150,9 @@ pub(crate) fn changed(git: Git<'_>, parent: Option<&Oid>, commit: &Oid) -> Resul
     Git::output(git, ["diff-tree", "-r", "-z", "--no-renames", "--raw", parent, commit.as_str()], &[])
 }
 
+/// The mode and the content of a path; none where nothing is there.
+pub(crate) type File = Option<(String, Oid)>;
+
 /// A record of `git diff-tree --raw -z`: `:mode mode object object X`, and the path.
 pub(crate) struct Change<'a> {
     mode: &'a [u8],
@@ -175,7 +178,15 @@ impl<'a> Change<'a> {
         self.mode == b"000000"
     }
 
-    fn line(&self) -> Vec<u8> {
+    /// Its mode and its content; none where it is gone.
+    pub(crate) fn file(&self) -> File {
+        let text = |bytes| str::from_utf8(bytes).ok();
+        let object = text(self.object)?.parse().ok().filter(|_| !self.is_gone())?;
+        Some((text(self.mode)?.to_owned(), object))
+    }
+
+    /// A line of [`info`] that makes it as it was changed to.
+    pub(crate) fn line(&self) -> Vec<u8> {
         let mode = if self.is_gone() { b"0".as_slice() } else { self.mode };
         [mode, b" ", self.object, b"\t", self.path, b"\0"].concat()
     }

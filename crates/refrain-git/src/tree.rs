@@ -1,7 +1,7 @@
 //! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
 
 use camino::Utf8Path;
-use refrain_core::git::{Base, Oid, PathGlob};
+use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
 
 use crate::Cancel;
 use crate::candidate::{Before, Rules, choose};
@@ -32,6 +32,11 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
+        self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
+    }
+
+    /// The same, with what is left out of it.
+    pub(crate) fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
         let index = Index::of(self);
         let _ = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
@@ -42,6 +47,6 @@ impl Repository {
         stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
-        Ok((tree, !candidate.left_out.is_empty()))
+        Ok((tree, candidate.left_out))
     }
 }

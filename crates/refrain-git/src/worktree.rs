@@ -187,7 +187,7 @@ impl Repository {
     }
 
     /// Removes what git left of a worktree when it was killed while it made it: nobody has worked in it.
-    fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
+    pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
         // Where it did not come further than the folder, git does not know it for one of its own. Only an empty one goes.
         if !path.join(".git").exists() {
             let _ = fs::remove_dir(path);
@@ -231,18 +231,23 @@ impl Repository {
     }
 
     /// What is lost with the git folder of a worktree whose own folder is gone: git does not look into it.
-    fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
-        let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
-        let is_its = |dir: &Utf8Path| {
-            fs::read_to_string(dir.join("gitdir")).is_ok_and(|file| file.trim_end() == path.join(".git"))
-        };
-        let dirs = all.filter_map(Result::ok).map(|entry| entry.path().to_owned());
-        let dir = dirs.filter(|dir| is_its(dir)).find(|dir| has_modules(dir))?;
+    pub(crate) fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
+        let dir = self.git_dir_of(path).filter(|dir| has_modules(dir))?;
         Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
     }
 
+    /// The git folder of the worktree at a path, whether that is there or not.
+    pub(crate) fn git_dir_of(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
+        let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
+        let own = real(path).join(".git");
+        let is_its = |dir: &Utf8PathBuf| {
+            fs::read_to_string(dir.join("gitdir")).is_ok_and(|file| file.trim_end() == own)
+        };
+        all.filter_map(Result::ok).map(|entry| entry.path().to_owned()).find(is_its)
+    }
+
     /// Whether git folders of submodules lie in this worktree or in its own git folder, and so would go with it.
-    fn holds_repositories(&self) -> Result<bool, GitError> {
+    pub(crate) fn holds_repositories(&self) -> Result<bool, GitError> {
         if has_modules(self.git_dir()) {
             return Ok(true);
         }
@@ -276,7 +281,7 @@ impl Repository {
     }
 
     /// Which other worktree than the one at `path` has the branch checked out.
-    fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
+    pub(crate) fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
         let mut all = self.worktrees()?.into_iter();
@@ -284,7 +289,7 @@ impl Repository {
         Ok(found.map(|listed| listed.path))
     }
 
-    fn listed(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
+    pub(crate) fn listed(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
         let asked = real(path);
         Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
@@ -307,7 +312,7 @@ impl Worktree {
 }
 
 /// Whether the git folders of submodules lie in the git folder of a worktree.
-fn has_modules(git_dir: &Utf8Path) -> bool {
+pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
     fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())
 }
 

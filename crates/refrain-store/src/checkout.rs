@@ -2,21 +2,18 @@
 //! never inside a project, numbered from 1 for each project: a loop takes the first that nobody has, so that it finds the
 //! caches of the one before it at the same path. Nothing in them is anybody's work.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::atomic::{make_dir, write_atomic};
+use crate::atomic::make_dir;
 use crate::layout::Project;
+use crate::numbered::{self, lock, numbers};
 use crate::{DiskError, OnPath};
 
 /// How many loops of one project may have one at a time.
 const MOST: u32 = 200;
-
-/// Where the project of these folders is written down, for whoever finds them.
-const OF: &str = "project";
 
 /// A folder for a loop to prove its candidates in, for as long as the value lives.
 #[derive(Debug)]
@@ -34,11 +31,7 @@ impl CleanPlace {
     /// [`DiskError`] where it cannot be made or locked.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.checkouts(state_home);
-        make_dir(&home)?;
-        let of = home.join(OF);
-        if !of.exists() {
-            write_atomic(&of, project.root.as_str().as_bytes())?;
-        }
+        numbered::make_home(&home, project)?;
         for number in 1..=MOST {
             if let Some(lock) = lock(&home, number)? {
                 let name = project.root.file_name().unwrap_or("project").to_owned();
@@ -84,13 +77,7 @@ impl CleanPlace {
 /// Folders of projects that are not there any more, each with the project's; whoever locks one first may remove it.
 #[must_use]
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
-    let Ok(homes) = state_home.join("checkouts").read_dir_utf8() else { return Vec::new() };
-    let of = |home: Utf8PathBuf| Some((fs::read_to_string(home.join(OF)).ok()?.into(), home));
-    let named = homes.flatten().filter_map(|entry| of(entry.path().to_owned()));
-    named
-        .filter(|(root, _): &(Utf8PathBuf, _)| matches!(root.try_exists(), Ok(false)))
-        .map(|(root, home)| (home, root))
-        .collect()
+    numbered::orphaned(&state_home.join("checkouts"), "")
 }
 
 /// Removes the folders of a project, but for those that a loop has.
@@ -98,36 +85,7 @@ pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
 /// # Errors
 /// [`DiskError`] where one cannot be removed.
 pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
-    for number in numbers(home) {
-        let lock = lock(home, number)?;
-        let _lock = lock.ok_or(ErrorKind::ResourceBusy).on("remove", home)?;
-        let dir = home.join(number.to_string());
-        fs::remove_dir_all(&dir).on("remove", &dir)?;
-    }
-    fs::remove_dir_all(home).on("remove", home)
-}
-
-/// The numbers that there are folders of.
-fn numbers(home: &Utf8Path) -> Vec<u32> {
-    let entries = home.read_dir_utf8().into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().parse().ok()).collect()
-}
-
-/// The lock of one number; none where a loop has it. Lock files are never removed while anybody could have them open.
-fn lock(home: &Utf8Path, number: u32) -> Result<Option<File>, DiskError> {
-    let path = home.join(format!("{number}.lock"));
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .on("open", &path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error).on("lock", &path),
-    }
+    numbered::remove_all(home)
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use crate::{DiskError, OnPath};
 /// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
+/// The name of the pool among the worktrees of loops, whose names have no such sign.
+pub(crate) const POOL: &str = "_pool";
+
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -103,6 +106,12 @@ impl Project {
     #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
+    }
+
+    /// Where the numbered worktrees are that tasks work in, beside those of loops; no loop can be called so.
+    #[must_use]
+    pub fn pool(&self, state_home: &Utf8Path) -> Utf8PathBuf {
+        state_home.join("worktrees").join(self.own_name()).join(POOL)
     }
 
     /// Where candidates are checked out to be proven, for the same reason there.

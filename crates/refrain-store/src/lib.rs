@@ -1,7 +1,7 @@
 //! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
 //! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
-//! projects there are ([`projects`]), what is known of all their loops together ([`catalog`]), what they spent
-//! ([`LedgerFile`]), the files that agents read ([`worktree`]), the task files of plans
+//! worktrees tasks have ([`pool`]), which projects there are ([`projects`]), what is known of all their loops together
+//! ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read ([`worktree`]), the task files of plans
 //! ([`tasks`]), what people configured ([`config`]), and whether a project's part of that counts ([`trust`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
@@ -19,6 +19,8 @@ pub mod journal;
 pub mod layout;
 pub mod lock;
 pub mod notice;
+mod numbered;
+pub mod pool;
 pub mod projects;
 pub mod tasks;
 pub mod trust;
@@ -32,6 +34,7 @@ pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};
 pub use lock::{Claimed, RunnerLock, WorktreeLock};
+pub use pool::Slot;
 
 use camino::{Utf8Path, Utf8PathBuf};
 

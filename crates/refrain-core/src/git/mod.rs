@@ -1,6 +1,7 @@
 //! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration added,
 //! and what was left out of a commit and why. How git is asked lives in `refrain-git`.
 
+mod conflict;
 mod names;
 mod template;
 
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::protect::Program;
+pub use conflict::{Conflict, ConflictKind};
 pub use names::{Oid, OidError, PathGlob, PathGlobError, RepoPath};
 pub use template::{Fill, Template, TemplateError};
 

@@ -54,7 +54,13 @@ impl PlanSpec {
     /// Where the line of what has landed is kept, for as long as it is on nobody's branch.
     #[must_use]
     pub fn line(&self) -> String {
-        format!("refs/refrain/plans/{}", self.id)
+        format!("refs/refrain/plans/{}/line", self.id)
+    }
+
+    /// Where the last wave is kept, for as long as it is on nobody's branch.
+    #[must_use]
+    pub fn last_wave(&self) -> String {
+        format!("refs/refrain/plans/{}/wave", self.id)
     }
 
     /// The name of the loop of a task, in its `round`-th round, from 1.

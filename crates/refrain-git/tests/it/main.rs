@@ -9,11 +9,17 @@ mod commits;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]
+mod handover;
+#[cfg(test)]
 mod hooks;
+#[cfg(test)]
+mod landing;
 #[cfg(test)]
 mod odd_files;
 #[cfg(test)]
 mod place;
+#[cfg(test)]
+mod pool;
 #[cfg(test)]
 mod protection;
 #[cfg(test)]

@@ -1,0 +1,60 @@
+//! Why two sides of a history do not go together by themselves.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RepoPath;
+
+/// A path that a person, or an agent, has to decide about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Conflict {
+    /// Which.
+    pub path: RepoPath,
+    /// In which way.
+    pub kind: ConflictKind,
+}
+
+/// In which way both sides are at odds over a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConflictKind {
+    /// Both changed the same lines, or added it with another content each.
+    Content,
+    /// One changed it, the other took it away.
+    Deleted,
+    /// One renamed it, the other renamed it otherwise or took it away, or both made one path of two.
+    Renamed,
+    /// It is a file on one side and a folder on the other.
+    Folder,
+    /// Both changed it, and it has no lines.
+    Binary,
+    /// Both have another commit of a repository in the repository.
+    Submodule,
+    /// It is a file on one side, and a link or another repository on the other.
+    Type,
+    /// Git says of it only that it cannot be merged.
+    Other,
+}
+
+impl fmt::Display for ConflictKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Content => "changed on both sides",
+            Self::Deleted => "changed on one side, deleted on the other",
+            Self::Renamed => "renamed on one side, and renamed otherwise or deleted on the other",
+            Self::Folder => "a file on one side, a folder on the other",
+            Self::Binary => "changed on both sides, and no text",
+            Self::Submodule => "another commit of the submodule on each side",
+            Self::Type => "of another kind on each side",
+            Self::Other => "not to be merged",
+        })
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.kind)
+    }
+}

@@ -1,0 +1,319 @@
+//! A line of commits on a reference of our own, made of objects alone: how one is added, picked onto another, and found
+//! again by what its trailers say.
+
+use refrain_core::git::{Conflict, Oid, RepoPath};
+
+use crate::Cancel;
+use crate::error::GitError;
+use crate::git::{Git, said};
+use crate::merge::{Merged, merge, oid};
+use crate::message::{IDENTITY, with_trailers};
+use crate::repository::Repository;
+use crate::stage::empty_tree;
+
+/// A commit that is to be made.
+pub(crate) struct New<'a> {
+    pub(crate) tree: &'a Oid,
+    pub(crate) parents: &'a [&'a Oid],
+    /// Without trailers.
+    pub(crate) message: &'a str,
+    pub(crate) trailers: &'a [(&'a str, &'a str)],
+}
+
+/// A commit, taken apart.
+struct Parts {
+    parent: Option<Oid>,
+    /// What follows the parents: who, when, and the message.
+    rest: Vec<u8>,
+}
+
+/// What is to be made anew.
+#[derive(Clone, Copy, Debug)]
+pub struct RemakeRequest<'a> {
+    /// The reference that the line stands on.
+    pub reference: &'a str,
+    /// Where it is.
+    pub tip: &'a Oid,
+    /// What the line is made on: where it began, or what it is to begin at from now on.
+    pub onto: &'a Oid,
+    /// The commits that make the line, in their order. One that is not named is taken out.
+    pub commits: &'a [Oid],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remade {
+    /// The reference is at the new line.
+    Done {
+        /// Where the line ends.
+        tip: Oid,
+        /// What was made of each commit that is in it, in order.
+        picked: Vec<(Oid, Oid)>,
+        /// The commits that do not go without those that were taken out, and so are not in it either.
+        conflicts: Vec<(Oid, Vec<Conflict>)>,
+    },
+    /// Somebody moved the reference, which is as it was then.
+    Moved {
+        /// Where it is now; none where it is gone.
+        at: Option<Oid>,
+    },
+}
+
+impl Repository {
+    /// Makes a line anew of some of its commits, or on another commit: with `onto` where the line began, and all of its
+    /// commits but one, that one is taken out. Commits that stand where they should already are taken as they are. It may be
+    /// repeated: what it makes is the same each time, unless commits are signed; then it is known by its trees.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<Remade, GitError> {
+        let git = self.git().until(request.cancel);
+        let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
+        for commit in request.commits {
+            match self.pick(git, &tip, commit)? {
+                Ok(made) => {
+                    picked.push((commit.clone(), made.clone()));
+                    tip = made;
+                }
+                Err(conflict) => conflicts.push((commit.clone(), conflict)),
+            }
+        }
+        if self.move_reference(request.reference, Some(request.tip), &tip, "refrain: make the line anew")? {
+            return Ok(Remade::Done { tip, picked, conflicts });
+        }
+        let at = self.reference(request.reference)?;
+        let now = match &at {
+            Some(at) => since(git, request.onto, at)?,
+            None => Vec::new(),
+        };
+        if let Some(at) = at.clone().filter(|_| now.len() == picked.len())
+            && trees(git, &now)? == trees(git, &made_of(&picked))?
+        {
+            let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
+            return Ok(Remade::Done { tip: at, picked, conflicts });
+        }
+        Ok(Remade::Moved { at })
+    }
+
+    /// Where a reference is; none where there is none of that name.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
+        Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
+    }
+
+    /// Moves a reference, or makes it where it was not, if it still is where it was seen; says whether it is now where it
+    /// should be. It may be repeated.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git refuses another way, as for a name that no reference can have.
+    pub fn move_reference(
+        &self,
+        name: &str,
+        from: Option<&Oid>,
+        to: &Oid,
+        why: &str,
+    ) -> Result<bool, GitError> {
+        let nothing = "0".repeat(to.as_str().len());
+        let from = from.map_or(nothing.as_str(), Oid::as_str);
+        let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), from], &[])?;
+        if done.status.success() {
+            return Ok(true);
+        }
+        match self.reference(name)? {
+            Some(at) if at == *to => Ok(true),
+            at if at.as_ref().map_or(nothing.as_str(), Oid::as_str) != from => Ok(false),
+            _ => Err(GitError::Failed { command: format!("git update-ref {name}"), said: said(&done) }),
+        }
+    }
+
+    /// Takes a reference away, if it still is where it was seen; says whether it is gone.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git refuses another way.
+    pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
+        let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
+        match self.reference(name)? {
+            None => Ok(true),
+            Some(now) if now != *at => Ok(false),
+            Some(_) => {
+                Err(GitError::Failed { command: format!("git update-ref -d {name}"), said: said(&done) })
+            }
+        }
+    }
+
+    /// Adds an object that no reference has yet, in the person's name and with the signature that they have every commit made
+    /// with.
+    pub(crate) fn make_commit(&self, git: Git<'_>, new: &New<'_>) -> Result<Oid, GitError> {
+        let message = with_trailers(git, new.message, new.trailers)?;
+        let mut args = vec!["commit-tree", new.tree.as_str()];
+        args.extend(new.parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
+        if self.signs(git)? {
+            args.push("-S");
+        }
+        args.extend(["-F", "-"]);
+        let done = Git::run(git, args, message.as_bytes())?;
+        if done.status.success() {
+            return oid("commit-tree", &String::from_utf8_lossy(&done.stdout));
+        }
+        let said = said(&done);
+        match IDENTITY.iter().any(|words| said.contains(words)) {
+            true => Err(GitError::NoIdentity),
+            false => Err(GitError::Failed { command: "git commit-tree".to_owned(), said }),
+        }
+    }
+
+    /// Adds a commit once more on another parent: with what it changed against its own, the same author and the same words.
+    /// One that stands there already is taken as it is.
+    pub(crate) fn pick(
+        &self,
+        git: Git<'_>,
+        onto: &Oid,
+        commit: &Oid,
+    ) -> Result<Result<Oid, Vec<Conflict>>, GitError> {
+        let parts = Parts::of(git, commit)?;
+        if parts.parent.as_ref() == Some(onto) {
+            return Ok(Ok(commit.clone()));
+        }
+        let Some(parent) = &parts.parent else {
+            return Err(GitError::NoCommit(format!("{commit}^")));
+        };
+        let tree = match merge(git, parent, onto, commit)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
+        };
+        if self.signs(git)? {
+            let message = parts.message();
+            let args = ["commit-tree", tree.as_str(), "-p", onto.as_str(), "-S", "-F", "-"];
+            return oid("commit-tree", &Git::text(git, args, message)?).map(Ok);
+        }
+        // As it was made: so it is the same object each time.
+        let head = format!("tree {tree}\nparent {onto}\n");
+        let object = [head.as_bytes(), &parts.rest].concat();
+        oid("hash-object", &Git::text(git, ["hash-object", "-t", "commit", "-w", "--stdin"], &object)?)
+            .map(Ok)
+    }
+
+    /// Whether the person wants every commit signed.
+    fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
+        if crate::plain::is_plain(self, git)? {
+            return Ok(false);
+        }
+        let done = git.run(["config", "--type=bool", "--get", "commit.gpgSign"], &[])?;
+        Ok(done.stdout.starts_with(b"true"))
+    }
+}
+
+/// The commits of a line behind `from`, oldest first.
+fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
+    let range = format!("{from}..{to}");
+    let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
+    printed.lines().map(|line| oid("rev-list", line)).collect()
+}
+
+fn trees(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
+    commits.iter().map(|commit| tree_of(git, commit)).collect()
+}
+
+/// The tree of a commit.
+pub(crate) fn tree_of(git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
+    let tree = format!("{commit}^{{tree}}");
+    oid("rev-parse", &git.text(["rev-parse", "--verify", &tree], &[])?)
+}
+
+/// The youngest commit behind `from` on this line that has these very trailers.
+pub(crate) fn trailed(
+    git: Git<'_>,
+    (from, to): (&Oid, &Oid),
+    trailers: &[(&str, &str)],
+) -> Result<Option<Oid>, GitError> {
+    let value = |(key, _): &(&str, &str)| format!("%n%(trailers:key={key},valueonly,separator=%x2C)");
+    let format = format!("--format=%H{}%x00", trailers.iter().map(value).collect::<String>());
+    let range = format!("{from}..{to}");
+    let printed =
+        git.output(["rev-list", "--no-commit-header", "--first-parent", &format, range.as_str(), "--"], &[])?;
+    let is_it = |record: &[u8]| {
+        let record = String::from_utf8_lossy(record);
+        let mut lines = record.trim_start_matches('\n').split('\n');
+        let commit: Oid = lines.next()?.parse().ok()?;
+        trailers.iter().all(|(_, value)| lines.next() == Some(value)).then_some(commit)
+    };
+    Ok(printed.split(|byte| *byte == 0).find_map(is_it))
+}
+
+/// The paths that differ between two commits, or from nothing.
+pub(crate) fn paths_between(git: Git<'_>, from: Option<&Oid>, to: &Oid) -> Result<Vec<RepoPath>, GitError> {
+    let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
+    let printed =
+        git.output(["diff-tree", "-r", "-z", "--no-renames", "--name-only", from, to.as_str()], &[])?;
+    let names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(RepoPath::from_bytes).collect())
+}
+
+fn made_of(picked: &[(Oid, Oid)]) -> Vec<Oid> {
+    picked.iter().map(|(_, now)| now.clone()).collect()
+}
+
+impl Parts {
+    /// Reads `tree …`, the first `parent …`, and the rest as it is but for a signature, which is of another commit.
+    fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
+        let bytes = git.output(["cat-file", "commit", commit.as_str()], &[])?;
+        Self::parse(&bytes).ok_or_else(|| GitError::Answer {
+            command: "cat-file commit",
+            answer: String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned(),
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (mut is_commit, mut parent, mut rest, mut signature) = (false, None, Vec::new(), false);
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        for line in lines.by_ref() {
+            let name = |line: &[u8]| str::from_utf8(line).ok()?.trim_end().parse().ok();
+            signature = line.starts_with(b"gpgsig") || (signature && line.starts_with(b" "));
+            if line.starts_with(b"tree ") {
+                is_commit = true;
+            } else if let Some(line) = line.strip_prefix(b"parent ") {
+                parent = parent.or(Some(name(line)?));
+            } else if !signature {
+                rest.extend_from_slice(line);
+            }
+            if line == b"\n" {
+                break;
+            }
+        }
+        rest.extend(lines.flatten());
+        is_commit.then_some(Self { parent, rest })
+    }
+
+    /// What stands behind the first empty line.
+    fn message(&self) -> &[u8] {
+        let end = self.rest.windows(2).position(|pair| pair == b"\n\n");
+        end.map_or(&[], |end| &self.rest[end + 2..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_taken_apart_and_loses_its_signature() {
+        let (a, b, c) = ("a".repeat(40), "b".repeat(40), "c".repeat(40));
+        let who = "author A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n";
+        let signed = "gpgsig -----BEGIN\n \n line\n -----END\nencoding UTF-8\n";
+        let text =
+            format!("tree {a}\nparent {b}\nparent {c}\n{who}{signed}\nSubject\n\ntree {c}\ngpgsig no\n");
+        let parts = Parts::parse(text.as_bytes()).unwrap();
+        assert_eq!(parts.parent.as_ref().unwrap().as_str(), b);
+        assert_eq!(
+            String::from_utf8_lossy(&parts.rest),
+            format!("{who}encoding UTF-8\n\nSubject\n\ntree {c}\ngpgsig no\n")
+        );
+        assert_eq!(parts.message(), format!("Subject\n\ntree {c}\ngpgsig no\n").as_bytes());
+        assert!(Parts::parse(b"what").is_none());
+    }
+}

@@ -1,0 +1,494 @@
+//! The worktrees of a pool, which tasks work in one after the other: made ready for a branch, so that only what differs is
+//! written and what is ignored stays, as that is where tools keep their caches. What somebody left in one is saved first, on
+//! a branch of its own; where a branch cannot hold all of it, the worktree is held for a person to look at.
+//!
+//! No hook is run, and nothing is asked of what git believes about files that an agent told it to believe: marks that hide a
+//! change from git are taken away first. A note beside the worktree says that it is being made ready. Whoever finds that
+//! note finds nobody's work, as an agent is started only behind it: everything is made anew then. Which worktree is whose is
+//! the business of `refrain-store`.
+
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::{Base, LeftOut, Oid, Operation, PathGlob};
+
+use crate::Cancel;
+use crate::clean::remove;
+use crate::error::{GitError, OnPath};
+use crate::git::Git;
+use crate::pool_place::{Folder, folder, mend};
+use crate::repository::{Repository, has_conflicts, is_refrains};
+use crate::save::{Job, Saved, TREE};
+use crate::status::{self, Status};
+use crate::tree::TreeRequest;
+use crate::worktree::Removal;
+
+/// What overrules the person's configuration here, over what always does.
+const SETTINGS: &[&str] = &[
+    // All of the tree, whatever the person, or an agent, wants to see of it.
+    "-c",
+    "core.sparseCheckout=false",
+    // As many workers as there are cores, where there is enough to do.
+    "-c",
+    "checkout.workers=0",
+    "-c",
+    "checkout.thresholdForParallelism=100",
+];
+
+/// The trailer that says where saved work was found.
+const SLOT: &str = "Refrain-Slot";
+
+/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
+const SETTLED: &str = "refs/worktree/refrain-settled";
+
+/// References that keep a commit.
+const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
+
+/// What is to be made ready, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadyRequest<'a> {
+    /// The worktree's folder. It has to be the caller's alone.
+    pub folder: &'a Utf8Path,
+    /// A folder around it, for what is known of it: a note, and a private index.
+    pub beside: &'a Utf8Path,
+    /// The branch that is to be checked out in it.
+    pub branch: &'a str,
+    /// Where that begins.
+    pub at: &'a Oid,
+    /// Where the branch is, if it is there already and may be moved: its commits are kept elsewhere, or of no further use.
+    pub was: Option<&'a Oid>,
+    /// The largest file that is saved, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be saved.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readied {
+    /// It is ready.
+    Ready {
+        /// What somebody had left in it, and is on a branch now.
+        saved: Option<Saved>,
+    },
+    /// It holds something that only a person can take away, for these reasons; nothing in it was changed.
+    Held(Vec<String>),
+}
+
+/// How a worktree of the pool is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is not there, was never finished, or is broken: it has to be made ready.
+    Unready,
+    /// It is there, with whatever somebody did in it.
+    On {
+        /// The branch that is checked out; none where the head is detached.
+        branch: Option<String>,
+        /// Its head; none on a branch that is gone.
+        head: Option<Oid>,
+    },
+}
+
+impl Repository {
+    /// Makes a worktree of the pool ready: the branch is checked out in it, at `at`, and nothing of another task's is in it
+    /// but what git ignores. Files that are right are not written again. It may be repeated after a kill at any point, and one
+    /// that is broken, or forgotten by git, is mended.
+    ///
+    /// # Errors
+    /// [`GitError::BranchTaken`] where the branch is somewhere else than at `at` or `was`, [`GitError::BranchElsewhere`] where
+    /// it is checked out outside of the pool; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+        self.check_branch_name(request.branch)?;
+        let begun = note(request.beside);
+        let is_begun = begun.exists();
+        let there = match folder(self, request.folder, request.beside)? {
+            Folder::Nothing => {
+                write_note(&begun)?;
+                self.add_slot(request)?;
+                None
+            }
+            Folder::Strange(reason) => return Ok(Readied::Held(vec![reason])),
+            Folder::Broken => {
+                mend(self, request.folder, request.beside, request.at)?;
+                Some(self.there(request.folder)?)
+            }
+            Folder::Whole => Some(self.there(request.folder)?),
+        };
+        let Some(there) = there else {
+            let there = self.there(request.folder)?;
+            there.fill(request.at, request.cancel)?;
+            return self.settle(&there, request, None);
+        };
+        // Whoever held them is dead: the worktree is ours alone.
+        for lock in ["index.lock", "HEAD.lock"] {
+            remove(&there.git_dir().join(lock))?;
+        }
+        let saved = if is_begun {
+            there.reset(request.at, request.cancel)?;
+            None
+        } else {
+            let look = there.look_in_slot(request.cancel)?;
+            let repositories = there.moving_repositories(&look, request.at)?;
+            if !repositories.is_empty() {
+                return Ok(Readied::Held(repositories));
+            }
+            let saved = match there.save_slot(&look, request)? {
+                Ok(saved) => saved,
+                Err(reasons) => return Ok(Readied::Held(reasons)),
+            };
+            write_note(&begun)?;
+            match (&saved, &look.status.head) {
+                (None, Some(head)) => there.switch(head, request)?,
+                _ => there.reset(request.at, request.cancel)?,
+            }
+            saved
+        };
+        remove(&request.folder.join(".refrain"))?;
+        self.settle(&there, request, saved)
+    }
+
+    /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
+        match folder(self, at, beside)? {
+            Folder::Whole if !note(beside).exists() => {
+                let there = self.there(at)?;
+                Ok(Standing::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
+            }
+            Folder::Nothing | Folder::Whole | Folder::Broken | Folder::Strange(_) => Ok(Standing::Unready),
+        }
+    }
+
+    /// Takes a branch away that is of no further use, if it still is at `at`; worktrees of the pool in the folder `pool` that
+    /// have it checked out stay where they are, and what they are at counts as settled. Says whether it is gone: one that is
+    /// checked out elsewhere is kept.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn retire_branch(&self, branch: &str, at: &Oid, pool: &Utf8Path) -> Result<bool, GitError> {
+        if self.branch_head(branch)?.as_ref().is_some_and(|head| head != at) {
+            return Ok(false);
+        }
+        match self.leave_branch(branch, at, None, pool)? {
+            None => self.drop_reference(&format!("refs/heads/{branch}"), at),
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn slot_value(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Vec<String>, GitError> {
+        if note(beside).exists() {
+            return Ok(Vec::new());
+        }
+        match folder(self, at, beside)? {
+            Folder::Nothing => Ok(Vec::new()),
+            Folder::Strange(reason) => Ok(vec![reason]),
+            Folder::Broken => {
+                Ok(vec!["what git knew of it is gone, so nobody can tell what is new in it".to_owned()])
+            }
+            Folder::Whole => {
+                let there = self.there(at)?;
+                let look = there.look_in_slot(None)?;
+                let mut reasons = look.reasons();
+                if there.holds_repositories()? {
+                    reasons.push("it has submodules, and their commits may be nowhere else".to_owned());
+                }
+                Ok(reasons)
+            }
+        }
+    }
+
+    /// Removes what git ignores in a worktree of the pool: caches, and what was built.
+    ///
+    /// # Errors
+    /// [`GitError`] where it cannot be removed.
+    pub fn clear_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<(), GitError> {
+        match folder(self, at, beside)? {
+            Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
+            Folder::Nothing | Folder::Broken | Folder::Strange(_) => Ok(()),
+        }
+    }
+
+    /// Removes a worktree of the pool, unless something of value lies in it; branches stay.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
+        let value = self.slot_value(at, beside)?;
+        if let Some(reason) = value.into_iter().next() {
+            return Ok(Removal::Kept(reason));
+        }
+        if self.listed(at)?.is_some() {
+            // Twice, as one that is half made is locked.
+            let force = ["worktree", "remove", "--force", "--force", at.as_str()];
+            self.git().to_its_end().output(force, &[])?;
+        }
+        Ok(Removal::BranchKept)
+    }
+
+    /// The worktree, as git sees it from inside.
+    fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
+        Ok(Self::open(at, self.env())?.with_cancel_of(self))
+    }
+
+    fn add_slot(&self, request: ReadyRequest<'_>) -> Result<(), GitError> {
+        let path = request.folder.as_str();
+        if self.listed(request.folder)?.is_some() {
+            self.remove_half_made(request.folder)?;
+        }
+        let add = ["worktree", "add", "--quiet", "--no-checkout", "--detach", path, request.at.as_str()];
+        self.git().until(request.cancel).output(add, &[]).map(drop)
+    }
+
+    /// Writes what differs from a clean head.
+    fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
+        let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
+        let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
+        // What stands in the way is ignored, or was written since it was looked at: nobody works here.
+        if done.status.success() { Ok(()) } else { self.reset(request.at, request.cancel) }
+    }
+
+    /// Makes it hold the commit's files and no others, but for what is ignored.
+    fn reset(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        self.fill(at, cancel)?;
+        self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
+    }
+
+    /// Writes the commit's files, whatever is there.
+    fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
+        self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)
+    }
+
+    /// The files are there: puts the branch and the head where they belong, and takes the note away.
+    fn settle(
+        &self,
+        there: &Self,
+        request: ReadyRequest<'_>,
+        saved: Option<Saved>,
+    ) -> Result<Readied, GitError> {
+        let ReadyRequest { branch, at, was, .. } = request;
+        let name = format!("refs/heads/{branch}");
+        let head = self.branch_head(branch)?;
+        if let Some(head) = &head {
+            if head != at && Some(head) != was {
+                return Err(GitError::BranchTaken(branch.to_owned()));
+            }
+            let pool = request.beside.parent().unwrap_or(request.beside);
+            if let Some(by) = self.leave_branch(branch, head, Some(request.folder), pool)? {
+                return Err(GitError::BranchElsewhere { branch: branch.to_owned(), by });
+            }
+        }
+        if !self.move_reference(&name, head.as_ref(), at, "refrain: begin a task")? {
+            return Err(GitError::BranchTaken(branch.to_owned()));
+        }
+        there.git().output(["symbolic-ref", "-m", "refrain: begin a task", "HEAD", &name], &[])?;
+        remove(&note(request.beside))?;
+        Ok(Readied::Ready { saved })
+    }
+
+    /// Has all worktrees of the pool, but one, leave a branch for the commit that it is at. Returns another that has it.
+    fn leave_branch(
+        &self,
+        branch: &str,
+        at: &Oid,
+        but: Option<&Utf8Path>,
+        pool: &Utf8Path,
+    ) -> Result<Option<Utf8PathBuf>, GitError> {
+        let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+        let (pool, but) = (real(pool), but.map(real));
+        for listed in self.worktrees()? {
+            if listed.branch.as_deref() != Some(branch) || Some(&listed.path) == but.as_ref() {
+                continue;
+            }
+            if !listed.path.starts_with(&pool) {
+                return Ok(Some(listed.path));
+            }
+            if let Ok(there) = self.there(&listed.path) {
+                let git = there.git();
+                git.output(["update-ref", SETTLED, at.as_str()], &[])?;
+                git.output(["update-ref", "--no-deref", "HEAD", at.as_str()], &[])?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for what would be lost here.
+    fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
+        let git = self.git().until(cancel);
+        self.unhide(git)?;
+        if self.reference("HEAD")?.is_none()
+            && let Some(last) = self.last_head()
+            && self.recorded(&last)?.is_some()
+        {
+            // Its branch was deleted: git would take every file for a new one.
+            git.output(["update-ref", "--no-deref", "HEAD", last.as_str()], &[])?;
+        }
+        let mut status = status::look(git)?;
+        status.entries.retain(|entry| !is_refrains(&entry.path));
+        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
+        let is_kept = match &status.head {
+            Some(head) if status.branch.is_none() => self.is_kept(git, head)?,
+            _ => true,
+        };
+        Ok(Look { status, operation, is_kept })
+    }
+
+    /// Takes the marks away that hide changes of files from git.
+    fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
+        let printed = git.output(["ls-files", "-v", "-z"], &[])?;
+        let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
+        for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 2) {
+            let path = [&record[2..], b"\0"].concat();
+            if record[0].eq_ignore_ascii_case(&b's') {
+                skipped.extend_from_slice(&path);
+            }
+            if record[0].is_ascii_lowercase() {
+                assumed.extend_from_slice(&path);
+            }
+        }
+        for (how, paths) in [("--no-skip-worktree", skipped), ("--no-assume-unchanged", assumed)] {
+            if !paths.is_empty() {
+                Git::output(git, ["update-index", how, "-z", "--stdin"], &paths)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit that the head was at when somebody looked last, as its log says.
+    fn last_head(&self) -> Option<Oid> {
+        let log = fs::read_to_string(self.git_dir().join("logs/HEAD")).ok()?;
+        log.lines().last()?.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Whether a commit is on a branch, or of no further use.
+    fn is_kept(&self, git: Git<'_>, head: &Oid) -> Result<bool, GitError> {
+        if self.reference(SETTLED)?.as_ref() == Some(head) {
+            return Ok(true);
+        }
+        let words = ["for-each-ref", "--count=1", "--contains", head.as_str()];
+        Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
+    }
+
+    /// Saves what was found on a branch; or why that cannot be.
+    fn save_slot(
+        &self,
+        look: &Look,
+        request: ReadyRequest<'_>,
+    ) -> Result<Result<Option<Saved>, Vec<String>>, GitError> {
+        if look.is_clean() {
+            return Ok(Ok(None));
+        }
+        let ReadyRequest { largest_file, allow_secrets, cancel, .. } = request;
+        let (base, index) = (Base::default(), request.beside.join("index"));
+        let tree = TreeRequest { base: &base, index: &index, largest_file, allow_secrets, cancel };
+        let (tree, left_out) = self.tree_and_rest(tree)?;
+        if !left_out.is_empty() {
+            return Ok(Err(left_out.iter().map(|LeftOut { path, why }| format!("{path}: {why}")).collect()));
+        }
+        let (branch, of) = look.names();
+        let job = Job {
+            repository: self,
+            branch: &branch,
+            message: &format!("wip: what was left in {of}\n\n{}", look.reasons().join("\n")),
+            trailers: &[(SLOT, &of), (TREE, tree.as_str())],
+            files: &[],
+            git: self.git().until(cancel).with_index(&index),
+        };
+        let saved = job.run()?;
+        if let Some(operation) = look.operation {
+            self.quit(operation)?;
+        }
+        Ok(Ok(Some(saved)))
+    }
+
+    /// Has git forget what it was in the middle of; what it had put aside for that goes to the stash.
+    fn quit(&self, operation: Operation) -> Result<(), GitError> {
+        let words: &[&str] = match operation {
+            Operation::Merge => &["merge", "--quit"],
+            Operation::Rebase if self.git_dir().join("rebase-apply/applying").exists() => &["am", "--quit"],
+            Operation::Rebase => &["rebase", "--quit"],
+            Operation::CherryPick => &["cherry-pick", "--quit"],
+            Operation::Revert => &["revert", "--quit"],
+            Operation::Bisect => &["bisect", "reset", "HEAD"],
+        };
+        self.git().output(words, &[]).map(drop)
+    }
+
+    /// Why submodules that are filled here are in the way of another commit: what is in them does not follow, and nobody
+    /// knows whether it is anywhere else.
+    fn moving_repositories(&self, look: &Look, at: &Oid) -> Result<Vec<String>, GitError> {
+        let Some(head) = look.status.head.as_ref().filter(|head| *head != at) else { return Ok(Vec::new()) };
+        if !self.git_dir().join("modules").exists() || !self.holds_repositories()? {
+            return Ok(Vec::new());
+        }
+        let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", head.as_str(), at.as_str()];
+        let printed = self.git().output(words, &[])?;
+        let mut fields = printed.split(|byte| *byte == 0);
+        let mut reasons = Vec::new();
+        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+            if head.windows(7).any(|mode| mode == b"160000 ") {
+                reasons
+                    .push(format!("{}: a submodule that would have to move", String::from_utf8_lossy(path)));
+            }
+        }
+        Ok(reasons)
+    }
+}
+
+/// What was found in a worktree.
+struct Look {
+    status: Status,
+    operation: Option<Operation>,
+    /// Whether the head is on a branch, or of no further use.
+    is_kept: bool,
+}
+
+impl Look {
+    fn is_clean(&self) -> bool {
+        self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
+    }
+
+    /// What would be lost.
+    fn reasons(&self) -> Vec<String> {
+        let changed = self.status.entries.len();
+        let files = match changed {
+            0 => None,
+            1 => Some("1 file is not committed".to_owned()),
+            many => Some(format!("{many} files are not committed")),
+        };
+        let operation = self.operation.map(|operation| format!("a {operation} was in progress"));
+        let head = self.status.head.as_ref().filter(|_| !self.is_kept);
+        let head = head.map(|head| format!("its head {} was on no branch", head.short()));
+        files.into_iter().chain(operation).chain(head).collect()
+    }
+
+    /// A branch for it, and what it is the rest of.
+    fn names(&self) -> (String, String) {
+        match (&self.status.branch, &self.status.head) {
+            (Some(branch), _) => {
+                let own = branch.strip_prefix("refrain/").unwrap_or(branch);
+                (format!("wip/slot-{}", own.replace('/', "-")), branch.clone())
+            }
+            (None, Some(head)) => (format!("wip/slot-{}", head.short()), head.to_string()),
+            (None, None) => ("wip/slot".to_owned(), "an unborn branch".to_owned()),
+        }
+    }
+}
+
+/// The note that says a worktree is being made ready.
+fn note(beside: &Utf8Path) -> Utf8PathBuf {
+    beside.join("begun")
+}
+
+/// It need not survive a power loss: where it does not, what is found is saved, though it is of no use.
+fn write_note(path: &Utf8Path) -> Result<(), GitError> {
+    fs::File::create(path).map(drop).on("write", path)
+}

@@ -1,0 +1,127 @@
+//! The folder of a pool's worktree and what ties it to its repository: whether both are there and belong together, and how
+//! they are brought together again.
+
+use std::fs::{self, File};
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::Oid;
+
+use crate::clean::remove;
+use crate::error::{GitError, OnPath};
+use crate::repository::Repository;
+use crate::worktree::has_modules;
+
+/// How the folder of a worktree is found.
+pub(crate) enum Folder {
+    /// Nothing is there.
+    Nothing,
+    /// A worktree of this repository.
+    Whole,
+    /// Files, but what ties them to the repository is gone.
+    Broken,
+    /// Something that is not of the pool's making, for this reason.
+    Strange(String),
+}
+
+/// Looks at the folder; what somebody left who was killed while mending it is taken away first.
+pub(crate) fn folder(
+    repository: &Repository,
+    folder: &Utf8Path,
+    beside: &Utf8Path,
+) -> Result<Folder, GitError> {
+    let aside = aside(beside);
+    if aside.symlink_metadata().is_ok() {
+        forget(repository, &aside)?;
+    }
+    match fs::symlink_metadata(folder) {
+        Err(_) => return nothing(repository, folder),
+        Ok(meta) if !meta.is_dir() => return Ok(Folder::Strange("it is no folder".to_owned())),
+        Ok(_) if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) => {
+            return nothing(repository, folder);
+        }
+        Ok(_) => {}
+    }
+    let dot_git = folder.join(".git");
+    if fs::symlink_metadata(&dot_git).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(Folder::Strange("it has become a repository of its own".to_owned()));
+    }
+    let Some(git_dir) = named(&dot_git) else { return Ok(Folder::Broken) };
+    let ours = |dir: &Utf8Path| {
+        let common = fs::read_to_string(dir.join("commondir")).ok()?;
+        let common = dir.join(common.trim_end()).canonicalize_utf8().ok()?;
+        Some(common == repository.common_dir().canonicalize_utf8().ok()?)
+    };
+    if repository.git_dir_of(folder).is_some_and(|dir| !dir.join("HEAD").is_file() && has_modules(&dir)) {
+        return Ok(Folder::Strange("its git folder is broken, and has the commits of submodules".to_owned()));
+    }
+    Ok(match ours(&git_dir) {
+        Some(true) if git_dir.join("HEAD").is_file() => Folder::Whole,
+        Some(true) | None => Folder::Broken,
+        Some(false) => Folder::Strange("it belongs to another repository".to_owned()),
+    })
+}
+
+/// There are no files, but git may still have the commits of submodules that were in them.
+fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
+    let left = match repository.listed(folder)? {
+        Some(listed) => repository.what_is_left(&listed.path),
+        None => None,
+    };
+    Ok(left.map_or(Folder::Nothing, Folder::Strange))
+}
+
+/// The git folder that a `.git` file names, whether it is there or not.
+fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = fs::read_to_string(dot_git).ok()?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(path))
+}
+
+/// Ties files to the repository again: to the git folder that is theirs, or to a new one, whose head is at `at`. No file is
+/// written.
+pub(crate) fn mend(
+    repository: &Repository,
+    folder: &Utf8Path,
+    beside: &Utf8Path,
+    at: &Oid,
+) -> Result<(), GitError> {
+    let dot_git = folder.join(".git");
+    let known = repository.git_dir_of(folder);
+    remove(&dot_git)?;
+    if let Some(git_dir) = known {
+        if ["HEAD", "commondir"].iter().all(|name| git_dir.join(name).is_file()) {
+            return write(&dot_git, &format!("gitdir: {git_dir}\n"));
+        }
+        // Without its head it is no use to anybody, and git cannot remove it either.
+        remove(&git_dir)?;
+    }
+    let aside = aside(beside);
+    let add =
+        ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", aside.as_str(), at.as_str()];
+    repository.git().output(add, &[])?;
+    let git_dir = named(&aside.join(".git"))
+        .ok_or_else(|| GitError::Answer { command: "worktree add", answer: aside.to_string() })?;
+    write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;
+    fs::rename(aside.join(".git"), &dot_git).on("write", &dot_git)?;
+    remove(&aside)?;
+    let there = Repository::open(folder, repository.env())?;
+    there.git().output(["read-tree", at.as_str()], &[]).map(drop)
+}
+
+/// Where a git folder is made that another's files are then tied to.
+fn aside(beside: &Utf8Path) -> Utf8PathBuf {
+    beside.join("mending")
+}
+
+fn forget(repository: &Repository, path: &Utf8Path) -> Result<(), GitError> {
+    if repository.listed(path)?.is_some() {
+        let force = ["worktree", "remove", "--force", "--force", path.as_str()];
+        repository.git().to_its_end().run(force, &[])?;
+    }
+    remove(path)
+}
+
+fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
+    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).on("write", path)
+}

@@ -1,0 +1,364 @@
+//! Handing a wave over to the person: their branch and their files follow, and what is theirs is left as it is, byte for byte.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use refrain_core::git::{Oid, Operation};
+use refrain_git::{Cancel, GitError, HandOverRequest, HandedOver};
+use rstest::rstest;
+
+use crate::place::{Place, id};
+
+/// A repository, and a wave that is to be handed over.
+struct Waiting {
+    place: Place,
+    begin: Oid,
+    wave: Oid,
+}
+
+impl Waiting {
+    /// The wave changes `src/a.rs`, makes `new/file.rs`, takes `src/b.rs` away, and makes `tool` executable.
+    fn new() -> Self {
+        Self::of(|place| {
+            place.write("src/a.rs", "fn a() { wave() }\n");
+            place.write("new/file.rs", "new\n".repeat(100));
+            place.make_executable("tool");
+            fs::remove_file(place.path("src/b.rs")).unwrap();
+        })
+    }
+
+    fn of(wave: impl FnOnce(&Place)) -> Self {
+        let place = Place::new();
+        place.write("tool", "#!/bin/sh\n");
+        place.write("other", "other\n");
+        place.write(".gitignore", "*.log\n");
+        place.git(&["add", "."]);
+        place.git(&["commit", "-qm", "More"]);
+        let begin = place.head();
+        place.git(&["checkout", "-q", "--detach"]);
+        wave(&place);
+        place.git(&["add", "-A", "-f"]);
+        place.git(&["commit", "-qm", "Wave"]);
+        let wave = place.head();
+        place.git(&["checkout", "-q", "main"]);
+        Self { place, begin, wave }
+    }
+
+    fn try_hand_over(&self, branch: Option<&str>) -> Result<HandedOver, GitError> {
+        self.place.repository().hand_over(HandOverRequest {
+            id: &id(),
+            branch,
+            expected: &self.begin,
+            to: &self.wave,
+            why: "refrain: wave 1",
+            index: &self.place.top().join("loop/index"),
+            cancel: self.place.cancel.as_ref(),
+        })
+    }
+
+    #[track_caller]
+    fn hand_over(&self) -> HandedOver {
+        self.try_hand_over(Some("main")).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[track_caller]
+    fn in_the_way(&self) -> Vec<String> {
+        let before = self.everything();
+        let paths = match self.hand_over() {
+            HandedOver::InTheWay { paths } => paths.iter().map(ToString::to_string).collect(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(self.everything(), before, "nothing was touched");
+        assert!(!self.lock().exists());
+        paths
+    }
+
+    fn lock(&self) -> camino::Utf8PathBuf {
+        self.place.git_path("index.lock")
+    }
+
+    fn note(&self) -> camino::Utf8PathBuf {
+        self.place.git_path("refrain-handover")
+    }
+
+    fn everything(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        (self.place.snapshot(&[""]), self.place.status(), self.place.head())
+    }
+
+    /// What a person sees who has nothing of their own there.
+    #[track_caller]
+    fn is_done(&self) {
+        assert_eq!(self.place.status(), [""; 0], "all as the branch has it");
+        assert_eq!(self.place.head(), self.wave);
+        assert!(!self.lock().exists() && !self.note().exists());
+    }
+}
+
+#[test]
+fn the_branch_and_the_files_follow() {
+    let it = Waiting::new();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert_eq!(it.place.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(it.place.git(&["log", "-g", "-1", "--format=%gs", "main"]), "refrain: wave 1");
+    assert_eq!(it.hand_over(), HandedOver::Done, "it may be repeated");
+    it.place.write("more", "more\n");
+    it.place.git(&["add", "."]);
+    it.place.git(&["commit", "-qm", "Mine, on top"]);
+    assert_eq!(it.hand_over(), HandedOver::Done, "the person's commit has it");
+}
+
+#[test]
+fn what_is_the_persons_own_is_byte_for_byte_as_it_was() {
+    let it = Waiting::new();
+    let place = &it.place;
+    place.write("README.md", "# Mine\n");
+    place.write("other", "staged\n");
+    place.git(&["add", "other"]);
+    place.write("other", "staged, and more\n");
+    place.write("src/mine.rs", "mine\n");
+    place.write("new/mine.rs", "mine too\n");
+    place.write("build.log", "ignored\n");
+    place.write("staged.rs", "staged\n");
+    place.git(&["add", "staged.rs"]);
+    let status = place.status();
+    let staged = |place: &Place| place.git(&["diff", "--cached"]);
+    let before = staged(place);
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    assert_eq!((place.status(), staged(place)), (status, before));
+    let kept = [
+        ("README.md", "# Mine\n"),
+        ("other", "staged, and more\n"),
+        ("new/mine.rs", "mine too\n"),
+        ("build.log", "ignored\n"),
+    ];
+    for (path, text) in kept {
+        assert_eq!(place.read(path), text);
+    }
+    assert_eq!(place.read("src/a.rs"), "fn a() { wave() }\n");
+}
+
+#[rstest]
+#[case::changed("src/a.rs", "mine\n", false, "src/a.rs")]
+#[case::staged("src/a.rs", "mine\n", true, "src/a.rs")]
+#[case::to_go("src/b.rs", "mine\n", false, "src/b.rs")]
+#[case::new("new/file.rs", "mine\n", false, "new/file.rs")]
+#[case::new_and_staged("new/file.rs", "mine\n", true, "new/file.rs")]
+#[case::above("new", "a file\n", false, "new")]
+fn what_would_be_overwritten_is_named(
+    #[case] path: &str,
+    #[case] text: &str,
+    #[case] staged: bool,
+    #[case] named: &str,
+) {
+    let it = Waiting::new();
+    it.place.write(path, text);
+    if staged {
+        it.place.git(&["add", path]);
+    }
+    assert_eq!(it.in_the_way(), [named]);
+    // The person moves it away, and it goes on.
+    fs::remove_file(it.place.path(path)).unwrap();
+    it.place.git(&["reset", "-q", "--hard"]);
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+}
+
+#[test]
+fn all_that_is_in_the_way_is_named_at_once() {
+    let it = Waiting::new();
+    it.place.write("src/a.rs", "mine\n");
+    it.place.write("new/file.rs/deep/x.log", "mine, and ignored\n");
+    it.place.write("new/file.rs/y", "mine\n");
+    fs::remove_file(it.place.path("tool")).unwrap();
+    assert_eq!(it.in_the_way(), ["new/file.rs/deep/x.log", "new/file.rs/y", "src/a.rs", "tool"]);
+}
+
+#[test]
+fn what_is_staged_and_put_back_in_the_files_is_in_the_way_too() {
+    let it = Waiting::new();
+    it.place.write("src/a.rs", "staged\n");
+    it.place.git(&["add", "src/a.rs"]);
+    it.place.write("src/a.rs", "fn a() {}\n");
+    assert_eq!(it.in_the_way(), ["src/a.rs"]);
+}
+
+#[test]
+fn an_ignored_file_is_the_persons_as_well() {
+    let it = Waiting::of(|place| place.write("run.log", "the wave's\n"));
+    it.place.write("run.log", "mine\n");
+    assert_eq!(it.in_the_way(), ["run.log"]);
+}
+
+#[test]
+fn what_the_person_has_already_is_in_nobodys_way() {
+    let it = Waiting::new();
+    it.place.write("src/a.rs", "fn a() { wave() }\n");
+    it.place.git(&["add", "src/a.rs"]);
+    it.place.write("new/file.rs", "new\n".repeat(100));
+    fs::remove_file(it.place.path("src/b.rs")).unwrap();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+}
+
+#[test]
+fn a_folder_becomes_a_file_and_a_file_a_folder() {
+    let it = Waiting::of(|place| {
+        fs::remove_dir_all(place.path("src")).unwrap();
+        place.write("src", "a file now\n");
+        fs::remove_file(place.path("tool")).unwrap();
+        place.write("tool/inside", "a folder now\n");
+        fs::remove_file(place.path("other")).unwrap();
+        symlink("README.md", place.path("other")).unwrap();
+    });
+    it.place.write("src/mine", "mine\n");
+    assert_eq!(it.in_the_way(), ["src/mine"]);
+    fs::remove_file(it.place.path("src/mine")).unwrap();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+}
+
+#[test]
+fn whatever_the_person_did_meanwhile_is_told_and_left() {
+    let it = Waiting::new();
+    let place = &it.place;
+    place.write("mine", "mine\n");
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Mine"]);
+    let head = place.head();
+    assert_eq!(it.hand_over(), HandedOver::Diverged { head: head.clone() });
+    place.git(&["switch", "-qc", "topic"]);
+    assert_eq!(it.hand_over(), HandedOver::OtherBranch { now: Some("topic".to_owned()) });
+    place.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(it.hand_over(), HandedOver::OtherBranch { now: None });
+    assert_eq!(place.head(), head);
+}
+
+#[test]
+fn a_detached_head_moves_and_no_branch_does() {
+    let it = Waiting::new();
+    it.place.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(it.try_hand_over(None).unwrap(), HandedOver::Done);
+    assert_eq!(it.place.git(&["rev-parse", "main"]), it.begin.as_str());
+    it.is_done();
+}
+
+#[test]
+fn a_branch_that_another_worktree_has_is_left() {
+    let it = Waiting::new();
+    let other = it.place.top().join("other");
+    it.place.git(&["worktree", "add", "-q", "--force", other.as_str(), "main"]);
+    assert_eq!(it.hand_over(), HandedOver::CheckedOut { by: other });
+}
+
+#[test]
+fn nothing_is_done_in_the_middle_of_something() {
+    let it = Waiting::new();
+    it.place.write_at(it.lock(), "somebody's");
+    assert_eq!(it.hand_over(), HandedOver::IndexLocked);
+    assert!(it.lock().exists());
+    fs::remove_file(it.lock()).unwrap();
+    it.place.write_at(it.place.git_path("MERGE_HEAD"), format!("{}\n", it.wave));
+    assert_eq!(it.hand_over(), HandedOver::InProgress(Operation::Merge));
+    fs::remove_file(it.place.git_path("MERGE_HEAD")).unwrap();
+    // Conflicts that are left of a stash.
+    it.place.write("other", "mine\n");
+    it.place.git(&["stash", "-q"]);
+    it.place.write("other", "another\n");
+    it.place.git(&["commit", "-qam", "Another"]);
+    it.place.try_git(&["stash", "pop", "-q"]);
+    it.place.git(&["update-ref", "refs/heads/main", it.begin.as_str()]);
+    assert_eq!(it.hand_over(), HandedOver::InProgress(Operation::Merge));
+}
+
+#[test]
+fn a_repository_without_a_commit_is_refused_and_a_bare_one_too() {
+    let place = Place::unborn(&[]);
+    let error = place.repository().begin_of_plan().unwrap_err();
+    assert!(matches!(error, GitError::Unborn(_)) && error.to_string().contains("no commit yet"), "{error}");
+    let it = Waiting::new();
+    assert_eq!(it.place.repository().begin_of_plan().unwrap(), (it.begin.clone(), Some("main".to_owned())));
+}
+
+/// How far whoever was killed had come: which files are as the wave has them, which were cut off, what else was done.
+#[rstest]
+#[case::before_the_first_file(&[], &[], false)]
+#[case::in_the_middle(&["src/a.rs", "src/b.rs"], &["new/file.rs"], false)]
+#[case::behind_the_last_file(&["src/a.rs", "src/b.rs", "new/file.rs", "tool"], &[], false)]
+#[case::behind_the_branch(&["src/a.rs", "src/b.rs", "new/file.rs", "tool"], &[], true)]
+fn whoever_was_killed_on_the_way_is_followed_by_one_who_finishes(
+    #[case] whole: &[&str],
+    #[case] cut: &[&str],
+    #[case] moved: bool,
+) {
+    let it = Waiting::new();
+    let place = &it.place;
+    place.write("README.md", "# Mine\n");
+    place.write_at(it.lock(), "refrain loop the-loop\n");
+    place.write_at(it.note(), format!("{} {}\n", it.begin, it.wave));
+    let show = |path: &str| place.git(&["show", &format!("{}:{path}", it.wave)]) + "\n";
+    for path in whole {
+        match *path {
+            "src/b.rs" => fs::remove_file(place.path(path)).unwrap(),
+            "tool" => place.make_executable(path),
+            path => place.write(path, show(path)),
+        }
+    }
+    for path in cut {
+        place.write(path, &show(path).as_bytes()[..50]);
+    }
+    if moved {
+        place.git(&["update-ref", "refs/heads/main", it.wave.as_str()]);
+    }
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    assert_eq!(place.status(), [" M README.md"]);
+    assert_eq!(place.read("new/file.rs"), show("new/file.rs"));
+    assert_eq!(place.head(), it.wave);
+    assert!(!it.lock().exists() && !it.note().exists());
+}
+
+#[test]
+fn a_branch_that_moves_under_the_lock_has_the_files_put_back() {
+    let it = Waiting::new();
+    let place = &it.place;
+    place.write("src/mine.rs", "mine\n");
+    // Somebody who takes no lock of the index: a hook of the branch's move says no.
+    place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
+    let before = it.everything();
+    assert_eq!(it.hand_over(), HandedOver::Diverged { head: it.begin.clone() });
+    assert_eq!(it.everything(), before);
+    assert!(!place.path("new").exists() && !it.lock().exists() && !it.note().exists());
+}
+
+#[test]
+fn files_that_a_filter_makes_are_compared_as_git_has_them() {
+    let it = Waiting::of(|place| {
+        place.write(".gitattributes", "*.txt eol=crlf\n");
+        place.write("note.txt", "one\ntwo\n");
+    });
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert_eq!(it.place.read("note.txt"), "one\r\ntwo\r\n");
+}
+
+#[test]
+fn what_a_person_leaves_out_of_their_worktree_stays_out() {
+    let it = Waiting::new();
+    it.place.git(&["sparse-checkout", "set", "new"]);
+    assert!(!it.place.path("src").exists());
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    it.is_done();
+    assert!(!it.place.path("src").exists() && it.place.path("new/file.rs").exists());
+}
+
+#[test]
+fn it_is_stopped_before_the_first_file() {
+    let mut it = Waiting::new();
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel();
+    it.place.cancel = Some(cancel);
+    assert!(matches!(it.try_hand_over(Some("main")), Err(GitError::Cancelled)));
+    it.place.cancel = None;
+    assert!(!it.lock().exists() && it.place.head() == it.begin);
+    assert_eq!(it.hand_over(), HandedOver::Done);
+}

@@ -1,0 +1,431 @@
+//! How works come together without a checkout: merged, landed on a line, taken out of it, and bound into waves.
+
+use camino::Utf8PathBuf;
+use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
+use refrain_git::{
+    GitError, LandRequest, Landed, MergeRequest, Merged, Remade, RemakeRequest, Wave, WaveRequest,
+};
+use rstest::rstest;
+
+use crate::place::Place;
+
+const LINE: &str = "refs/refrain/plans/plan";
+const WAVES: &str = "refs/refrain/waves/plan";
+const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n";
+
+/// A plan's line in a repository, and works that begin at its first commit.
+struct Line<'a> {
+    place: &'a Place,
+    begin: Oid,
+}
+
+impl<'a> Line<'a> {
+    fn new(place: &'a Place) -> Self {
+        let begin = place.head();
+        assert!(place.repository().move_reference(LINE, None, &begin, "begin").unwrap());
+        Self { place, begin }
+    }
+
+    /// Work done on a commit, in a branch that nobody keeps: files and what they are to hold; nothing takes one away.
+    fn work_on(&self, begin: &Oid, files: &[(&str, Option<&str>)]) -> Oid {
+        self.place.git(&["checkout", "-q", "--detach", begin.as_str()]);
+        for (path, text) in files {
+            match text {
+                Some(text) => self.place.write(path, text),
+                None => std::fs::remove_file(self.place.path(path)).unwrap(),
+            }
+        }
+        self.place.git(&["add", "-A"]);
+        self.place.git(&["commit", "-qm", "Work"]);
+        let work = self.place.head();
+        self.place.git(&["checkout", "-q", "main"]);
+        work
+    }
+
+    fn work(&self, files: &[(&str, Option<&str>)]) -> Oid {
+        self.work_on(&self.begin, files)
+    }
+
+    fn index(&self) -> Utf8PathBuf {
+        self.place.top().join("loop/index")
+    }
+
+    #[track_caller]
+    fn merge(&self, base: &Oid, tip: &Oid, work: &Oid, except: &[RepoPath]) -> Merged {
+        let index = self.index();
+        let request = MergeRequest { base, tip, work, except, index: &index, cancel: None };
+        self.place.repository().merge(request).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_land(&self, tip: &Oid, tree: &Oid, task: &str) -> Result<Landed, GitError> {
+        self.place.repository().land(LandRequest {
+            reference: LINE,
+            tip,
+            tree,
+            message: &format!("Do {task}"),
+            trailers: &[("Refrain-Plan", "plan"), ("Refrain-Task", task)],
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        })
+    }
+
+    /// Merges a work onto the line, and lands it.
+    #[track_caller]
+    fn land(&self, work: &Oid, task: &str) -> Oid {
+        let tip = self.tip();
+        let Merged::Clean { tree } = self.merge(&self.begin, &tip, work, &[]) else { panic!("a conflict") };
+        match self.try_land(&tip, &tree, task).unwrap() {
+            Landed::Done { commit } => commit,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn tip(&self) -> Oid {
+        self.place.repository().reference(LINE).unwrap().unwrap()
+    }
+
+    fn remake(&self, tip: &Oid, onto: &Oid, commits: &[Oid]) -> Remade {
+        let request = RemakeRequest { reference: LINE, tip, onto, commits, cancel: None };
+        self.place.repository().remake_line(request).unwrap()
+    }
+
+    fn wave(&self, first_parent: &Oid, commits: &[Oid], number: &str) -> Wave {
+        let wave = self.place.repository().wave_commit(WaveRequest {
+            reference: WAVES,
+            first_parent,
+            commits,
+            message: &format!("feat(app): complete wave {number}\n\n- 1: One\n- 2: Two"),
+            trailers: &[("Refrain-Plan", "plan"), ("Refrain-Wave", number)],
+            cancel: None,
+        });
+        wave.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn show(&self, name: &str) -> String {
+        self.place.git(&["show", name])
+    }
+
+    fn files(&self, tree: &Oid) -> String {
+        self.place.git(&["ls-tree", "-r", "--name-only", tree.as_str()]).replace('\n', " ")
+    }
+}
+
+fn path(path: &str) -> RepoPath {
+    RepoPath::from_bytes(path.as_bytes())
+}
+
+#[track_caller]
+fn made(wave: Wave) -> (Oid, Vec<String>) {
+    match wave {
+        Wave::Made { commit, paths, .. } => (commit, paths.iter().map(ToString::to_string).collect()),
+        Wave::Conflict { at, conflicts } => panic!("{at}: {conflicts:?}"),
+    }
+}
+
+fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug + use<> {
+    (place.snapshot(&["README.md"]), place.status(), place.git(&["rev-parse", "main"]))
+}
+
+#[test]
+fn works_land_one_behind_the_other_and_no_checkout_is_touched() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let one = line.work(&[("src/a.rs", Some("fn a() { one() }\n"))]);
+    let two = line.work(&[("src/c.rs", Some("two\n")), ("src/b.rs", None)]);
+    place.write("README.md", "# Mine\n");
+    let before = everything(&place);
+    let first = line.land(&one, "1");
+    let second = line.land(&two, "2");
+    assert_eq!(everything(&place), before);
+    assert_eq!(line.tip(), second);
+    assert_eq!(place.git(&["rev-parse", &format!("{second}^")]), first.as_str());
+    assert_eq!(place.committed(second.as_str()), ["D src/b.rs", "A src/c.rs"]);
+    assert_eq!(
+        place.git(&["log", "-1", "--format=%an <%ae>%n%B", second.as_str()]),
+        "Test <test@localhost>\nDo 2\n\nRefrain-Plan: plan\nRefrain-Task: 2"
+    );
+}
+
+#[test]
+fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let work = line.work(&[("one", Some("1\n"))]);
+    let begin = line.tip();
+    let first = line.land(&work, "1");
+    let tree: Oid = place.git(&["rev-parse", &format!("{first}^{{tree}}")]).parse().unwrap();
+    assert_eq!(line.try_land(&begin, &tree, "1").unwrap(), Landed::Done { commit: first.clone() });
+    let moved = Landed::Moved { at: Some(first.clone()) };
+    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), moved);
+    assert_eq!(line.tip(), first);
+    place.git(&["update-ref", "-d", LINE]);
+    assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), Landed::Moved { at: None });
+}
+
+#[test]
+fn nothing_that_looks_like_a_secret_lands() {
+    let mut place = Place::new();
+    place.allow_secrets = vec!["allowed/".parse().unwrap()];
+    let line = Line::new(&place);
+    let work = line.work(&[("deploy/key", Some(KEY)), ("one", Some("1\n"))]);
+    let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
+    let Landed::Secrets(exposed) = line.try_land(&line.begin, &tree, "1").unwrap() else {
+        panic!("it landed")
+    };
+    let told: Vec<_> = exposed.iter().map(|it| format!("{}:{:?} {}", it.path, it.line, it.what)).collect();
+    assert_eq!(told, ["deploy/key:Some(1) a private key"]);
+    assert_eq!(line.tip(), line.begin);
+}
+
+#[test]
+fn without_a_name_nothing_lands_and_that_is_said() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let work = line.work(&[("one", Some("1\n"))]);
+    let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
+    place.write_at(place.top().join("home/.gitconfig"), "[user]\nuseConfigOnly = true\n");
+    assert!(matches!(line.try_land(&line.begin, &tree, "1"), Err(GitError::NoIdentity)));
+    assert_eq!(line.tip(), line.begin);
+}
+
+/// What the line has, what the work did, and what is at odds.
+#[rstest]
+#[case::content(&[("f", Some("ours\n"))], &[("f", Some("theirs\n"))], &[("f", ConflictKind::Content)])]
+#[case::added(&[("new", Some("1\n"))], &[("new", Some("2\n"))], &[("new", ConflictKind::Content)])]
+#[case::deleted(&[("f", None)], &[("f", Some("theirs\n"))], &[("f", ConflictKind::Deleted)])]
+#[case::deleted_by_us(&[("f", Some("ours\n"))], &[("f", None)], &[("f", ConflictKind::Deleted)])]
+#[case::binary(&[("bin", Some("\0 1"))], &[("bin", Some("\0 2"))], &[("bin", ConflictKind::Binary)])]
+#[case::folder(&[("x", Some("file\n"))], &[("x/y", Some("in a folder\n"))], &[("x~", ConflictKind::Folder)])]
+fn what_is_at_odds_is_told_with_its_kind(
+    #[case] ours: &[(&str, Option<&str>)],
+    #[case] theirs: &[(&str, Option<&str>)],
+    #[case] expected: &[(&str, ConflictKind)],
+) {
+    let place = Place::new();
+    for (path, text) in
+        [("f", "base\n".to_owned()), ("bin", "\0 0".to_owned()), ("long", "line\n".repeat(30))]
+    {
+        place.write(path, text);
+    }
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Files"]);
+    let line = Line::new(&place);
+    let (ours, theirs) = (line.work(ours), line.work(theirs));
+    let Merged::Conflict { tree, conflicts } = line.merge(&line.begin, &ours, &theirs, &[]) else {
+        panic!("clean")
+    };
+    let found: Vec<_> = conflicts.iter().map(|Conflict { path, kind }| (path.as_str(), *kind)).collect();
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.0.starts_with(expected.0) && found.1 == expected.1, "{found:?}");
+    }
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    assert!(line.files(&tree).contains("README.md"));
+}
+
+#[test]
+fn a_rename_is_followed_and_one_against_a_deletion_is_told() {
+    let place = Place::new();
+    let text = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
+    place.write("long", &text);
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Files"]);
+    let line = Line::new(&place);
+    let renamed = line.work(&[("long", None), ("renamed", Some(&text))]);
+    let changed = line.work(&[("long", Some(&text.replace("line 7\n", "seven\n")))]);
+    let gone = line.work(&[("long", None)]);
+    let Merged::Clean { tree } = line.merge(&line.begin, &renamed, &changed, &[]) else {
+        panic!("a conflict")
+    };
+    assert!(line.show(&format!("{tree}:renamed")).contains("seven"));
+    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &gone, &renamed, &[]) else {
+        panic!("clean")
+    };
+    assert_eq!(conflicts, [Conflict { path: path("renamed"), kind: ConflictKind::Renamed }]);
+}
+
+#[test]
+fn two_commits_of_a_submodule_are_a_conflict_and_a_link_against_a_file_is_too() {
+    let place = Place::new();
+    let library = Place::new();
+    place.git(&["submodule", "add", "-q", library.root().as_str(), "library"]);
+    place.git(&["commit", "-qm", "Library"]);
+    let line = Line::new(&place);
+    let commits = ["a", "b"].map(|digit| {
+        place.git(&["checkout", "-q", "--detach", line.begin.as_str()]);
+        place.git(&["update-index", "--cacheinfo", &format!("160000,{},library", digit.repeat(40))]);
+        place.git(&["commit", "-qm", "Move"]);
+        let commit = place.head();
+        place.git(&["checkout", "-qf", "main"]);
+        commit
+    });
+    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &commits[0], &commits[1], &[]) else {
+        panic!("clean")
+    };
+    assert_eq!(conflicts, [Conflict { path: path("library"), kind: ConflictKind::Submodule }]);
+    let link = |to: &str| {
+        place.git(&["checkout", "-q", "--detach", line.begin.as_str()]);
+        std::os::unix::fs::symlink(to, place.path("new")).unwrap();
+        place.git(&["add", "new"]);
+        place.git(&["commit", "-qm", "Link"]);
+        let commit = place.head();
+        place.git(&["checkout", "-q", "main"]);
+        commit
+    };
+    let (link, file) = (link("README.md"), line.work(&[("new", Some("a file\n"))]));
+    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &link, &file, &[]) else {
+        panic!("clean")
+    };
+    assert!(conflicts.iter().all(|conflict| conflict.kind == ConflictKind::Type), "{conflicts:?}");
+}
+
+#[test]
+fn paths_that_are_no_part_of_a_work_are_as_the_tip_has_them() {
+    let place = Place::new();
+    place.write("tasks.json", "{}\n");
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Tasks"]);
+    let line = Line::new(&place);
+    let tip = line.work(&[("tasks.json", Some("{\"1\": \"done\"}\n"))]);
+    let work = line.work(&[("tasks.json", Some("mine\n")), ("tasks.new", Some("x\n")), ("one", Some("1\n"))]);
+    let except = [path("tasks.json"), path("tasks.new")];
+    let Merged::Clean { tree } = line.merge(&line.begin, &tip, &work, &except) else { panic!("a conflict") };
+    assert_eq!(line.show(&format!("{tree}:tasks.json")), "{\"1\": \"done\"}");
+    assert_eq!(line.files(&tree), "README.md one src/a.rs src/b.rs tasks.json");
+    assert!(matches!(line.merge(&line.begin, &tip, &work, &[]), Merged::Conflict { .. }));
+}
+
+#[test]
+fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let ours = line.work(&[("src/a.rs", Some("fn a() { ours() }\n"))]);
+    let theirs = line.work(&[("src/a.rs", Some("fn a() { theirs() }\n")), ("src/c.rs", Some("c\n"))]);
+    let tip = line.land(&ours, "1");
+    let Merged::Conflict { tree, conflicts } = line.merge(&line.begin, &tip, &theirs, &[]) else { panic!() };
+    let paths: Vec<RepoPath> = conflicts.into_iter().map(|conflict| conflict.path).collect();
+    let repository = place.repository();
+    let trailers = [("Refrain-Task", "2")];
+    let commit = repository.conflict_commit(&tip, &tree, "Conflict of 2", &trailers, None).unwrap();
+    assert_eq!(repository.with_markers(&commit, &paths).unwrap(), paths);
+    assert_eq!(repository.with_markers(&tip, &[path("src/a.rs"), path("gone"), path("src")]).unwrap(), []);
+    let told = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 4000).unwrap();
+    for part in ["+fn a() { ours() }", "+fn a() { theirs() }", "What has landed meanwhile:"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!told.contains("src/c.rs"), "{told}");
+    assert!(repository.both_sides(&line.begin, (&tip, &theirs), &paths, 300).unwrap().len() < 700);
+    // Resolved, it is merged with what it began at, and squashed.
+    let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
+    assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
+    let Merged::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
+    let Landed::Done { commit } = line.try_land(&tip, &tree, "2").unwrap() else { panic!() };
+    assert_eq!(place.committed(commit.as_str()), ["M src/a.rs", "A src/c.rs"]);
+}
+
+#[test]
+fn one_is_taken_out_and_the_others_stay() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
+    let [one, two, three] = &works;
+    let commits = [line.land(one, "1"), line.land(two, "2"), line.land(three, "3")];
+    let tip = line.tip();
+    let rest = [commits[0].clone(), commits[2].clone()];
+    let remade = line.remake(&tip, &line.begin, &rest);
+    let Remade::Done { tip: now, picked, conflicts } = remade.clone() else { panic!("{remade:?}") };
+    assert_eq!((line.tip(), conflicts), (now.clone(), vec![]));
+    assert_eq!(picked, [(commits[0].clone(), commits[0].clone()), (commits[2].clone(), now.clone())]);
+    assert_eq!(line.files(&now), "README.md one src/a.rs src/b.rs three");
+    let say = |commit: &Oid| place.git(&["log", "-1", "--format=%an %ad%n%B", commit.as_str()]);
+    assert_eq!(say(&now), say(&commits[2]), "the same words, author and date");
+    // Whoever was killed before that was recorded asks again.
+    assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
+    assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), Remade::Moved { at: Some(now) });
+    // What began on the line as it was with the second does not bring that back.
+    let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
+    let Merged::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
+    assert_eq!(line.files(&tree), "README.md later one src/a.rs src/b.rs three");
+}
+
+#[test]
+fn what_needs_the_one_that_is_taken_out_goes_with_it() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");
+    let two = line.work_on(&one, &[("shared", Some("1\n2\n"))]);
+    let Merged::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
+    let Landed::Done { commit: two } = line.try_land(&one, &tree, "2").unwrap() else { panic!() };
+    let three = line.land(&line.work(&[("three", Some("3\n"))]), "3");
+    let Remade::Done { tip, picked, conflicts } =
+        line.remake(&line.tip(), &line.begin, &[two.clone(), three.clone()])
+    else {
+        panic!()
+    };
+    let at = Conflict { path: path("shared"), kind: ConflictKind::Deleted };
+    assert_eq!(conflicts, [(two, vec![at])]);
+    assert_eq!(picked, [(three, tip.clone())]);
+    assert_eq!(line.files(&tip), "README.md src/a.rs src/b.rs three");
+}
+
+#[test]
+fn a_wave_is_one_commit_of_the_first_parents_history() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let works = ["one", "two"].map(|name| line.work(&[(name, Some("x\n"))]));
+    let commits = [line.land(&works[0], "1"), line.land(&works[1], "2")];
+    let (wave, paths) = made(line.wave(&line.begin, &commits, "1"));
+    assert_eq!(paths, ["one", "two"]);
+    assert_eq!(
+        place.git(&["rev-parse", &format!("{wave}^1"), &format!("{wave}^2")]),
+        format!("{}\n{}", line.begin, commits[1])
+    );
+    assert_eq!(
+        place.git(&["log", "-1", "--format=%B", wave.as_str()]),
+        "feat(app): complete wave 1\n\n- 1: One\n- 2: Two\n\nRefrain-Plan: plan\nRefrain-Wave: 1"
+    );
+    assert_eq!(made(line.wave(&line.begin, &commits, "1")).0, wave, "found again");
+    let (second, paths) = made(line.wave(&wave, &[], "2"));
+    assert_eq!((paths.len(), place.git(&["rev-parse", &format!("{second}^@")])), (0, wave.to_string()));
+    assert_ne!(made(line.wave(&line.begin, &commits, "1")).0, second);
+}
+
+#[test]
+fn in_a_pipeline_a_waves_chain_is_made_anew() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let works = ["a1", "b1", "a2"].map(|name| line.work(&[(name, Some("x\n"))]));
+    let [a1, b1, a2] = [line.land(&works[0], "a1"), line.land(&works[1], "b1"), line.land(&works[2], "a2")];
+    let (first, paths) = made(line.wave(&line.begin, &[a1.clone(), a2.clone()], "1"));
+    assert_eq!(paths, ["a1", "a2"]);
+    let chain = place.git(&["log", "--format=%s", &format!("{}..{first}^2", line.begin)]);
+    assert_eq!(chain, "Do a2\nDo a1");
+    let (second, paths) = made(line.wave(&first, std::slice::from_ref(&b1), "2"));
+    assert_eq!(paths, ["b1"]);
+    assert_eq!(place.git(&["diff", second.as_str(), a2.as_str()]), "", "all of the line");
+    assert_eq!(
+        place.git(&["log", "--first-parent", "--format=%s", "-2", second.as_str()]),
+        "feat(app): complete wave 2\nfeat(app): complete wave 1"
+    );
+    // One that does not go without what is not in the wave.
+    let needs = line.work_on(&b1, &[("b1", Some("x\ny\n"))]);
+    let wave = line.wave(&line.begin, &[a1, needs.clone()], "3");
+    let conflicts = vec![Conflict { path: path("b1"), kind: ConflictKind::Deleted }];
+    assert_eq!(wave, Wave::Conflict { at: needs, conflicts });
+}
+
+#[test]
+fn names_with_every_kind_of_sign_are_merged_and_told() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let odd = "a \"b\"\n\tc 'd' ü";
+    let (ours, theirs) =
+        (line.work(&[(odd, Some("1\n"))]), line.work(&[(odd, Some("2\n")), (":(top)x", Some("x\n"))]));
+    let Merged::Conflict { conflicts, .. } = line.merge(&line.begin, &ours, &theirs, &[path(":(top)x")])
+    else {
+        panic!()
+    };
+    assert_eq!(conflicts, [Conflict { path: path(odd), kind: ConflictKind::Content }]);
+    let told = place.repository().both_sides(&line.begin, (&ours, &theirs), &[path(odd)], 4000).unwrap();
+    assert!(told.contains("+1") && told.contains("+2"), "{told}");
+}

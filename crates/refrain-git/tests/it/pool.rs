@@ -1,0 +1,443 @@
+//! Worktrees that tasks work in one after the other: nothing is lost, nothing is written that is right, and whatever state
+//! one is found in, it is mended or held.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+use refrain_core::git::Oid;
+use refrain_git::{Cancel, GitError, Readied, ReadyRequest, Removal, Saved, Standing};
+use refrain_proc::tool::Tool;
+use rstest::rstest;
+
+use crate::place::Place;
+
+const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n-----END OPENSSH PRIVATE KEY-----\n";
+
+/// A worktree of a pool, beside the repository.
+struct Slot<'a> {
+    place: &'a Place,
+    beside: Utf8PathBuf,
+}
+
+impl<'a> Slot<'a> {
+    fn new(place: &'a Place, number: u32) -> Self {
+        let beside = place.top().join(format!("state/_pool/{number}"));
+        fs::create_dir_all(&beside).unwrap();
+        Self { place, beside }
+    }
+
+    fn folder(&self) -> Utf8PathBuf {
+        self.beside.join("project")
+    }
+
+    fn try_ready(&self, branch: &str, at: &Oid, was: Option<&Oid>) -> Result<Readied, GitError> {
+        self.place.repository().ready(ReadyRequest {
+            folder: &self.folder(),
+            beside: &self.beside,
+            branch,
+            at,
+            was,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: self.place.cancel.as_ref(),
+        })
+    }
+
+    /// Makes it ready for a task that begins at a commit; what had to be saved for that.
+    #[track_caller]
+    fn ready(&self, branch: &str, at: &Oid) -> Option<Saved> {
+        let saved = match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
+            Readied::Ready { saved } => saved,
+            Readied::Held(reasons) => panic!("held: {reasons:?}"),
+        };
+        assert_eq!(self.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
+        assert_eq!(self.git(&["rev-parse", "HEAD"]), at.as_str());
+        assert_eq!(self.git(&["status", "--porcelain", "-uall"]), "", "nothing but the commit");
+        assert!(!self.beside.join("begun").exists());
+        saved
+    }
+
+    #[track_caller]
+    fn held(&self, branch: &str, at: &Oid) -> Vec<String> {
+        match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
+            Readied::Ready { saved } => panic!("ready: {saved:?}"),
+            Readied::Held(reasons) => reasons,
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        self.place.repository().standing(&self.folder(), &self.beside).unwrap()
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder().join(path).into()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        self.place.write_at(self.path(path), text);
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| format!("{error}"))
+    }
+
+    #[track_caller]
+    fn git(&self, args: &[&str]) -> String {
+        let folder = self.folder();
+        let tool = Tool::new("git", folder.as_std_path()).env(&self.place.env).args(args);
+        let printed = tool.output().unwrap_or_else(|error| panic!("{error}"));
+        String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned()
+    }
+
+    fn git_dir(&self) -> Utf8PathBuf {
+        self.git(&["rev-parse", "--absolute-git-dir"]).into()
+    }
+
+    fn commit(&self, path: &str, text: &str) -> Oid {
+        self.write(path, text);
+        self.git(&["add", path]);
+        self.git(&["commit", "-qm", path]);
+        self.git(&["rev-parse", "HEAD"]).parse().unwrap()
+    }
+}
+
+/// A repository that ignores what tools keep.
+fn place() -> Place {
+    let place = Place::new();
+    place.write(".gitignore", "/target\n/.refrain\n");
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Ignore"]);
+    place
+}
+
+fn next(place: &Place) -> Oid {
+    place.write("src/a.rs", "fn a() { next() }\n");
+    place.write("src/new.rs", "fn new() {}\n");
+    fs::remove_file(place.path("src/b.rs")).unwrap();
+    place.git(&["add", "-A"]);
+    place.git(&["commit", "-qm", "Next"]);
+    place.head()
+}
+
+#[test]
+fn the_next_task_finds_the_caches_and_only_what_differs_is_written() {
+    let place = place();
+    let (slot, first) = (Slot::new(&place, 1), place.head());
+    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.ready("refrain/plan/1", &first), None);
+    let branch = Some("refrain/plan/1".to_owned());
+    assert_eq!(slot.standing(), Standing::On { branch, head: Some(first.clone()) });
+    slot.write("target/debug/app", "built\n");
+    slot.write(".refrain/task-1/state.md", "notes\n");
+    let work = slot.commit("src/work.rs", "work\n");
+    let seen =
+        |path: &str| fs::metadata(slot.path(path)).map(|meta| (meta.ino(), meta.mtime_nsec())).unwrap();
+    let untouched = (seen("README.md"), seen("target/debug/app"));
+    let second = next(&place);
+    assert_eq!(slot.ready("refrain/plan/2", &second), None, "what is committed on a branch is not lost");
+    assert_eq!((seen("README.md"), seen("target/debug/app")), untouched);
+    assert_eq!(slot.read("src/a.rs"), "fn a() { next() }\n");
+    assert!(!slot.path("src/b.rs").exists() && !slot.path("src/work.rs").exists());
+    assert!(!slot.path(".refrain").exists(), "another task's notes");
+    assert_eq!(place.git(&["rev-parse", "refrain/plan/1"]), work.as_str());
+    assert_eq!(slot.ready("refrain/plan/2", &second), None, "it may be repeated");
+    assert_eq!(place.git(&["branch", "--list", "wip/*"]), "");
+}
+
+#[test]
+fn what_was_left_is_saved_on_a_branch() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    let work = slot.commit("src/work.rs", "work\n");
+    slot.write("src/a.rs", "half done\n");
+    slot.write("notes/new.md", "new\n");
+    fs::remove_file(slot.path("src/b.rs")).unwrap();
+    slot.write("staged.rs", "staged\n");
+    slot.git(&["add", "staged.rs"]);
+    let saved = slot.ready("refrain/plan/2", &at).unwrap();
+    assert_eq!(saved.branch, "wip/slot-plan-1");
+    let mut paths = place.committed(saved.commit.as_str());
+    paths.sort();
+    assert_eq!(paths, ["A notes/new.md", "A staged.rs", "D src/b.rs", "M src/a.rs"]);
+    assert_eq!(place.git(&["rev-parse", "wip/slot-plan-1^"]), work.as_str());
+    let message = place.git(&["log", "-1", "--format=%B", "wip/slot-plan-1"]);
+    assert!(
+        message.starts_with("wip: what was left in refrain/plan/1\n\n4 files are not committed\n"),
+        "{message}"
+    );
+    assert!(!slot.path("notes").exists());
+}
+
+#[test]
+fn commits_on_no_branch_are_saved_and_those_that_are_settled_are_not() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    slot.git(&["switch", "-q", "--detach"]);
+    let lost = slot.commit("lost.rs", "lost\n");
+    let saved = slot.ready("refrain/plan/2", &at).unwrap();
+    assert_eq!(saved.branch, format!("wip/slot-{}", lost.short()));
+    assert_eq!(place.git(&["rev-parse", &format!("{}^", saved.branch)]), lost.as_str());
+
+    let landed = slot.commit("landed.rs", "landed\n");
+    let pool = slot.beside.parent().unwrap();
+    let repository = place.repository();
+    assert!(!repository.retire_branch("refrain/plan/2", &at, pool).unwrap(), "it moved on");
+    assert!(repository.retire_branch("refrain/plan/2", &landed, pool).unwrap());
+    assert!(repository.retire_branch("refrain/plan/2", &landed, pool).unwrap(), "it may be repeated");
+    assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(landed) });
+    assert_eq!(slot.ready("refrain/plan/3", &at), None);
+}
+
+#[test]
+fn a_branch_that_was_deleted_under_it_is_no_reason_to_take_all_files_for_new() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    place.git(&["update-ref", "-d", "refs/heads/refrain/plan/1"]);
+    assert_eq!(slot.ready("refrain/plan/2", &at), None);
+    let work = slot.commit("work.rs", "work\n");
+    place.git(&["update-ref", "-d", "refs/heads/refrain/plan/2"]);
+    let saved = slot.ready("refrain/plan/3", &at).unwrap();
+    assert_eq!(place.git(&["rev-parse", &format!("{}^", saved.branch)]), work.as_str());
+}
+
+#[rstest]
+#[case::a_merge("merge", "MERGE_HEAD")]
+#[case::a_rebase("rebase", "rebase-merge")]
+#[case::a_cherry_pick("cherry-pick", "CHERRY_PICK_HEAD")]
+fn what_was_in_progress_is_saved_and_over(#[case] command: &str, #[case] sign: &str) {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    let second = next(&place);
+    slot.ready("refrain/plan/1", &at);
+    slot.commit("src/a.rs", "mine\n");
+    let folder = slot.folder();
+    let tool = Tool::new("git", folder.as_std_path()).env(&place.env).args([command, second.as_str()]);
+    assert!(!tool.run().unwrap().status.success(), "a conflict");
+    let saved = slot.ready("refrain/plan/2", &at).unwrap();
+    assert!(place.git(&["show", &format!("{}:src/a.rs", saved.branch)]).contains("<<<<<<<"));
+    assert!(!slot.git_dir().join(sign).exists());
+}
+
+#[test]
+fn changes_that_git_was_told_not_to_see_are_saved_too() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    slot.git(&["update-index", "--skip-worktree", "src/a.rs"]);
+    slot.git(&["update-index", "--assume-unchanged", "src/b.rs"]);
+    slot.write("src/a.rs", "hidden\n");
+    slot.write("src/b.rs", "hidden too\n");
+    let saved = slot.ready("refrain/plan/2", &at).unwrap();
+    assert_eq!(place.committed(&saved.branch), ["M src/a.rs", "M src/b.rs"]);
+    slot.git(&["sparse-checkout", "set", "nothing"]);
+    assert!(!slot.path("src/a.rs").exists());
+    slot.ready("refrain/plan/3", &at);
+    assert_eq!(slot.read("src/a.rs"), "fn a() {}\n", "all of the tree");
+}
+
+#[test]
+fn what_no_branch_may_have_holds_it_and_nothing_is_touched() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    slot.write("key.pem", KEY);
+    slot.write("src/a.rs", "half done\n");
+    let reasons = slot.held("refrain/plan/2", &at);
+    assert_eq!(reasons, ["key.pem: line 1 looks like a private key"]);
+    assert_eq!((slot.read("key.pem"), slot.read("src/a.rs")), (KEY.to_owned(), "half done\n".to_owned()));
+    fs::remove_file(slot.path("key.pem")).unwrap();
+    slot.git(&["init", "-q", "nested"]);
+    slot.write("nested/file", "x\n");
+    assert_eq!(slot.held("refrain/plan/2", &at), ["nested/: it is a repository of its own"]);
+    fs::remove_dir_all(slot.path("nested")).unwrap();
+    assert!(slot.ready("refrain/plan/2", &at).is_some(), "by now it can be saved");
+    assert_eq!(place.git(&["branch", "--list", "refrain/plan/2"]).len(), "+ refrain/plan/2".len());
+}
+
+#[test]
+fn a_git_file_that_is_gone_or_broken_is_mended() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    slot.write("target/app", "built\n");
+    for broken in [None, Some("nonsense"), Some("gitdir: /nowhere\n"), Some("")] {
+        slot.write("src/a.rs", "half done\n");
+        fs::remove_file(slot.path(".git")).unwrap();
+        if let Some(text) = broken {
+            slot.write(".git", text);
+        }
+        let saved = slot.ready("refrain/plan/1", &at).unwrap();
+        assert_eq!(place.committed(saved.commit.as_str()), ["M src/a.rs"], "{broken:?}");
+        assert_eq!(slot.read("target/app"), "built\n");
+    }
+}
+
+#[test]
+fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    slot.write("target/app", "built\n");
+    slot.write("src/a.rs", "half done\n");
+    let git_dir = slot.git_dir();
+    fs::rename(slot.folder(), slot.beside.join("away")).unwrap();
+    place.git(&["worktree", "prune"]);
+    assert!(!git_dir.exists());
+    fs::rename(slot.beside.join("away"), slot.folder()).unwrap();
+    // Whoever was killed while mending it left this.
+    let mending = slot.beside.join("mending");
+    place.git(&["worktree", "add", "-q", "--no-checkout", "--detach", mending.as_str()]);
+    let saved = slot.ready("refrain/plan/2", &at).unwrap();
+    assert_eq!(place.committed(saved.commit.as_str()), ["M src/a.rs"]);
+    assert_eq!(slot.read("target/app"), "built\n");
+    assert_eq!(place.git(&["worktree", "list"]).lines().count(), 2);
+    // Its git folder lost its head.
+    fs::remove_file(slot.git_dir().join("HEAD")).unwrap();
+    assert_eq!(slot.standing(), Standing::Unready);
+    slot.ready("refrain/plan/3", &at);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_made_again() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    slot.ready("refrain/plan/1", &at);
+    fs::remove_dir_all(slot.folder()).unwrap();
+    slot.ready("refrain/plan/1", &at);
+    fs::remove_dir_all(slot.folder()).unwrap();
+    fs::create_dir(slot.folder()).unwrap();
+    slot.ready("refrain/plan/2", &at);
+    assert_eq!(place.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn what_is_not_of_the_pools_making_holds_it() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    place.write_at(slot.folder(), "a file\n");
+    assert_eq!(slot.held("refrain/plan/1", &at), ["it is no folder"]);
+    fs::remove_file(slot.folder()).unwrap();
+    fs::create_dir(slot.folder()).unwrap();
+    slot.git(&["init", "-q"]);
+    assert_eq!(slot.held("refrain/plan/1", &at), ["it has become a repository of its own"]);
+    fs::remove_dir_all(slot.folder()).unwrap();
+    let other = Place::new();
+    other.git(&["worktree", "add", "-q", "--detach", slot.folder().as_str()]);
+    assert_eq!(slot.held("refrain/plan/1", &at), ["it belongs to another repository"]);
+}
+
+#[test]
+fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
+    let place = place();
+    let (slot, first) = (Slot::new(&place, 1), place.head());
+    let second = next(&place);
+    let begun = || place.write_at(slot.beside.join("begun"), "");
+    // Killed before the first file, and in the middle of them.
+    begun();
+    place.git(&["worktree", "add", "-q", "--no-checkout", "--detach", slot.folder().as_str()]);
+    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.ready("refrain/plan/1", &first), None);
+    begun();
+    slot.write("src/a.rs", "fn a() { ne");
+    slot.write("src/new.rs", "fn new() {}\n");
+    slot.write("src/later.rs", "of a commit that nobody asks for any more\n");
+    place.write_at(slot.git_dir().join("index.lock"), "");
+    assert_eq!(slot.standing(), Standing::Unready);
+    assert_eq!(slot.ready("refrain/plan/2", &second), None);
+    assert_eq!(slot.read("src/a.rs"), "fn a() { next() }\n");
+    assert!(!slot.path("src/later.rs").exists());
+    // Killed by git itself in the middle of `worktree add`.
+    let other = Slot::new(&place, 2);
+    place.git(&[
+        "worktree",
+        "add",
+        "-q",
+        "--lock",
+        "--reason",
+        "initializing",
+        "--detach",
+        other.folder().as_str(),
+    ]);
+    fs::remove_dir_all(other.folder()).unwrap();
+    assert_eq!(other.ready("refrain/plan/3", &second), None);
+}
+
+#[test]
+fn a_branch_is_moved_only_where_that_was_said() {
+    let place = place();
+    let (slot, other, at) = (Slot::new(&place, 1), Slot::new(&place, 2), place.head());
+    slot.ready("refrain/plan/1", &at);
+    let work = slot.commit("work.rs", "work\n");
+    let taken = other.try_ready("refrain/plan/1", &at, None);
+    assert!(matches!(taken, Err(GitError::BranchTaken(_))), "{taken:?}");
+    let ready = other.try_ready("refrain/plan/1", &at, Some(&work)).unwrap();
+    assert_eq!(ready, Readied::Ready { saved: None });
+    assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(work) });
+    slot.ready("refrain/plan/2", &at);
+    // The person's own.
+    let main = place.head();
+    let taken = slot.try_ready("main", &main, None);
+    assert!(matches!(taken, Err(GitError::BranchElsewhere { .. })), "{taken:?}");
+    assert!(matches!(slot.try_ready("-x", &main, None), Err(GitError::BadBranch(_))));
+    slot.ready("refrain/plan/3", &at);
+}
+
+#[test]
+fn it_is_stopped_by_whoever_may_and_goes_on() {
+    let mut place = place();
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel();
+    place.cancel = Some(cancel);
+    let at = place.head();
+    let stopped = Slot::new(&place, 1).try_ready("refrain/plan/1", &at, None);
+    assert!(matches!(stopped, Err(GitError::Cancelled)), "{stopped:?}");
+    place.cancel = None;
+    Slot::new(&place, 1).ready("refrain/plan/1", &at);
+}
+
+#[test]
+fn one_goes_only_where_nothing_of_value_is_in_it() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    let repository = place.repository();
+    slot.ready("refrain/plan/1", &at);
+    slot.write("target/app", "built\n");
+    slot.write("src/a.rs", "half done\n");
+    repository.clear_slot(&slot.folder(), &slot.beside).unwrap();
+    assert!(!slot.path("target").exists() && slot.read("src/a.rs") == "half done\n");
+    let kept = Removal::Kept("1 file is not committed".to_owned());
+    assert_eq!(repository.remove_slot(&slot.folder(), &slot.beside).unwrap(), kept);
+    slot.ready("refrain/plan/2", &at);
+    slot.write("target/app", "built\n");
+    assert_eq!(repository.remove_slot(&slot.folder(), &slot.beside).unwrap(), Removal::BranchKept);
+    assert!(!slot.folder().exists());
+    assert_eq!(repository.remove_slot(&slot.folder(), &slot.beside).unwrap(), Removal::BranchKept);
+    assert_eq!(place.git(&["rev-parse", "refrain/plan/2"]), at.as_str());
+}
+
+#[test]
+fn a_submodule_that_would_have_to_move_holds_it() {
+    let place = place();
+    let library = Place::new();
+    place.git(&["submodule", "add", "-q", library.root().as_str(), "library"]);
+    place.git(&["commit", "-qm", "Library"]);
+    let (slot, first) = (Slot::new(&place, 1), place.head());
+    library.write("more.rs", "more\n");
+    library.git(&["add", "."]);
+    library.git(&["commit", "-qm", "More"]);
+    place.git(&["-C", "library", "pull", "-q", "origin", "main"]);
+    place.git(&["commit", "-qam", "Move"]);
+    let second = place.head();
+    slot.ready("refrain/plan/1", &first);
+    slot.ready("refrain/plan/2", &second);
+    slot.git(&["submodule", "update", "-q", "--init"]);
+    slot.ready("refrain/plan/3", &second);
+    assert_eq!(slot.held("refrain/plan/4", &first), ["library: a submodule that would have to move"]);
+    slot.write("library/more.rs", "changed inside\n");
+    assert_eq!(slot.held("refrain/plan/4", &second), ["library: it is a repository of its own"]);
+}
