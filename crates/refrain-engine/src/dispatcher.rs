@@ -351,7 +351,7 @@ async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
 }
 
 /// The runner's end of the doorbell.
-fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
+pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
     pipe::OpenOptions::new()
         .read_write(true)
         .open_receiver(Doorbell::install(dir)?)
@@ -359,7 +359,7 @@ fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
 }
 
 /// Runs what blocks where blocking is allowed.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
         // Nobody cancels these tasks: it panicked, and so do we.

@@ -131,6 +131,9 @@ pub enum EngineError {
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The worktree of a task belongs to somebody else.
+    #[error("{0} is used by somebody else")]
+    SlotTaken(Utf8PathBuf),
     /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),

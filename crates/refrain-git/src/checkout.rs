@@ -66,7 +66,7 @@ impl Repository {
     }
 
     /// Where a branch is; none where there is no such branch.
-    pub(crate) fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
+    pub fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let done =
             self.git().run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{name}")], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok())

@@ -97,6 +97,14 @@ impl Repository {
         Ok(Remade::Moved { at })
     }
 
+    /// The tree of a commit.
+    ///
+    /// # Errors
+    /// [`GitError`] where there is no such commit.
+    pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
+        tree_of(self.git(), commit)
+    }
+
     /// Where a reference is; none where there is none of that name.
     ///
     /// # Errors

@@ -152,3 +152,11 @@ pub enum Exit {
     /// Nobody saw it end, but it had said its last word.
     Unseen,
 }
+
+impl GateFinished {
+    /// Whether a command that nobody had to stop passed.
+    #[must_use]
+    pub fn is_pass(&self) -> bool {
+        self.exit == Exit::Code(0) && self.no_test.is_none() && self.output_error.is_none()
+    }
+}

@@ -38,6 +38,7 @@ impl Fold for PlanState {
             base: None,
             tip: None,
             stand: None,
+            handed: None,
             line: Vec::new(),
             tasks: Vec::new(),
             graph: Graph::build(Vec::new()).0,
@@ -114,6 +115,7 @@ impl PlanState {
                 self.base = Some((head.clone(), branch.clone()));
                 self.tip.get_or_insert_with(|| head.clone());
                 self.stand.get_or_insert_with(|| head.clone());
+                self.handed.get_or_insert_with(|| head.clone());
             }
             PlanEvent::TaskStarted(started) => self.begin_round(started)?,
             PlanEvent::TaskEnded(ended) => self.end_round(ended)?,
@@ -167,6 +169,7 @@ impl PlanState {
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
                 self.handover = HandOver::default();
+                self.handed = Some(head.clone());
                 self.stand_on(head, rest)?;
             }
             PlanEvent::HandedOver { head: None, refused, .. } => {

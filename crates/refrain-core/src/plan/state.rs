@@ -34,6 +34,8 @@ pub struct PlanState {
     pub tip: Option<Oid>,
     /// What the next wave stands on: the last one, or where the plan began.
     pub stand: Option<Oid>,
+    /// What the branch that the plan began on has of it: where it began, or what was handed over last.
+    pub handed: Option<Oid>,
     /// What has landed on top of that, in order.
     pub line: Vec<(TaskId, Oid)>,
     /// Its tasks, in the order of their file; none before they were taken.

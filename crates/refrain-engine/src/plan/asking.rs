@@ -1,0 +1,102 @@
+//! Asking something of a plan that somebody else drives, or nobody.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::ids::RequestId;
+use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
+use refrain_core::{LoopId, LoopState};
+use refrain_store::journal::{self, Durability};
+use refrain_store::notice::Notice;
+use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
+
+use super::statuses::Statuses;
+use crate::{EngineError, Service, now};
+
+/// How long somebody who asks waits before looking whether the runner still lives.
+const ASK_CHECK: Duration = Duration::from_millis(200);
+
+impl Service {
+    /// Asks something of a plan, and returns how it stands once it was heard. A runner that lives is asked; without one it
+    /// is done here.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the plan's state does not allow it, and it is unchanged; else what failed.
+    pub fn ask_plan(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<PlanState, EngineError> {
+        let dir = self.plan_dir(id)?;
+        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
+        let read = || -> Result<PlanState, EngineError> { Ok(journal::read_as(&dir)?.state) };
+        read()?.admits(&request.ask).map_err(refused)?;
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        request.post(&dir)?;
+        loop {
+            self.answer_plan_without_runner(&dir)?;
+            let state = read()?;
+            if state.has_answered(&request.id) {
+                return Ok(state);
+            }
+            // Nobody answers what can no longer be done: the plan came to an end in between.
+            if let Err(why) = state.admits(&request.ask) {
+                inbox::remove(&dir.inbox().join(request.id.as_str()));
+                return Err(refused(why));
+            }
+            notice.wait(Some(ASK_CHECK));
+            inbox::ring(&dir);
+        }
+    }
+
+    /// Does what waits in the inbox of a plan that nobody drives. With a runner alive, or an empty inbox, this does nothing.
+    pub(super) fn answer_plan_without_runner(&self, dir: &LoopDir) -> Result<(), EngineError> {
+        if inbox::waiting(dir)?.is_empty() {
+            return Ok(());
+        }
+        let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
+        let mut journal: Journal<PlanState> = Journal::open(dir.clone(), now())?;
+        let waiting = inbox::waiting(dir)?;
+        for (request, _) in &waiting {
+            let state = journal.state();
+            if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
+                continue;
+            }
+            journal.push(
+                PlanEvent::Asked { request: Some(request.id.clone()), ask: request.ask.clone() },
+                now(),
+            )?;
+            let end = match request.ask {
+                Ask::Cancel(_) => PlanEnd::Cancelled,
+                Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed => PlanEnd::Paused,
+            };
+            if end == PlanEnd::Cancelled {
+                self.cancel_tasks(journal.state())?;
+            }
+            // One that stopped before stays as it is, unless it is to stop for good.
+            if end == PlanEnd::Cancelled || journal.state().ended.is_none() {
+                journal.push(PlanEvent::Ended(end), now())?;
+            }
+        }
+        journal.commit(Durability::Synced)?;
+        Statuses::new(self, journal.state())?.write_now(journal.state())?;
+        waiting.iter().for_each(|(_, path)| inbox::remove(path));
+        Ok(())
+    }
+
+    /// Cancels the loops of a plan that nobody drives.
+    pub(super) fn cancel_tasks(&self, state: &PlanState) -> Result<(), EngineError> {
+        for (_, running) in state.running() {
+            let is_over = |state: &LoopState| state.is_final();
+            match self.locate(&running.id) {
+                // It was never started.
+                Err(EngineError::NoLoop { .. }) => {}
+                Err(error) => return Err(error),
+                Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
+                Ok(_) => {
+                    self.ask(&running.id, "be cancelled", Ask::Cancel(Urgency::Now), |_| {})?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,438 @@
+//! A plan's runner at work: as for a loop (`dispatcher`), every source of news becomes one [`Input`] in one select, one handler
+//! turns it into events, and the core says what comes next. The loops of the tasks run beside it, in the same process.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rand::RngExt;
+use refrain_agents::environment;
+use refrain_core::LoopId;
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::ids::RequestId;
+use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, TaskStarted, next_step};
+use refrain_git::Cancel;
+use refrain_store::journal::Durability;
+use refrain_store::pool::Slot;
+use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::{Instant, sleep_until};
+
+use super::landing::Landing;
+use super::round::{self, Round};
+use super::service::{PlanRunner, own};
+use super::statuses::Statuses;
+use super::verify;
+use crate::dispatcher::{blocking, install_doorbell};
+use crate::signals::{SignalSources, Signals, Wish};
+use crate::{EngineError, Host, Service, now};
+
+/// How often the task file is looked at while nothing happens.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What can happen to a plan's runner.
+enum Input {
+    /// A loop of a task has stopped.
+    Round(Box<TaskEnded>),
+    /// Git, or the verification, is done.
+    Work(Box<PlanEvent>),
+    /// Somebody put a request into the inbox.
+    Bell,
+    /// A signal came.
+    Signal(Wish),
+    /// The time that was awaited has come, or the task file is to be looked at.
+    Time,
+}
+
+/// What its loops are told when they start, if everything is to come to rest.
+pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool)>>>;
+
+/// Something that git does for the plan, or its gates: it comes to an event.
+struct Work {
+    cancel: Cancel,
+    done: Pin<Box<dyn Future<Output = Result<PlanEvent, EngineError>>>>,
+}
+
+/// A plan's runner at work.
+pub(super) struct PlanDrive {
+    journal: Journal<PlanState>,
+    lock: RunnerLock,
+    service: Service,
+    host: Host,
+    landing: Landing,
+    statuses: Statuses,
+    /// The loops that it drives. Dropped, they are ended.
+    hosted: BTreeMap<LoopId, JoinHandle<()>>,
+    over: mpsc::Receiver<Result<TaskEnded, EngineError>>,
+    say_over: mpsc::Sender<Result<TaskEnded, EngineError>>,
+    quiet: Quiet,
+    told: Option<Urgency>,
+    work: Option<Work>,
+    doorbell: pipe::Receiver,
+    signals: SignalSources,
+    pulse: std::sync::Arc<crate::pulse::Pulse>,
+    look_again: bool,
+    /// Something happened that may change what the task file is to say.
+    is_news: bool,
+}
+
+impl PlanDrive {
+    /// Takes the plan over, on disk; `ready` is called then.
+    pub(super) async fn begin(
+        runner: PlanRunner,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<Self, EngineError> {
+        let PlanRunner { mut journal, lock, service, pulse } = runner;
+        let signals = SignalSources::new(signals)?;
+        let doorbell = install_doorbell(journal.dir())?;
+        let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
+        verify::sweep_leftovers(&journal.state().spec.each);
+        journal.push(own(), now())?;
+        let batch = journal.batch(Durability::Synced);
+        let committed = blocking(move || batch.write()).await?;
+        pulse.update(|beat| beat.journal = committed.length);
+        ready();
+        let statuses = Statuses::new(&service, journal.state())?;
+        let (say_over, over) = mpsc::channel(64);
+        Ok(Self {
+            landing: Landing::new(&service, host, env),
+            statuses,
+            journal,
+            lock,
+            service,
+            host: host.clone(),
+            hosted: BTreeMap::new(),
+            over,
+            say_over,
+            quiet: Quiet::default(),
+            told: None,
+            work: None,
+            doorbell,
+            signals,
+            pulse,
+            look_again: true,
+            is_news: true,
+        })
+    }
+
+    /// Drives the plan until it stops.
+    pub(super) async fn run(mut self) -> Result<PlanState, EngineError> {
+        loop {
+            if std::mem::take(&mut self.look_again) {
+                self.answer().await?;
+            }
+            self.write_statuses().await?;
+            let at = now();
+            match next_step(self.journal.state(), &self.live(), at) {
+                PlanStep::TakeTasks => {
+                    let (mut statuses, is_first) =
+                        (self.statuses.clone(), self.journal.state().tasks.is_empty());
+                    let (statuses, event) = blocking(move || {
+                        let event = statuses.read();
+                        (statuses, event)
+                    })
+                    .await;
+                    self.statuses = statuses;
+                    // Without any tasks there is nothing that could stand.
+                    if let PlanEvent::TasksRefused { error } = &event
+                        && is_first
+                    {
+                        let error = error.clone();
+                        self.record(PlanEvent::Hindered { error })?;
+                        continue;
+                    }
+                    self.record(event)?;
+                }
+                PlanStep::TakeBase => {
+                    let landing = self.landing.clone();
+                    let state = self.journal.state().clone();
+                    let event = blocking(move || landing.take_base(&state)).await;
+                    self.record(event)?;
+                }
+                PlanStep::Start { task, granted, money } => self.start(task, granted, money).await?,
+                PlanStep::Drive { task } => self.host(task, None),
+                PlanStep::Quiet { urgency, for_good } => self.quieten(urgency, for_good).await?,
+                PlanStep::Merge { tasks } => {
+                    self.work(move |landing, state, cancel| landing.merge(state, &tasks, cancel))?
+                }
+                PlanStep::Land { upto } => {
+                    self.commit().await?;
+                    self.work(move |landing, state, cancel| landing.land(state, upto, cancel))?;
+                }
+                PlanStep::CompleteWave { wave } => {
+                    self.commit().await?;
+                    self.work(move |landing, state, cancel| landing.complete_wave(state, wave, cancel))?;
+                }
+                PlanStep::HandOver => {
+                    self.commit().await?;
+                    self.work(|landing, state, cancel| landing.hand_over(state, cancel))?;
+                }
+                PlanStep::Verify { upto } => self.verify(upto)?,
+                PlanStep::Abandon => self.abandon().await,
+                PlanStep::Await { until } => self.take(until).await?,
+                PlanStep::Finish(end) => self.record(PlanEvent::Ended(end))?,
+                PlanStep::Rest => return self.let_go().await,
+            }
+        }
+    }
+
+    fn live(&self) -> PlanLive {
+        PlanLive {
+            driven: self.hosted.keys().cloned().collect(),
+            told: self.told,
+            working: self.work.is_some(),
+            tasks_changed: self.statuses.is_changed(),
+        }
+    }
+
+    fn record(&mut self, event: PlanEvent) -> Result<(), EngineError> {
+        self.is_news = true;
+        Ok(self.journal.push(event, now())?)
+    }
+
+    /// Everything so far is on disk.
+    async fn commit(&mut self) -> Result<(), EngineError> {
+        if !self.journal.has_pending() {
+            return Ok(());
+        }
+        let batch = self.journal.batch(Durability::Synced);
+        let mut committed = blocking(move || batch.write()).await?;
+        while let Some(bytes) = committed.restored {
+            self.journal.push(PlanEvent::JournalRestored { bytes }, now())?;
+            let batch = self.journal.batch(Durability::Synced);
+            committed = blocking(move || batch.write()).await?;
+            if let Ok(doorbell) = install_doorbell(self.journal.dir()) {
+                self.doorbell = doorbell;
+                self.look_again = true;
+            }
+        }
+        self.pulse.update(|beat| beat.journal = committed.length);
+        Ok(())
+    }
+
+    /// The record first, synced; then the loop. The worktree's number is part of the record, and nobody else's before it.
+    async fn start(
+        &mut self,
+        task: usize,
+        granted: u32,
+        money: Option<refrain_core::agent::Usd>,
+    ) -> Result<(), EngineError> {
+        let (project, state_home) = (self.service.project().clone(), self.host.state_home.clone());
+        let slot = blocking(move || Slot::take(&project, &state_home)).await?;
+        let state = self.journal.state();
+        let (of, onto) = (&state.tasks[task], state.tip.clone());
+        let Some(onto) = onto else { return Ok(()) };
+        let round = of.rounds + 1;
+        let started = TaskStarted {
+            task: of.card.id.clone(),
+            round,
+            id: state.spec.loop_of(&of.card.id, round),
+            slot: slot.number(),
+            onto,
+            granted,
+            money,
+        };
+        self.record(PlanEvent::TaskStarted(Box::new(started)))?;
+        self.commit().await?;
+        self.host(task, Some(slot));
+        Ok(())
+    }
+
+    /// Has the loop of a task driven: the one that there is already, or a new one.
+    fn host(&mut self, task: usize, slot: Option<Slot>) {
+        let state = self.journal.state();
+        let Some((_, running)) = state.running().find(|(place, _)| *place == task) else { return };
+        let round = Round {
+            service: self.service.clone(),
+            host: self.host.clone(),
+            landing: self.landing.clone(),
+            file: self.statuses.file().clone(),
+            spec: state.spec.clone(),
+            plan_dir: self.journal.dir().clone(),
+            task: state.tasks[task].clone(),
+            running: running.clone(),
+        };
+        let (id, say, quiet) = (running.id.clone(), self.say_over.clone(), Rc::clone(&self.quiet));
+        let handle = spawn_local(async move {
+            let over = round::work(round, slot, quiet).await;
+            // The runner that would hear it is about to go where it does not.
+            let _ = say.send(over).await;
+        });
+        self.hosted.insert(id, handle);
+    }
+
+    /// Tells the loops to rest, or to end.
+    async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+        self.told = Some(urgency);
+        self.quiet.set(Some((urgency, for_good)));
+        let dirs: Vec<LoopDir> = self.hosted.keys().map(|id| self.service.project().loop_dir(id)).collect();
+        blocking(move || {
+            for dir in dirs.iter().filter(|dir| dir.exists()) {
+                tell(dir, urgency, for_good)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Has something done where blocking is allowed.
+    fn work(
+        &mut self,
+        job: impl FnOnce(&Landing, &PlanState, &Cancel) -> PlanEvent + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let cancel =
+            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+        let (landing, state, stop) = (self.landing.clone(), self.journal.state().clone(), cancel.clone());
+        let done = async move { Ok(blocking(move || job(&landing, &state, &stop)).await) };
+        self.work = Some(Work { cancel, done: Box::pin(done) });
+        Ok(())
+    }
+
+    fn verify(&mut self, upto: usize) -> Result<(), EngineError> {
+        let cancel =
+            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+        let (landing, state, dir) =
+            (self.landing.clone(), self.journal.state().clone(), self.journal.dir().clone());
+        let (host, stop) = (self.host.clone(), cancel.clone());
+        let done = async move { verify::verify(&landing, &state, (dir, upto), &host, &stop).await };
+        self.work = Some(Work { cancel, done: Box::pin(done) });
+        Ok(())
+    }
+
+    /// Ends what git does; what it had done by then is found again.
+    async fn abandon(&mut self) {
+        if let Some(work) = self.work.take() {
+            work.cancel.cancel();
+            let _ = work.done.await;
+        }
+    }
+
+    /// Makes everything so far durable, waits for one input, and handles it.
+    async fn take(&mut self, until: Option<Timestamp>) -> Result<(), EngineError> {
+        self.commit().await?;
+        let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
+        let timer = Instant::now() + left.unwrap_or(LOOK).min(LOOK);
+        let mut rung = [0; 64];
+        let input = tokio::select! {
+            Some(over) = self.over.recv() => Input::Round(Box::new(over?)),
+            _ = self.doorbell.readable() => {
+                let _ = self.doorbell.try_read(&mut rung);
+                Input::Bell
+            }
+            wish = self.signals.next() => Input::Signal(wish),
+            event = done(&mut self.work) => Input::Work(Box::new(event?)),
+            () = sleep_until(timer) => Input::Time,
+        };
+        match input {
+            Input::Time => Ok(()),
+            Input::Bell => self.answer().await,
+            Input::Work(event) => {
+                self.work = None;
+                self.record(*event)
+            }
+            Input::Round(ended) => {
+                let state = self.journal.state();
+                let of = state.running().find(|(place, _)| state.tasks[*place].card.id == ended.task);
+                if let Some(id) = of.map(|(_, running)| running.id.clone()) {
+                    self.hosted.remove(&id);
+                }
+                self.record(PlanEvent::TaskEnded(ended))
+            }
+            Input::Signal(wish) => {
+                let again = self.journal.state().pause.is_some();
+                let urgency = match wish {
+                    Wish::Interrupt if !again => Urgency::AfterIteration,
+                    Wish::Interrupt | Wish::Terminate => Urgency::Now,
+                };
+                self.record(PlanEvent::Asked { request: None, ask: Ask::Pause(urgency) })
+            }
+        }
+    }
+
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone.
+    async fn answer(&mut self) -> Result<(), EngineError> {
+        let dir = self.journal.dir().clone();
+        let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        for (request, _) in &waiting {
+            let state = self.journal.state();
+            if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
+                self.record(PlanEvent::Asked {
+                    request: Some(request.id.clone()),
+                    ask: request.ask.clone(),
+                })?;
+            }
+        }
+        self.commit().await?;
+        blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        Ok(())
+    }
+
+    /// Brings the task file to where the plan stands. One that cannot be written now is written when it was changed again.
+    async fn write_statuses(&mut self) -> Result<(), EngineError> {
+        if !std::mem::take(&mut self.is_news) || self.journal.state().tasks.is_empty() {
+            return Ok(());
+        }
+        let changes = self.statuses.changes(self.journal.state());
+        if changes.is_empty() {
+            return Ok(());
+        }
+        // What the file says is on disk in the journal first.
+        self.commit().await?;
+        let mut statuses = self.statuses.clone();
+        let (statuses, written) = blocking(move || {
+            let written = statuses.write(&changes);
+            (statuses, written)
+        })
+        .await;
+        self.statuses = statuses;
+        if let Err(error) = written {
+            let error = crate::chain(&error);
+            if self.journal.state().refused.as_ref() != Some(&error) {
+                self.journal.push(PlanEvent::TasksRefused { error }, now())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan has stopped: what the file says and the journal are on disk, then the lock is free.
+    async fn let_go(mut self) -> Result<PlanState, EngineError> {
+        self.write_statuses().await?;
+        self.commit().await?;
+        let Self { journal, lock, service, landing, .. } = self;
+        let (dir, state) = (journal.dir().clone(), journal.state().clone());
+        blocking(move || {
+            if state.is_final() {
+                service.cancel_tasks(&state)?;
+                landing.clear(&state);
+            }
+            drop((journal, lock));
+            // Whoever asked while the lock was still held was told to wait for it: look once more.
+            service.answer_plan_without_runner(&dir)?;
+            Ok(service.plan(&state.spec.id).unwrap_or(state))
+        })
+        .await
+    }
+}
+
+/// Asks a loop to rest, or to end, without waiting for its answer.
+pub(super) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+    let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
+    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+    Ok(request.post(dir)?)
+}
+
+/// What came of the work, once it is done; never, where there is none.
+async fn done(work: &mut Option<Work>) -> Result<PlanEvent, EngineError> {
+    match work {
+        Some(work) => work.done.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,399 @@
+//! What git does for a plan: where it begins, merging what its tasks made, the line of what has landed, waves, and bringing
+//! the person's branch along. Each is answered with the event that records it.
+
+use std::ffi::OsString;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::plan::{Merged, PlanEvent, PlanState, Return, Stage, TaskId, TaskState, Unmerged};
+use refrain_core::text::{clip, printable};
+use refrain_git::{
+    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
+    Remade, RemakeRequest, Repository, Wave, WaveRequest,
+};
+use refrain_store::{LoopDir, Project};
+
+use crate::{Host, Service, chain};
+
+/// The longest subject of a commit that a title makes, in bytes.
+const SUBJECT: usize = 100;
+
+/// Who asks git for a plan.
+#[derive(Clone, Debug)]
+pub(super) struct Landing {
+    pub(super) project: Project,
+    pub(super) state_home: Utf8PathBuf,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
+impl Landing {
+    pub(super) fn new(service: &Service, host: &Host, env: Vec<(OsString, OsString)>) -> Self {
+        Self { project: service.project().clone(), state_home: host.state_home.clone(), env }
+    }
+
+    pub(super) fn repository(&self, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
+        let repository = Repository::open(&self.project.root, &self.env)?;
+        Ok(match cancel {
+            Some(cancel) => repository.with_cancel(cancel.clone()),
+            None => repository,
+        })
+    }
+
+    /// A place for private indexes.
+    fn index(&self, state: &PlanState) -> Utf8PathBuf {
+        self.project.plan_dir(&state.spec.id).index()
+    }
+
+    /// What is checked out where the plan was started; the line of what lands begins there.
+    pub(super) fn take_base(&self, state: &PlanState) -> PlanEvent {
+        let taken = || -> Result<PlanEvent, GitError> {
+            let base = Repository::open(&state.spec.each.worktree, &self.env)?.survey()?;
+            let head = base.head.ok_or_else(|| GitError::Unborn(state.spec.each.worktree.clone()))?;
+            let repository = self.repository(None)?;
+            let line = state.spec.line();
+            let was = repository.reference(&line)?;
+            if !repository.move_reference(&line, was.as_ref(), &head, "begin")? {
+                return Err(GitError::ReferenceMoved(line));
+            }
+            Ok(PlanEvent::BaseTaken { head, branch: base.branch })
+        };
+        told(taken())
+    }
+
+    /// The path of the task file in the repository, if it lies there: it is never part of a task's work.
+    pub(super) fn except(&self, tasks: &Utf8Path) -> Vec<RepoPath> {
+        let inside =
+            tasks.strip_prefix(&self.project.root).or_else(|_| tasks.strip_prefix(&self.project.worktree));
+        inside.ok().map(|path| RepoPath::from_bytes(path.as_str().as_bytes())).into_iter().collect()
+    }
+
+    pub(super) fn merge(&self, state: &PlanState, tasks: &[usize], cancel: &Cancel) -> PlanEvent {
+        let merged = || -> Result<PlanEvent, GitError> {
+            let repository = self.repository(Some(cancel))?;
+            let except = self.except(&state.spec.tasks);
+            let Some(mut tip) = state.tip.clone() else {
+                return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
+            };
+            let (mut merged, mut refused) = (Vec::new(), Vec::new());
+            for task in tasks.iter().filter_map(|task| state.tasks.get(*task)) {
+                let id = task.card.id.clone();
+                let (Some(base), Some(work)) = (&task.onto, &task.head) else {
+                    merged.push(Merged { task: id, tree: repository.tree_of(&tip)? });
+                    continue;
+                };
+                let request = MergeRequest {
+                    base,
+                    tip: &tip,
+                    work,
+                    except: &except,
+                    index: &self.index(state),
+                    cancel: Some(cancel),
+                };
+                let (tree, paths) = match repository.merge(request)? {
+                    Merge::Clean { tree } => {
+                        // Whoever was to settle a conflict may have left git's marks where they were.
+                        let paths = match &task.again {
+                            Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
+                            Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
+                        };
+                        (tree, paths)
+                    }
+                    Merge::Conflict { tree, conflicts } => {
+                        (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
+                    }
+                };
+                if paths.is_empty() {
+                    tip = repository.conflict_commit(
+                        &tip,
+                        &tree,
+                        "Merged, to be verified",
+                        &[],
+                        Some(cancel),
+                    )?;
+                    merged.push(Merged { task: id, tree });
+                } else {
+                    refused.push(Unmerged { task: id, paths, why: None });
+                }
+            }
+            Ok(PlanEvent::BatchMerged { merged, refused })
+        };
+        told(merged())
+    }
+
+    pub(super) fn land(&self, state: &PlanState, upto: usize, cancel: &Cancel) -> PlanEvent {
+        let landed = || -> Result<PlanEvent, GitError> {
+            let repository = self.repository(Some(cancel))?;
+            let (Some(batch), Some(mut tip)) = (&state.batch, state.tip.clone()) else {
+                return Ok(PlanEvent::Hindered { error: "there is nothing that could land".to_owned() });
+            };
+            let (mut commits, mut refused) = (Vec::new(), None);
+            for one in batch.merged.iter().take(upto) {
+                let Some(task) = state.task(&one.task) else { continue };
+                if repository.tree_of(&tip)? == one.tree {
+                    commits.push(None);
+                    continue;
+                }
+                let spec = &state.spec;
+                let of = spec.loop_of(&one.task, task.rounds);
+                let request = LandRequest {
+                    reference: &spec.line(),
+                    tip: &tip,
+                    tree: &one.tree,
+                    message: &subject(&task.card.title),
+                    trailers: &[
+                        ("Refrain-Plan", spec.id.as_str()),
+                        ("Refrain-Task", one.task.as_str()),
+                        ("Refrain-Loop", of.as_str()),
+                    ],
+                    largest_file: spec.each.git.largest_file,
+                    allow_secrets: &spec.each.git.allow_secrets,
+                    cancel: Some(cancel),
+                };
+                match repository.land(request)? {
+                    Landed::Done { commit } => {
+                        commits.push(Some(commit.clone()));
+                        tip = commit;
+                    }
+                    Landed::Secrets(exposed) => {
+                        let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+                        refused = Some(format!(
+                            "it would put what looks like a secret into the history: {}",
+                            all.join(", ")
+                        ));
+                        break;
+                    }
+                    Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
+                }
+            }
+            self.retire(&repository, state, batch.merged.iter().take(commits.len()).map(|one| &one.task));
+            Ok(PlanEvent::BatchLanded { commits, refused, tip })
+        };
+        told(landed())
+    }
+
+    /// The branches of tasks that have landed are of no further use.
+    fn retire<'a>(
+        &self,
+        repository: &Repository,
+        state: &PlanState,
+        tasks: impl Iterator<Item = &'a TaskId>,
+    ) {
+        let pool = self.project.pool(&self.state_home);
+        for (id, task) in tasks.filter_map(|id| Some((id, state.task(id)?))) {
+            for round in 1..=task.rounds {
+                let branch = state.spec.branch(id, round);
+                // Only tidiness: a branch that stays is in nobody's way.
+                if let Ok(Some(head)) = repository.branch_head(&branch) {
+                    let _ = repository.retire_branch(&branch, &head, &pool);
+                }
+            }
+        }
+    }
+
+    pub(super) fn complete_wave(&self, state: &PlanState, wave: u32, cancel: &Cancel) -> PlanEvent {
+        let completed = || -> Result<PlanEvent, GitError> {
+            let place = wave as usize - 1;
+            let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == Some(place));
+            let (mut its, mut later): (Vec<_>, Vec<_>) =
+                state.line.iter().cloned().partition(|(id, _)| is_its(id));
+            let landed =
+                |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
+            let mut tasks: Vec<TaskId> =
+                state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
+            let (Some(stand), Some(tip)) = (&state.stand, &state.tip) else {
+                return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
+            };
+            if its.is_empty() {
+                return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
+            }
+            let repository = self.repository(Some(cancel))?;
+            let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
+            if made.is_none() {
+                // What it needs of a later wave comes with it.
+                its.clone_from(&state.line);
+                tasks.extend(later.drain(..).map(|(id, _)| id));
+                made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
+            }
+            let Some(commit) = made else {
+                return Ok(PlanEvent::Hindered {
+                    error: format!("wave {wave} cannot be made of its commits"),
+                });
+            };
+            let rest = self.remake(&repository, state, (tip, &commit), &later, cancel)?;
+            Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
+        };
+        told(completed())
+    }
+
+    /// The commit of a wave; none where its commits do not go without others.
+    fn make_wave(
+        &self,
+        repository: &Repository,
+        state: &PlanState,
+        (wave, its): (u32, &[(TaskId, Oid)]),
+        stand: &Oid,
+        cancel: &Cancel,
+    ) -> Result<Option<Oid>, GitError> {
+        let spec = &state.spec;
+        let title = |id: &TaskId| state.task(id).map(|task| subject(&task.card.title)).unwrap_or_default();
+        let list: Vec<_> = its.iter().map(|(id, _)| format!("- {id}: {}", title(id))).collect();
+        let tag = printable(&spec.tag).replace('\n', " ");
+        let message = format!("feat({tag}): complete wave {wave}\n\n{}", list.join("\n"));
+        let commits: Vec<_> = its.iter().map(|(_, commit)| commit.clone()).collect();
+        let request = WaveRequest {
+            reference: &spec.last_wave(),
+            first_parent: stand,
+            commits: &commits,
+            message: &message,
+            trailers: &[("Refrain-Plan", spec.id.as_str()), ("Refrain-Wave", &wave.to_string())],
+            cancel: Some(cancel),
+        };
+        Ok(match repository.wave_commit(request)? {
+            Wave::Made { commit, .. } => Some(commit),
+            Wave::Conflict { .. } => None,
+        })
+    }
+
+    /// What has landed of later waves, on top of this one.
+    fn remake(
+        &self,
+        repository: &Repository,
+        state: &PlanState,
+        (tip, onto): (&Oid, &Oid),
+        later: &[(TaskId, Oid)],
+        cancel: &Cancel,
+    ) -> Result<Vec<Oid>, GitError> {
+        let commits: Vec<_> = later.iter().map(|(_, commit)| commit.clone()).collect();
+        let line = state.spec.line();
+        let request = RemakeRequest { reference: &line, tip, onto, commits: &commits, cancel: Some(cancel) };
+        match repository.remake_line(request)? {
+            Remade::Done { picked, conflicts, .. } if conflicts.is_empty() => {
+                Ok(picked.into_iter().map(|(_, made)| made).collect())
+            }
+            Remade::Done { .. } | Remade::Moved { .. } => Err(GitError::ReferenceMoved(line)),
+        }
+    }
+
+    pub(super) fn hand_over(&self, state: &PlanState, cancel: &Cancel) -> PlanEvent {
+        let handed = || -> Result<PlanEvent, GitError> {
+            let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
+                (&state.base, &state.handed, &state.stand, &state.tip)
+            else {
+                return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
+            };
+            let there = Repository::open(&state.spec.each.worktree, &self.env)?.with_cancel(cancel.clone());
+            let index = self.index(state);
+            let give = |expected: &Oid, to: &Oid| {
+                there.hand_over(HandOverRequest {
+                    id: &state.spec.id,
+                    branch: branch.as_deref(),
+                    expected,
+                    to,
+                    why: &format!("refrain plan {}", state.spec.id),
+                    index: &index,
+                    cancel: Some(cancel),
+                })
+            };
+            let keep = |head: &Oid| {
+                let rest = state.line.iter().map(|(_, commit)| commit.clone()).collect();
+                PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None }
+            };
+            let mut said = give(handed, stand)?;
+            if said == HandedOver::Done {
+                return Ok(keep(stand));
+            }
+            if let HandedOver::Diverged { head } = &said {
+                let repository = self.repository(Some(cancel))?;
+                let with_rest = |head: &Oid| -> Result<PlanEvent, GitError> {
+                    let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
+                    Ok(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
+                };
+                // Done before, by a runner that was killed before it could say so.
+                if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
+                    return with_rest(head);
+                }
+                // The person committed meanwhile: the waves are made anew on top of that.
+                let head = head.clone();
+                let mut anew = head.clone();
+                for (wave, its) in &state.handover.due {
+                    let Some(commit) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)?
+                    else {
+                        return Ok(refused(format!(
+                            "wave {wave} conflicts with what was committed meanwhile; merge it yourself with git merge {}",
+                            stand.short()
+                        )));
+                    };
+                    anew = commit;
+                }
+                said = give(&head, &anew)?;
+                if said == HandedOver::Done {
+                    return with_rest(&anew);
+                }
+            }
+            Ok(refused(why(&said, branch.as_deref())))
+        };
+        told(handed())
+    }
+
+    /// What kept the plan's commits from being swept away is of no further use.
+    pub(super) fn clear(&self, state: &PlanState) {
+        let Ok(repository) = self.repository(None) else { return };
+        for name in [state.spec.line(), state.spec.last_wave()] {
+            // Only where a branch has it all.
+            if let Ok(Some(at)) = repository.reference(&name)
+                && state.handover.due.is_empty()
+                && state.line.is_empty()
+            {
+                let _ = repository.drop_reference(&name, &at);
+            }
+        }
+    }
+
+    /// The folder of a task's loop.
+    pub(super) fn loop_dir(&self, id: &refrain_core::LoopId) -> LoopDir {
+        self.project.loop_dir(id)
+    }
+}
+
+fn refused(why: String) -> PlanEvent {
+    PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: Some(why) }
+}
+
+/// Why a branch was not brought forward, and what to do.
+fn why(said: &HandedOver, branch: Option<&str>) -> String {
+    let branch = branch.unwrap_or("what was checked out");
+    match said {
+        HandedOver::Done => String::new(),
+        HandedOver::Diverged { .. } => format!("{branch} moves all the time; try again"),
+        HandedOver::InTheWay { paths } => {
+            let first: Vec<_> = paths.iter().take(5).map(ToString::to_string).collect();
+            let more = paths.len().saturating_sub(5);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(
+                "your own changes are in the way in {}{more}; commit them, or move them aside with git stash",
+                first.join(", ")
+            )
+        }
+        HandedOver::OtherBranch { now } => {
+            let now = now.as_deref().map_or_else(|| "no branch".to_owned(), str::to_owned);
+            format!("{now} is checked out by now; git switch {branch}")
+        }
+        HandedOver::CheckedOut { by } => format!("{branch} is checked out in {by}, too"),
+        HandedOver::InProgress(operation) => {
+            format!("a {operation} is in progress; finish it, or give it up with git {operation} --abort")
+        }
+        HandedOver::IndexLocked => {
+            "git's index is locked; if no git is running, remove index.lock from the git folder".to_owned()
+        }
+    }
+}
+
+/// A title as the first line of a commit's message.
+fn subject(title: &str) -> String {
+    let title = printable(title).split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() { "A task without a title".to_owned() } else { clip(&title, SUBJECT).into_owned() }
+}
+
+fn told(done: Result<PlanEvent, GitError>) -> PlanEvent {
+    done.unwrap_or_else(|error| PlanEvent::Hindered { error: chain(&error) })
+}

@@ -1,0 +1,15 @@
+//! A plan at work: its journal, the loops of its tasks, all in this process, and what git has to do for it. What comes next
+//! is decided in `refrain-core` (`plan`); here it is done, and recorded.
+
+mod asking;
+mod drive;
+mod follow;
+mod landing;
+mod round;
+mod service;
+mod statuses;
+mod told;
+mod verify;
+
+pub use follow::PlanFollower;
+pub use service::PlanRunner;

@@ -1,0 +1,228 @@
+//! One round of a task: its worktree, its loop, and what came of that.
+
+use refrain_core::event::End;
+use refrain_core::git::{Checkout, Oid, RepoPath, Workflow};
+use refrain_core::r#loop::Grant;
+use refrain_core::plan::{PlanSpec, Return, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState};
+use refrain_core::view::{self, Alive};
+use refrain_core::{LoopState, Spec};
+use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
+use refrain_store::journal;
+use refrain_store::pool::Slot;
+use refrain_store::tasks::TaskFile;
+use refrain_store::{LoopDir, Project};
+
+use super::drive::{Quiet, tell};
+use super::landing::Landing;
+use super::told;
+use crate::dispatcher::blocking;
+use crate::{EngineError, Host, Runner, Service, Signals, chain};
+
+/// All that a round needs to know.
+pub(super) struct Round {
+    pub(super) service: Service,
+    pub(super) host: Host,
+    pub(super) landing: Landing,
+    pub(super) file: TaskFile,
+    pub(super) spec: PlanSpec,
+    pub(super) plan_dir: LoopDir,
+    pub(super) task: TaskState,
+    pub(super) running: Running,
+}
+
+/// What a round comes to before its loop is driven.
+enum Prepared {
+    /// The loop, and the worktree that it has.
+    Drive(Box<Runner>, Slot),
+    /// The loop has stopped already, in this way.
+    Over(Box<LoopState>),
+}
+
+/// What a new loop begins with.
+pub(super) struct Begin {
+    /// The commit that its branch begins at.
+    pub(super) at: Oid,
+    /// Where what it made before and what landed since changed the same.
+    pub(super) conflicts: Vec<RepoPath>,
+}
+
+/// Has the round's loop driven, and says what came of it.
+pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> Result<TaskEnded, EngineError> {
+    let host = round.host.clone();
+    let (round, prepared) = blocking(move || {
+        let prepared = round.prepare(slot);
+        (round, prepared)
+    })
+    .await;
+    let (state, slot) = match prepared {
+        Ok(Prepared::Over(state)) => (Ok(*state), None),
+        Ok(Prepared::Drive(runner, slot)) => {
+            // Whoever told the others did not find it yet.
+            if let Some((urgency, for_good)) = quiet.get() {
+                let dir = round.landing.loop_dir(&round.running.id);
+                blocking(move || tell(&dir, urgency, for_good)).await?;
+            }
+            (Box::pin(runner.drive(&host, Signals::None, || {})).await, Some(slot))
+        }
+        Err(error) => (Err(error), None),
+    };
+    blocking(move || {
+        let ended = round.conclude(state);
+        drop(slot);
+        ended
+    })
+    .await
+}
+
+impl Round {
+    fn prepare(&self, slot: Option<Slot>) -> Result<Prepared, EngineError> {
+        let dir = self.landing.loop_dir(&self.running.id);
+        if dir.exists() {
+            return self.take_up(&dir);
+        }
+        let project = self.service.project();
+        let mut slot = match slot {
+            Some(slot) => slot,
+            None => Slot::take(project, &self.host.state_home)?,
+        };
+        let repository = self.landing.repository(None)?;
+        let begin = self.begin(&repository)?;
+        let branch = self.spec.branch(&self.task.card.id, self.running.round);
+        let was = repository.branch_head(&branch)?;
+        loop {
+            let readied = repository.ready(ReadyRequest {
+                folder: &slot.folder(),
+                beside: &slot.dir(),
+                branch: &branch,
+                at: &begin.at,
+                was: was.as_ref(),
+                largest_file: self.spec.each.git.largest_file,
+                allow_secrets: &self.spec.each.git.allow_secrets,
+                cancel: None,
+            })?;
+            match readied {
+                Readied::Ready { .. } => break,
+                Readied::Held(reasons) => {
+                    slot.hold(&reasons)?;
+                    slot = Slot::take(project, &self.host.state_home)?;
+                }
+            }
+        }
+        let spec = self.loop_spec(project, &slot, &repository, &begin)?;
+        let service = Service::open(&slot.folder(), self.host.clone())?;
+        let runner = service.start(spec, Some(self.running.id.clone()))?;
+        Ok(Prepared::Drive(Box::new(runner), slot))
+    }
+
+    /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
+    fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
+        let state = journal::read(dir)?.state;
+        let goes_on = match state.ended.map(|ended| ended.end) {
+            None | Some(End::Paused | End::Blocked { .. }) => true,
+            Some(End::BudgetExceeded { .. }) => self.running.money > state.limits.max_cost,
+            Some(End::Completed { .. } | End::Cancelled | End::IterationCap | End::Stuck | End::TimedOut) => {
+                false
+            }
+        };
+        let grant = Grant { max_cost: self.running.money, ..Grant::default() };
+        if !goes_on || state.resume(&grant).is_err() {
+            return Ok(Prepared::Over(Box::new(state)));
+        }
+        let number = state.spec.worktree.parent().and_then(|above| above.file_name()?.parse().ok());
+        let number = number.unwrap_or(self.running.slot);
+        let slot = Slot::take_number(self.service.project(), &self.host.state_home, number)?;
+        let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
+        let runner = self.service.resume(&self.running.id, &grant, false)?;
+        Ok(Prepared::Drive(Box::new(runner), slot))
+    }
+
+    /// Where the branch of a new loop begins: at what has landed, with what the task made before merged onto it.
+    fn begin(&self, repository: &Repository) -> Result<Begin, GitError> {
+        let onto = &self.running.onto;
+        let Some((work, base)) = &self.task.before else {
+            return Ok(Begin { at: onto.clone(), conflicts: Vec::new() });
+        };
+        let except = self.landing.except(&self.spec.tasks);
+        let request = MergeRequest {
+            base,
+            tip: onto,
+            work,
+            except: &except,
+            index: &self.plan_dir.0.join(format!("index-{}", self.running.id)),
+            cancel: None,
+        };
+        let (tree, conflicts) = match repository.merge(request)? {
+            Merged::Clean { tree } => (tree, Vec::new()),
+            Merged::Conflict { tree, conflicts } => {
+                (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
+            }
+        };
+        let message = format!("What task {} made before, on what landed since", self.task.card.id);
+        let at = repository.conflict_commit(onto, &tree, &message, &[], None)?;
+        Ok(Begin { at, conflicts })
+    }
+
+    fn loop_spec(
+        &self,
+        project: &Project,
+        slot: &Slot,
+        repository: &Repository,
+        begin: &Begin,
+    ) -> Result<Spec, EngineError> {
+        let read = self.file.read()?.tasks;
+        let id = &self.task.card.id;
+        let task = read.tasks.iter().find(|task| task.id == *id);
+        let task: Task = task.cloned().unwrap_or_else(|| Task::new(id.clone(), self.task.card.title.clone()));
+        let each = &self.spec.each;
+        let inside = each.working_dir.strip_prefix(&each.worktree).ok().filter(|it| !it.as_str().is_empty());
+        let folder = slot.folder();
+        let mut spec = Spec {
+            id: self.running.id.clone(),
+            task: Some(TaskRef {
+                plan: self.spec.id.clone(),
+                tag: self.spec.tag.clone(),
+                id: id.clone(),
+                title: task.title.clone(),
+                round: self.running.round,
+            }),
+            prompt: told::prompt(self, project, &read.tasks, &task, (repository, begin))?,
+            working_dir: inside.map_or_else(|| folder.clone(), |inside| folder.join(inside)),
+            worktree: folder,
+            ..(**each).clone()
+        };
+        spec.git.workflow = Workflow::Commit;
+        spec.git.checkout = Checkout::AsIs;
+        spec.limits.max_iterations = Some(self.running.granted);
+        spec.limits.max_cost = self.running.money.or(spec.limits.max_cost);
+        told::prove(&mut spec, &task);
+        Ok(spec)
+    }
+
+    /// What came of the loop, or why there is none.
+    fn conclude(&self, state: Result<LoopState, EngineError>) -> Result<TaskEnded, EngineError> {
+        let task = self.task.card.id.clone();
+        let state = match state {
+            Ok(state) => state,
+            Err(error) => {
+                let end = TaskEnd::Hindered {
+                    error: format!("task {task} could not be worked on: {}", chain(&error)),
+                };
+                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None });
+            }
+        };
+        let branch = self.spec.branch(&task, self.running.round);
+        let status = view::status(&state, Alive::NOBODY);
+        Ok(TaskEnded {
+            task,
+            end: TaskEnd::of(&state, &status.reason, status.needs.as_deref()),
+            head: self.landing.repository(None)?.branch_head(&branch)?,
+            iterations: state.charged,
+            cost: state.spent.cost,
+        })
+    }
+
+    /// Why it is another round.
+    pub(super) fn again(&self) -> Option<&Return> {
+        self.task.again.as_ref()
+    }
+}

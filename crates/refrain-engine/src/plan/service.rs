@@ -1,0 +1,245 @@
+//! What the door offers for plans: start, resume, take over, look at.
+
+use std::sync::Arc;
+
+use refrain_agents::{environment, generic};
+use refrain_core::event::{FORMAT, Identity};
+use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
+use refrain_core::{LoopId, Spec};
+use refrain_git::Repository;
+use refrain_proc::{detach, identity};
+use refrain_store::journal::{self, Durability, JournalError};
+use refrain_store::{Journal, LoopDir, RunnerLock, projects};
+use tokio::task::LocalSet;
+
+use super::drive::PlanDrive;
+use super::follow::PlanFollower;
+use crate::pulse::Pulse;
+use crate::service::NAME_TRIES;
+use crate::{EngineError, Host, Service, Signals, now};
+
+/// A plan that this process has the right to drive.
+#[derive(Debug)]
+pub struct PlanRunner {
+    pub(super) journal: Journal<PlanState>,
+    pub(super) lock: RunnerLock,
+    pub(super) service: Service,
+    pub(super) pulse: Arc<Pulse>,
+}
+
+impl PlanRunner {
+    /// The plan.
+    #[must_use]
+    pub fn id(&self) -> &LoopId {
+        &self.journal.state().spec.id
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn state(&self) -> &PlanState {
+        self.journal.state()
+    }
+
+    /// Follows the plan from its first event on, in this process.
+    #[must_use]
+    pub fn follow(&self) -> PlanFollower {
+        PlanFollower::of_own(self.journal.dir(), Arc::clone(&self.pulse))
+    }
+
+    /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the
+    /// takeover is on disk.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `plan resume` goes on from there.
+    pub async fn drive(
+        self,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<PlanState, EngineError> {
+        let pulse = Arc::clone(&self.pulse);
+        let set = LocalSet::new();
+        let driven = set.run_until(async {
+            let drive = PlanDrive::begin(self, host, signals, ready).await?;
+            Box::pin(drive.run()).await
+        });
+        let state = driven.await;
+        pulse.update(|beat| beat.over = true);
+        state
+    }
+}
+
+impl Service {
+    /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
+    /// another is made up until one is free.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing was begun then.
+    pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
+        if spec.each.depth >= Spec::MAX_DEPTH {
+            return Err(EngineError::TooDeep);
+        }
+        let env = environment::base(&spec.each, self.host.env.iter().cloned());
+        let program = generic::locate(&spec.each, &env)?;
+        for judge in spec.each.judges() {
+            generic::locate(&Spec { agent: judge.clone(), ..(*spec.each).clone() }, &env)?;
+        }
+        if spec.each.agent.program.contains('/') {
+            // Seen from the worktree of a task it may be another, or not there.
+            spec.each.agent.program = program.to_string_lossy().into_owned();
+        }
+        let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
+        let base = Repository::open(&self.project.worktree, &git_env)?.survey()?;
+        if base.head.is_none() {
+            return Err(EngineError::Unborn(self.project.worktree.clone()));
+        }
+        if let Some(operation) = base.operation {
+            return Err(EngineError::InProgress { operation, worktree: self.project.worktree.clone() });
+        }
+        self.check_alone(&spec, None)?;
+        for _ in 0..NAME_TRIES {
+            spec.id = named.cloned().unwrap_or_else(|| LoopId::derived(&spec.tag, rand::random()));
+            spec.each.id = spec.id.clone();
+            let dir = self.project.plan_dir(&spec.id);
+            if !dir.exists()
+                && !self.project.loop_dir(&spec.id).exists()
+                && let Some(lock) = RunnerLock::claim(&dir)?
+            {
+                let started =
+                    PlanStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
+                match Journal::create(dir, PlanEvent::Started(Box::new(started)), now()) {
+                    Ok(journal) => {
+                        // Only a convenience: a plan that cannot be listed elsewhere still runs.
+                        let _ = projects::remember(&self.host.data_home, &self.project.root);
+                        return Ok(self.runner_of(journal, lock));
+                    }
+                    Err(JournalError::Taken(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if named.is_some() {
+                break;
+            }
+        }
+        Err(EngineError::NameTaken(spec.id))
+    }
+
+    fn runner_of(&self, journal: Journal<PlanState>, lock: RunnerLock) -> PlanRunner {
+        PlanRunner { journal, lock, service: self.clone(), pulse: Arc::default() }
+    }
+
+    /// No other plan may be at the same tasks: one that runs, or that crashed and would go on with them.
+    fn check_alone(&self, spec: &PlanSpec, own: Option<&LoopId>) -> Result<(), EngineError> {
+        for id in self.plans()? {
+            let Ok(other) = self.plan(&id) else { continue };
+            let is_same = other.spec.tasks == spec.tasks && other.spec.tag == spec.tag;
+            if is_same && other.ended.is_none() && Some(&id) != own {
+                return Err(EngineError::TasksTaken { tag: spec.tag.clone(), by: id });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a plan over to go on with it, under new totals where they are given.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the plan is unchanged then.
+    pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
+        let dir = self.plan_dir(id)?;
+        let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
+        let Some(lock) = RunnerLock::try_take(&dir)? else { return Err(self.driven_plan(id)) };
+        let state: PlanState = journal::read_as(&dir)?.state;
+        state.resume(grant).map_err(refused)?;
+        self.check_alone(&state.spec, Some(id))?;
+        let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
+        if let Some(event) = journal.state().resume(grant).map_err(refused)? {
+            journal.push(event, now())?;
+            journal.commit(Durability::Synced)?;
+        }
+        Ok(self.runner_of(journal, lock))
+    }
+
+    /// Takes over a plan that was just started or resumed elsewhere: what a detached runner does.
+    ///
+    /// # Errors
+    /// [`EngineError`] where somebody else drives it or it cannot be read.
+    pub fn take_plan(&self, id: &LoopId) -> Result<PlanRunner, EngineError> {
+        let dir = self.plan_dir(id)?;
+        let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven_plan(id))?;
+        Ok(self.runner_of(Journal::open(dir, now())?, lock))
+    }
+
+    /// Hands a plan to a process of its own that outlives this one; returns once that has taken over.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it did not; the plan exists and can be resumed.
+    pub fn detach_plan(&self, runner: PlanRunner, args: &[String]) -> Result<PlanState, EngineError> {
+        let PlanRunner { journal, lock, .. } = runner;
+        drop(lock);
+        let log = journal.dir().runner_log();
+        detach::start(&self.host.program, "refrain", args, log.as_std_path())
+            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        Ok(journal::read_as(journal.dir())?.state)
+    }
+
+    /// How a plan stands.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn plan(&self, id: &LoopId) -> Result<PlanState, EngineError> {
+        Ok(journal::read_as(&self.plan_dir(id)?)?.state)
+    }
+
+    /// Whether a runner drives the plan.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such plan.
+    pub fn is_plan_driven(&self, id: &LoopId) -> Result<bool, EngineError> {
+        Ok(!RunnerLock::is_free(&self.plan_dir(id)?))
+    }
+
+    /// All plans of the project, by id.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be listed.
+    pub fn plans(&self) -> Result<Vec<LoopId>, EngineError> {
+        let dirs = self.project.plan_dirs()?;
+        Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
+    }
+
+    /// Follows any plan from its first event on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such plan.
+    pub fn follow_plan(&self, id: &LoopId) -> Result<PlanFollower, EngineError> {
+        PlanFollower::of(&self.plan_dir(id)?)
+    }
+
+    /// Says how a task that was used up is to go on, when the plan is resumed.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the plan is driven, or the task does not wait for that.
+    pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
+        let dir = self.plan_dir(id)?;
+        let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven_plan(id))?;
+        let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
+        journal.push(PlanEvent::TaskTuned { task: task.clone(), words }, now())?;
+        journal.commit(Durability::Synced)?;
+        Ok(journal.state().clone())
+    }
+
+    pub(super) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+        let dir = self.project.plan_dir(id);
+        if dir.exists() { Ok(dir) } else { Err(self.no_loop(id)) }
+    }
+
+    pub(super) fn driven_plan(&self, id: &LoopId) -> EngineError {
+        let runner: Option<Identity> = self.plan(id).ok().and_then(|state| state.runner);
+        EngineError::Driven { id: id.clone(), pid: runner.map(|runner| runner.process.pid) }
+    }
+}
+
+/// Who drives a plan from here on.
+pub(super) fn own() -> PlanEvent {
+    PlanEvent::RunnerStarted { runner: identity::own() }
+}

@@ -1,0 +1,91 @@
+//! What stands in the task file, kept in step with the journal. It is written as things happen, and read again when
+//! somebody else wrote it.
+
+use std::collections::HashMap;
+
+use refrain_core::plan::file::Change;
+use refrain_core::plan::{Card, Note, PlanEvent, PlanState, TaskId, TaskStatus};
+use refrain_store::tasks::{Stamp, TaskFile, TasksError};
+
+use crate::{EngineError, Service, chain};
+
+/// The task file of a plan, as far as it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Statuses {
+    file: TaskFile,
+    /// The file as it was read, or written, last.
+    stamp: Option<Stamp>,
+    /// What stands in it.
+    written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
+}
+
+impl Statuses {
+    pub(super) fn new(service: &Service, state: &PlanState) -> Result<Self, EngineError> {
+        let spec = &state.spec;
+        let file = TaskFile::at(service.project(), spec.tasks.clone(), spec.tag.clone())?;
+        Ok(Self { file, stamp: None, written: HashMap::new() })
+    }
+
+    pub(super) fn file(&self) -> &TaskFile {
+        &self.file
+    }
+
+    /// Whether somebody else wrote it, or took it away, since it was looked at last.
+    pub(super) fn is_changed(&self) -> bool {
+        self.stamp.is_some() && self.file.stamp().ok() != self.stamp
+    }
+
+    /// Reads it; the event says what stands in it, or why it cannot be used.
+    pub(super) fn read(&mut self) -> PlanEvent {
+        // Also where it is not there: what is not there is not looked for again until it comes.
+        self.stamp = self.file.stamp().ok();
+        match self.file.read() {
+            Ok(read) => {
+                self.stamp = Some(read.stamp);
+                let note = |task: &refrain_core::plan::Task| (task.status, task.note.clone());
+                self.written = read.tasks.tasks.iter().map(|task| (task.id.clone(), note(task))).collect();
+                PlanEvent::TasksTaken { tasks: read.tasks.tasks.iter().map(Card::from).collect() }
+            }
+            Err(error) => PlanEvent::TasksRefused { error: chain(&error) },
+        }
+    }
+
+    /// What is to be written, as the plan stands.
+    pub(super) fn changes(&self, state: &PlanState) -> Vec<Change> {
+        let wanted = state.tasks.iter().map(|task| {
+            let note = state.blocked_because(task).map(|reason| Note { reason, attempts: task.iterations });
+            Change { task: task.card.id.clone(), status: state.status_of(task), note }
+        });
+        let is_new = |change: &Change| match self.written.get(&change.task) {
+            // A note that stands there already is not another for a different number in it.
+            Some((status, note)) => *status != change.status || note.is_some() != change.note.is_some(),
+            None => false,
+        };
+        wanted.filter(is_new).collect()
+    }
+
+    /// Writes them; blocks.
+    pub(super) fn write(&mut self, changes: &[Change]) -> Result<(), TasksError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.set(changes)?;
+        for change in changes {
+            self.written.insert(change.task.clone(), (change.status, change.note.clone()));
+        }
+        // What somebody else wrote in between is still to be read.
+        if self.stamp == Some(written.found) {
+            self.stamp = Some(written.stamp);
+        }
+        Ok(())
+    }
+
+    /// Brings the file to where the plan stands.
+    pub(super) fn write_now(mut self, state: &PlanState) -> Result<(), EngineError> {
+        if let PlanEvent::TasksTaken { .. } = self.read() {
+            let changes = self.changes(state);
+            self.write(&changes)?;
+        }
+        Ok(())
+    }
+}
