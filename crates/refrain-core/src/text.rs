@@ -127,6 +127,17 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A number with its thousands apart: `5,400`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let apart = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
+    digits
+        .char_indices()
+        .flat_map(|(at, digit)| apart(at).then_some(',').into_iter().chain([digit]))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
