@@ -53,7 +53,7 @@ pub use refrain_proc::output::read as read_log;
 pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::trust::{Trust, Trusted};
-pub use refrain_store::{DiskError, JournalError, Project, config};
+pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
 pub use signals::Signals;

@@ -21,6 +21,30 @@ pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     sync_dir(dir)
 }
 
+/// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked last,
+/// when the new file is whole and synced; where it says no, nothing is replaced, and so it answers.
+///
+/// # Errors
+/// [`DiskError`]; `path` is then as it was.
+pub(crate) fn replace_atomic(
+    path: &Utf8Path,
+    bytes: &[u8],
+    is_current: impl FnOnce() -> bool,
+) -> Result<bool, DiskError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let mode = std::fs::metadata(path).on("look at", path)?.permissions();
+    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+    file.write_all(bytes).on("write", path)?;
+    file.as_file().set_permissions(mode).on("set the mode of", path)?;
+    file.as_file().sync_all().on("sync", path)?;
+    if !is_current() {
+        return Ok(false);
+    }
+    file.persist(path).on("replace", path)?;
+    sync_dir(dir)?;
+    Ok(true)
+}
+
 /// Makes what a folder lists survive a power loss.
 pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
     File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)

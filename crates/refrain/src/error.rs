@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
+use refrain_engine::tasks::TasksError;
 use refrain_engine::{EngineError, GitError, JournalError, NoProgram, chain};
 
 /// The documented exit codes. Public API.
@@ -167,6 +168,30 @@ impl From<EngineError> for CliError {
             | EngineError::Ledger(_)
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),
+        };
+        let error = Self::new(code, chain(&error));
+        hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<TasksError> for CliError {
+    fn from(error: TasksError) -> Self {
+        let (code, hint) = match &error {
+            TasksError::NoTag { nearest, known, .. } => {
+                let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default())))
+            }
+            TasksError::Nothing(_) => {
+                let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
+                (Code::NotFound, Some(next.to_owned()))
+            }
+            TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".to_owned())),
+            TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
+                (Code::Usage, Some("nothing was changed".to_owned()))
+            }
+            TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
+            TasksError::Disk(_) => (Code::Failed, None),
         };
         let error = Self::new(code, chain(&error));
         hint.into_iter().fold(error, Self::hint)

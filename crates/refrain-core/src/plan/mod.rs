@@ -2,11 +2,19 @@
 //! them says, what comes next. What is done about that is the engine's.
 
 pub mod brief;
+mod cycles;
+mod edges;
+pub mod file;
+mod graph;
+mod problem;
 mod task;
 mod task_loop;
 mod task_ref;
 pub mod tokens;
+pub mod view;
 
-pub use task::{Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use graph::{Graph, Standing};
+pub use problem::Problem;
+pub use task::{Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
 pub use task_loop::task_loop;
 pub use task_ref::TaskRef;

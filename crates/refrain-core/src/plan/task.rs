@@ -230,6 +230,41 @@ pub struct Task {
     pub dependencies: Vec<TaskId>,
     /// The task that it is a part of.
     pub parent: Option<TaskId>,
+    /// The files that it is about, as its file names them.
+    pub files: Vec<String>,
+    /// What stands in the file beside a status that a person has to look at.
+    pub note: Option<Note>,
+}
+
+impl Task {
+    /// A task of which nothing else is known: to be done, behind nothing.
+    #[must_use]
+    pub fn new(id: TaskId, title: String) -> Self {
+        Self {
+            id,
+            title,
+            description: None,
+            details: None,
+            test_strategy: None,
+            verification: None,
+            status: TaskStatus::Pending,
+            complexity: 0,
+            priority: Priority::Medium,
+            dependencies: Vec::new(),
+            parent: None,
+            files: Vec::new(),
+            note: None,
+        }
+    }
+}
+
+/// Why a task stands where it stands, for whoever reads its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// In one line.
+    pub reason: String,
+    /// How often it was tried.
+    pub attempts: u32,
 }
 
 #[cfg(test)]

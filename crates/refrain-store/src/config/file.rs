@@ -13,7 +13,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::Config;
 use super::layers::{ConfigError, Given, Origin, Values};
-use super::schema::{Known, Table, nearest};
+use super::nearest;
+use super::schema::{Known, Table};
 use crate::layout::Project;
 
 /// The largest configuration file, in bytes.

@@ -16,7 +16,7 @@ use refrain_core::spec::AgentKind;
 use super::caps::only_lowers;
 use super::file;
 use super::keys::Config;
-use super::schema::nearest;
+use super::nearest;
 use super::variables;
 use crate::layout::Project;
 use crate::trust::Trust;

@@ -22,6 +22,7 @@ pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
 pub use keys::Config;
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
-pub use schema::{nearest, schema};
+pub use refrain_core::text::nearest;
+pub use schema::schema;
 pub use show::Entry;
 pub use written::Command;

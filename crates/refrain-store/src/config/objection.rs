@@ -4,7 +4,8 @@
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::schema::{Known, Table, nearest};
+use super::nearest;
+use super::schema::{Known, Table};
 
 /// The longest value that is shown whole, in bytes.
 const SHOWN: usize = 60;

@@ -76,11 +76,3 @@ impl<'a> Table<'a> {
         (!value.is_null()).then(|| value.clone())
     }
 }
-
-/// The name that was probably meant: at most a third of it is written otherwise.
-#[must_use]
-pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
-    let alike = rated.filter(|(wrong, known)| wrong * 3 <= known.len().max(name.len()));
-    alike.min_by_key(|(wrong, _)| *wrong).map(|(_, known)| known)
-}

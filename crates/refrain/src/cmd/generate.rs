@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::plan::view::{Checked, Waves};
 use refrain_core::report::{Report, Verdict};
 use refrain_core::usage;
 use refrain_core::view::Status;
@@ -29,6 +30,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("usage", schemars::schema_for!(usage::Report)),
         ("report", schemars::schema_for!(Report)),
         ("verify", schemars::schema_for!(Verdict)),
+        ("plan-check", schemars::schema_for!(Checked)),
+        ("plan-waves", schemars::schema_for!(Waves)),
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),

@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod pause;
+pub(crate) mod plan;
 pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod resume;

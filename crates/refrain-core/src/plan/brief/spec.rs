@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::document::{Excerpt, PlanDocument};
 use super::template::SpecTemplate;
-use crate::plan::{Task, TaskId};
+use crate::plan::{Graph, Task, TaskId};
 use crate::prompt::fenced_as;
 use crate::text::{printable, squeeze};
 
@@ -76,16 +76,17 @@ pub enum PartKind {
 }
 
 impl Brief {
-    /// The specification of `task`. Of other tasks, those before it, the titles are told and nothing else; `title_of` has
-    /// them.
+    /// The specification of the task that stands there in the graph. Of other tasks, those before it and the one that it is a
+    /// part of, the titles are told and nothing else.
     #[must_use]
-    pub fn of<'t>(task: &Task, title_of: impl Fn(&TaskId) -> Option<&'t str>, sources: Sources<'_>) -> Self {
+    pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
+        let task = &graph.tasks()[at];
         let part = |kind, name: &str, text: String| Part {
             kind,
             name: name.to_owned(),
             text: printable(&text).trim().to_owned(),
         };
-        let mut parts = vec![part(PartKind::Task, "the task itself", about(task, title_of))];
+        let mut parts = vec![part(PartKind::Task, "the task itself", about(graph, at))];
         if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id)) {
             parts.push(part(PartKind::Plan, "the plan's section", text));
         }
@@ -134,11 +135,12 @@ pub fn verification<'a>(task: &'a Task, all: &'a [String]) -> &'a [String] {
     task.verification.as_ref().map_or(all, slice::from_ref)
 }
 
-fn about<'t>(task: &Task, title_of: impl Fn(&TaskId) -> Option<&'t str>) -> String {
+fn about(graph: &Graph, at: usize) -> String {
+    let task = &graph.tasks()[at];
     let line = |text: &str| squeeze(&printable(text));
-    let named = |id: &TaskId| match title_of(id) {
-        Some(title) => format!("{id}: {}", line(title)),
-        None => id.to_string(),
+    let named = |at: usize| {
+        let Task { id, title, .. } = &graph.tasks()[at];
+        format!("{id}: {}", line(title))
     };
     let complexity = match task.complexity {
         0 => "not rated".to_owned(),
@@ -147,8 +149,11 @@ fn about<'t>(task: &Task, title_of: impl Fn(&TaskId) -> Option<&'t str>) -> Stri
     let (id, title) = (&task.id, line(&task.title));
     let mut text =
         format!("## Task {id}: {title}\n\n- ID: {id}\n- Title: {title}\n- Complexity: {complexity}");
-    if let Some(parent) = &task.parent {
+    if let Some(parent) = graph.parent(at) {
         let _ = write!(text, "\n- Part of: {}", named(parent));
+    }
+    if !task.files.is_empty() {
+        let _ = write!(text, "\n- Files: {}", line(&task.files.join(", ")));
     }
     let said = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -160,11 +165,11 @@ fn about<'t>(task: &Task, title_of: impl Fn(&TaskId) -> Option<&'t str>) -> Stri
     }
     let _ = write!(text, "\n\n### Test strategy\n\n{}", or(&task.test_strategy, "No test strategy."));
     text.push_str("\n\n### Dependencies\n");
-    match task.dependencies.as_slice() {
+    match graph.dependencies(at).as_slice() {
         [] => text.push_str("\nNone"),
         // They landed before this task began.
-        some => some.iter().for_each(|id| {
-            let _ = write!(text, "\n- {} (done, and in your checkout)", named(id));
+        some => some.iter().for_each(|before| {
+            let _ = write!(text, "\n- {} (done, and in your checkout)", named(*before));
         }),
     }
     text

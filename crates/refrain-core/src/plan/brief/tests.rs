@@ -3,35 +3,33 @@
 use proptest::prelude::*;
 
 use super::{Again, Brief, PartKind, PlanDocument, Sources, SpecFile, prompt};
-use crate::plan::{Priority, Task, TaskId, TaskStatus};
+use crate::plan::{Graph, Task, TaskId, TaskStatus};
 use crate::promise::{Promise, Scanner};
 
-fn task() -> Task {
-    Task {
-        id: "2".parse().unwrap(),
-        title: "Lay  the floor".into(),
-        description: Some("Of oak.\n".into()),
-        details: Some("With nails.".into()),
-        test_strategy: None,
-        verification: None,
-        status: TaskStatus::Pending,
-        complexity: 5,
-        priority: Priority::Medium,
-        dependencies: vec!["1".parse().unwrap(), "other:3".parse().unwrap()],
-        parent: None,
-    }
+fn id(id: &str) -> TaskId {
+    id.parse().unwrap()
 }
 
 fn bare() -> Task {
-    Task { description: None, details: None, complexity: 0, dependencies: Vec::new(), ..task() }
+    Task::new(id("2"), "Lay  the floor".into())
 }
 
-fn titles(id: &TaskId) -> Option<&'static str> {
-    (id.as_str() == "1").then_some("Dig")
+fn task() -> Task {
+    Task {
+        description: Some("Of oak.\n".into()),
+        details: Some("With nails.".into()),
+        complexity: 5,
+        dependencies: vec![id("1"), id("other:3")],
+        parent: Some(id("0")),
+        files: vec!["floor.rs".into(), "oak.rs".into()],
+        ..bare()
+    }
 }
 
 fn brief(task: &Task, sources: Sources<'_>) -> Brief {
-    Brief::of(task, titles, sources)
+    let parent = Task { status: TaskStatus::Expanded, ..Task::new(id("0"), "A room".into()) };
+    let (graph, _) = Graph::build(vec![parent, Task::new(id("1"), "Dig".into()), task.clone()]);
+    Brief::of(&graph, 2, sources)
 }
 
 const TASK: &str = "\
@@ -40,6 +38,8 @@ const TASK: &str = "\
 - ID: 2
 - Title: Lay the floor
 - Complexity: 5
+- Part of: 0: A room
+- Files: floor.rs, oak.rs
 
 ### Description
 
@@ -55,8 +55,7 @@ No test strategy.
 
 ### Dependencies
 
-- 1: Dig (done, and in your checkout)
-- other:3 (done, and in your checkout)";
+- 1: Dig (done, and in your checkout)";
 
 #[test]
 fn a_specification_is_its_parts_with_rules_between_them() {

@@ -1,0 +1,35 @@
+//! Changes of a text that leave every other byte as it was.
+
+use std::ops::Range;
+
+/// Parts of a text that are to be replaced, made in one pass.
+#[derive(Debug, Default)]
+pub(super) struct Edits(Vec<(Range<usize>, String)>);
+
+impl Edits {
+    /// Puts `text` in place of what lies in the range.
+    pub(super) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
+        self.0.push((range, text.into()));
+    }
+
+    /// Puts `text` in. Of several at one place the first stands first.
+    pub(super) fn insert(&mut self, at: usize, text: impl Into<String>) {
+        self.replace(at..at, text);
+    }
+
+    /// The text with all of it done. Ranges do not overlap.
+    pub(super) fn apply(mut self, text: &str) -> String {
+        // Stable: what is put in at one place keeps its order.
+        self.0.sort_by_key(|(range, _)| range.start);
+        let added: usize = self.0.iter().map(|(_, with)| with.len()).sum();
+        let mut out = String::with_capacity(text.len() + added);
+        let mut from = 0;
+        for (range, with) in self.0 {
+            out.push_str(&text[from..range.start]);
+            out.push_str(&with);
+            from = range.end;
+        }
+        out.push_str(&text[from..]);
+        out
+    }
+}

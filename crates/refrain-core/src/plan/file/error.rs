@@ -1,0 +1,82 @@
+//! Why a task file cannot be used, and where in it.
+
+use std::fmt;
+
+use crate::plan::TaskStatus;
+use crate::text::nearest;
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of a text.
+    pub(super) fn of(text: &str, at: usize) -> Self {
+        let before = &text[..text.floor_char_boundary(at)];
+        let begin = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        Self { line, column: before[begin..].trim_start_matches('\u{feff}').chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// What is wrong with a task file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// It is not what it should be.
+    #[error("{place}: {why}")]
+    Malformed {
+        /// Where.
+        place: Place,
+        /// Why not.
+        why: String,
+    },
+    /// A field of a task holds what it cannot hold.
+    #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
+    Field {
+        /// Where.
+        place: Place,
+        /// Of which task, as far as known.
+        task: String,
+        /// Which.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+        /// What it may hold.
+        accepted: String,
+    },
+    /// The tag is not among those of the file.
+    #[error("there is no tag {tag:?}{}", others(.tag, .known))]
+    NoTag {
+        /// The tag.
+        tag: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// There are no tasks in it.
+    #[error("it holds no tasks; {0}")]
+    Nothing(&'static str),
+}
+
+/// Every status, as a text for people.
+pub(super) fn statuses() -> String {
+    TaskStatus::ALL.map(TaskStatus::word).join(", ")
+}
+
+/// Which was probably meant, and which there are.
+fn others(tag: &str, known: &[String]) -> String {
+    let meant = nearest(tag, known.iter().map(String::as_str));
+    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    format!("; there are: {known}{meant}")
+}

@@ -1,0 +1,129 @@
+//! Statuses in the JSON shapes: values are replaced where they stand, and keys of our own (`blocked_reason`, `attempts`) are
+//! put behind the status in the manner of what stands there.
+
+use std::collections::HashMap;
+
+use super::edit::Edits;
+use super::json::{Entry, entries_of, named_status};
+use super::json_value::Raw;
+use super::{Change, Changed, FileError};
+use crate::plan::{Note, TaskStatus};
+
+const REASON: &str = "blocked_reason";
+const ATTEMPTS: &str = "attempts";
+
+/// Makes the changes.
+pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<Changed, FileError> {
+    let entries = entries_of(text, tag)?;
+    let mut by_id = HashMap::with_capacity(entries.len());
+    for entry in &entries {
+        by_id.entry(&entry.id).or_insert(entry);
+    }
+    let (mut edits, mut missing) = (Edits::default(), Vec::new());
+    // The last word on a task counts.
+    let wanted: HashMap<_, _> = changes.iter().map(|change| (&change.task, change)).collect();
+    for change in changes.iter().filter(|change| std::ptr::eq(wanted[&change.task], *change)) {
+        match by_id.get(&change.task) {
+            Some(entry) => write(text, entry, change, &mut edits),
+            None => missing.push(change.task.clone()),
+        }
+    }
+    Ok(Changed { text: edits.apply(text), missing })
+}
+
+fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
+    let wire = &entry.wire;
+    // `entries` refuses a task without an id.
+    let Some(anchor) = wire.status.or(wire.id) else { return };
+    let manner = Manner::of(text, anchor);
+    let word = quoted(change.status.word());
+    match wire.status {
+        // `null` is taken for pending.
+        Some(raw) if named_status(raw).unwrap_or_default() == change.status => {}
+        Some(raw) => edits.replace(raw.span(text), word),
+        None if change.status == TaskStatus::Pending => {}
+        None => edits.insert(manner.end, manner.member("status", &word)),
+    }
+    match &change.note {
+        Some(Note { reason, attempts }) => {
+            let values = [
+                (REASON, wire.blocked_reason, quoted(reason)),
+                (ATTEMPTS, wire.attempts, attempts.to_string()),
+            ];
+            for (key, found, value) in values {
+                match found {
+                    Some(raw) if raw.text() == value => {}
+                    Some(raw) => edits.replace(raw.span(text), value),
+                    None => edits.insert(manner.end, manner.member(key, &value)),
+                }
+            }
+        }
+        // Without a reason the number is not ours.
+        None => remove(text, wire.blocked_reason, wire.attempts, edits),
+    }
+}
+
+/// How the members of an object are written down.
+struct Manner<'a> {
+    /// What stands before a key.
+    before: &'a str,
+    /// What stands between a key and its value.
+    between: &'a str,
+    /// Where the value ends that others are put behind.
+    end: usize,
+}
+
+impl<'a> Manner<'a> {
+    /// The manner of the member of that value.
+    fn of(text: &'a str, value: Raw<'_>) -> Self {
+        let span = value.span(text);
+        let (key, key_end) = key(text, value);
+        let before = text[..key].trim_end().len();
+        Self { before: &text[before..key], between: &text[key_end..span.start], end: span.end }
+    }
+
+    fn member(&self, key: &str, value: &str) -> String {
+        format!(",{}{}{}{value}", self.before, quoted(key), self.between)
+    }
+}
+
+/// Where the key of a value begins and ends, with its quotation marks.
+fn key(text: &str, value: Raw<'_>) -> (usize, usize) {
+    let before = text[..value.span(text).start].trim_end();
+    let end = before.strip_suffix(':').unwrap_or(before).trim_end().len();
+    let is_open = |at: &usize| {
+        let slashes = text[..*at].bytes().rev().take_while(|byte| *byte == b'\\').count();
+        slashes % 2 == 0
+    };
+    let inner = end.saturating_sub(1);
+    (text[..inner].rmatch_indices('"').map(|(at, _)| at).find(is_open).unwrap_or(inner), end)
+}
+
+/// Takes our members out of their object, and with each of them one of the commas beside it.
+fn remove(text: &str, reason: Option<Raw<'_>>, attempts: Option<Raw<'_>>, edits: &mut Edits) {
+    let Some(reason) = reason else { return };
+    let mut members: Vec<_> = [Some(reason), attempts].into_iter().flatten().collect();
+    members.sort_by_key(|value| value.span(text).start);
+    let mut spans: Vec<_> = members.iter().map(|value| key(text, *value).0..value.span(text).end).collect();
+    // Side by side they go as one: the comma between them is neither's.
+    if let [first, second] = &mut spans[..]
+        && text[first.end..second.start].trim() == ","
+    {
+        first.end = second.end;
+        spans.truncate(1);
+    }
+    for span in spans {
+        let before = text[..span.start].trim_end();
+        if before.ends_with(',') {
+            edits.replace(before.len() - 1..span.end, "");
+        } else {
+            let rest = text[span.end..].trim_start();
+            let rest = rest.strip_prefix(',').map_or(rest, str::trim_start);
+            edits.replace(span.start..text.len() - rest.len(), "");
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

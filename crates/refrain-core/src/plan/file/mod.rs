@@ -1,0 +1,104 @@
+//! Task files: text in, tasks out; and text in, text out, with some statuses changed and all else as it was, byte for byte.
+//! Which file it is, and how it is replaced, is the store's.
+//!
+//! Four shapes are known ([`Shape`]). SCUD's three are those of seed-systems.md section 4.3; the fourth is a plan or a
+//! checklist in Markdown.
+
+mod edit;
+mod error;
+mod json;
+mod json_edit;
+mod json_value;
+
+use super::{Note, Problem, Task, TaskId, TaskStatus};
+
+pub use error::FileError;
+
+/// How tasks are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A file for each tag: `{"tag", "tasks": [{"id": 1, "depends_on": [2], …}], "waves": […]}`.
+    TagJson,
+    /// All tags in one: `{TAG: {"tasks": [{"id": "1", "dependencies": ["2"], …}]}}`.
+    TagsJson,
+}
+
+impl Shape {
+    /// The shape of a file of that name and text; none where the name is that of no task file.
+    ///
+    /// # Errors
+    /// [`FileError`] where the text is malformed, so that it cannot be said.
+    pub fn of(name: &str, text: &str) -> Result<Option<Self>, FileError> {
+        match name.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("json") if json::holds_one_tag(text)? => Ok(Some(Self::TagJson)),
+            Some("json") => Ok(Some(Self::TagsJson)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The tasks of one tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// What they are called together, where the file says so.
+    pub name: Option<String>,
+    /// The tasks, in the order of the file.
+    pub tasks: Vec<Task>,
+    /// The shell command that proves every one of them, where the file names one.
+    pub verification: Option<String>,
+    /// What is odd about the file, though it can be read.
+    pub odd: Vec<Problem>,
+}
+
+/// Where a task is to stand from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which.
+    pub task: TaskId,
+    /// Where.
+    pub status: TaskStatus,
+    /// Why, where a person has to look at it. Without one, what the file said before is taken out.
+    pub note: Option<Note>,
+}
+
+/// A file with its changes made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its text.
+    pub text: String,
+    /// Changes of tasks that are not there any more.
+    pub missing: Vec<TaskId>,
+}
+
+/// Reads the tasks of `tag`; a shape that holds but one tag is read whatever it is called.
+///
+/// # Errors
+/// [`FileError`] where the text is malformed, or the tag is not there.
+pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
+    match shape {
+        Shape::TagJson => json::read(text, None),
+        Shape::TagsJson => json::read(text, Some(tag)),
+    }
+}
+
+/// The tags that a file holds, in its order; none for a shape that holds but one without naming it.
+///
+/// # Errors
+/// [`FileError`] where the text is malformed.
+pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
+    match shape {
+        Shape::TagJson => Ok(Vec::new()),
+        Shape::TagsJson => json::tags(text),
+    }
+}
+
+/// Puts tasks where they are to stand, and leaves every other byte as it was. Costs one pass, however many they are.
+///
+/// # Errors
+/// [`FileError`] as for [`read`].
+pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
+    match shape {
+        Shape::TagJson => json_edit::set(text, None, changes),
+        Shape::TagsJson => json_edit::set(text, Some(tag), changes),
+    }
+}

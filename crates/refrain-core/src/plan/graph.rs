@@ -1,0 +1,420 @@
+//! What the dependencies of all tasks together say: what may be done when, what waits on what, and what is wrong.
+//!
+//! A task has two nodes: itself, and its *gate*, through which its subtasks inherit what it depends on (SCUD, recursively).
+//! A task is behind its own dependencies, its subtasks, and the gate of its parent; a gate is behind the dependencies of its
+//! task, and the gate of that one's parent. So inheriting costs one edge a subtask, and all is done in linear time.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::edges::Edges;
+use super::{Problem, Task, TaskId, TaskStatus, cycles};
+use crate::text::nearest;
+
+/// How a task stands, with what it has subtasks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Done: what depends on it may begin.
+    Done,
+    /// To be done.
+    ToDo,
+    /// Its subtasks are to be done in its place.
+    InParts,
+    /// Nobody is going to do it as it stands; what depends on it waits.
+    Stopped,
+}
+
+/// The tasks of a plan, by the order of their file, and what follows from their dependencies.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    tasks: Vec<Task>,
+    index: HashMap<TaskId, usize>,
+    parents: Vec<Option<usize>>,
+    standing: Vec<Standing>,
+    /// By node: what it is behind.
+    needs: Edges,
+    /// By node: what is behind it.
+    needed_by: Edges,
+    waves: Vec<Vec<usize>>,
+    wave_of: Vec<Option<usize>>,
+    ranks: Vec<u64>,
+    waits_on: Vec<Option<usize>>,
+}
+
+/// How many unknown names are answered with the nearest: comparing each with all would not be linear.
+const GUESSED: usize = 20;
+
+impl Graph {
+    /// The graph of these tasks, and all that is wrong with it. Where a problem is an error, tasks that it concerns may stand
+    /// in no wave.
+    #[must_use]
+    pub fn build(tasks: Vec<Task>) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let index = index(&tasks, &mut problems);
+        let mut parents = parents(&tasks, &index, &mut problems);
+        cycles::cut_parents(&tasks, &mut parents, &mut problems);
+        let needs = needs(&tasks, &index, &parents, &mut problems);
+        let needed_by = needs.reversed();
+        let order = order(&needs, &needed_by);
+        problems.extend(cycles::find(&tasks, &needs, &order));
+        let standing = standings(&tasks, &parents);
+        let mut graph = Self {
+            index,
+            parents,
+            standing,
+            needed_by,
+            needs,
+            waves: Vec::new(),
+            wave_of: vec![None; tasks.len()],
+            ranks: Vec::new(),
+            waits_on: Vec::new(),
+            tasks,
+        };
+        graph.level(&order);
+        graph.rank_all(&order);
+        problems.extend(graph.oddities());
+        (graph, problems)
+    }
+
+    /// The tasks, in the order of their file.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Where a task stands among [`Self::tasks`]. Of several that are called so, the first.
+    #[must_use]
+    pub fn index(&self, id: &TaskId) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The waves of what is to do: each holds tasks whose dependencies are done or lie in waves before it. Within a wave they
+    /// have the order of the file.
+    #[must_use]
+    pub fn waves(&self) -> &[Vec<usize>] {
+        &self.waves
+    }
+
+    /// How many tasks are to be done.
+    #[must_use]
+    pub fn to_do(&self) -> usize {
+        self.standing.iter().filter(|standing| **standing == Standing::ToDo).count()
+    }
+
+    /// The wave of a task that is to do, from 0.
+    #[must_use]
+    pub fn wave_of(&self, task: usize) -> Option<usize> {
+        self.wave_of[task]
+    }
+
+    /// How it stands, with what it has subtasks for.
+    #[must_use]
+    pub fn standing(&self, task: usize) -> Standing {
+        self.standing[task]
+    }
+
+    /// The task that it is a part of.
+    #[must_use]
+    pub fn parent(&self, task: usize) -> Option<usize> {
+        self.parents[task]
+    }
+
+    /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part of,
+    /// and its subtasks. One that is done in parts is not among them, its subtasks are.
+    #[must_use]
+    pub fn dependencies(&self, task: usize) -> Vec<usize> {
+        let (mut found, mut left) = (Vec::new(), vec![task]);
+        while let Some(from) = left.pop() {
+            // Of what is done in parts only the parts count: what it is behind itself, they are behind too.
+            let only_parts = from != task && self.task_of(from).is_some();
+            for &node in self.needs.of(from) {
+                let is_part = node < self.tasks.len() && self.parents[node] == Some(from);
+                match self.task_of(node) {
+                    _ if only_parts && !is_part => {}
+                    Some(it) if is_part && self.tasks[it].status == TaskStatus::Cancelled => {}
+                    Some(it) if self.standing[it] != Standing::InParts => found.push(it),
+                    Some(_) | None => left.push(node),
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The tasks that may begin only once it is done: those whose [`Self::dependencies`] it is among.
+    #[must_use]
+    pub fn dependents(&self, task: usize) -> Vec<usize> {
+        let (mut found, mut left) = (Vec::new(), vec![task]);
+        while let Some(from) = left.pop() {
+            for &node in self.needed_by.of(from) {
+                match self.task_of(node) {
+                    None => left.push(node),
+                    Some(it) if self.standing[it] != Standing::InParts => found.push(it),
+                    // Who waits for the whole waits for its parts; what the whole waits for, its gate hands on.
+                    Some(it) if from < self.tasks.len() && self.parents[from] == Some(it) => left.push(it),
+                    Some(_) => {}
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// How much is to do from its begin to the end of the longest chain behind it, counted by complexity, 1 at least for each
+    /// task: what has the highest rank is best begun first.
+    #[must_use]
+    pub fn rank(&self, task: usize) -> u64 {
+        self.ranks[task]
+    }
+
+    /// The task that it cannot begin for, as nobody is going to do that one, whether directly or through others.
+    #[must_use]
+    pub fn waits_on(&self, task: usize) -> Option<usize> {
+        self.waits_on[task]
+    }
+
+    /// The tasks to do that nothing would prove done where the plan has no verification of its own.
+    #[must_use]
+    pub fn unverified(&self) -> Option<Problem> {
+        let lacks = |(task, standing): &(&Task, &Standing)| {
+            **standing == Standing::ToDo && task.verification.is_none()
+        };
+        let lacking: Vec<_> =
+            self.tasks.iter().zip(&self.standing).filter(lacks).map(|(task, _)| task.id.clone()).collect();
+        (!lacking.is_empty()).then_some(Problem::Unverified(lacking))
+    }
+
+    /// The task of a node, if it is not a gate.
+    fn task_of(&self, node: usize) -> Option<usize> {
+        (node < self.tasks.len()).then_some(node)
+    }
+
+    fn children(&self, parent: usize) -> impl Iterator<Item = usize> {
+        let is_child = move |node: &usize| *node < self.tasks.len() && self.parents[*node] == Some(parent);
+        self.needs.of(parent).iter().copied().filter(is_child)
+    }
+
+    /// Puts every task that is to do in its wave, and finds what waits on what is stopped.
+    fn level(&mut self, order: &[usize]) {
+        let count = self.tasks.len();
+        // By node: the wave that begins once all that it is behind is done.
+        let mut begin = vec![0; 2 * count];
+        let mut waits: Vec<Option<usize>> = vec![None; 2 * count];
+        for &node in order {
+            let own = self.task_of(node);
+            for &need in self.needs.of(node) {
+                let (end, stopped) = match self.task_of(need).map(|it| (it, self.standing[it])) {
+                    None | Some((_, Standing::InParts)) => (begin[need], waits[need]),
+                    Some((_, Standing::ToDo)) => (begin[need] + 1, waits[need]),
+                    Some((_, Standing::Done)) => (0, None),
+                    // A part that was given up is no reason to wait for the whole.
+                    Some((it, Standing::Stopped)) if own.is_some() && self.parents[it] == own => {
+                        let is_given_up = self.tasks[it].status == TaskStatus::Cancelled;
+                        (0, (!is_given_up).then_some(it))
+                    }
+                    Some((it, Standing::Stopped)) => (0, Some(it)),
+                };
+                begin[node] = begin[node].max(end);
+                waits[node] = waits[node].or(stopped);
+            }
+            if let Some(task) = own.filter(|task| self.standing[*task] == Standing::ToDo) {
+                self.wave_of[task] = Some(begin[task]);
+            }
+        }
+        waits.truncate(count);
+        self.waits_on = waits;
+        for (task, wave) in self.wave_of.iter().enumerate() {
+            if let Some(wave) = *wave {
+                self.waves.resize_with(self.waves.len().max(wave + 1), Vec::new);
+                self.waves[wave].push(task);
+            }
+        }
+    }
+
+    fn rank_all(&mut self, order: &[usize]) {
+        let count = self.tasks.len();
+        let mut ranks = vec![0_u64; 2 * count];
+        for &node in order.iter().rev() {
+            let behind = self.needed_by.of(node).iter().map(|&by| ranks[by]).max().unwrap_or_default();
+            ranks[node] = match self.task_of(node).map(|task| (task, self.standing[task])) {
+                Some((task, Standing::ToDo)) => behind + u64::from(self.tasks[task].complexity.max(1)),
+                None | Some((_, Standing::InParts)) => behind,
+                // What is behind it does not wait for it, or waits for ever.
+                Some((_, Standing::Done | Standing::Stopped)) => 0,
+            };
+        }
+        ranks.truncate(count);
+        self.ranks = ranks;
+    }
+
+    /// What can be run as it is, and is odd all the same.
+    fn oddities(&self) -> Vec<Problem> {
+        const FIBONACCI: [u32; 11] = [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89];
+        let mut problems = Vec::new();
+        for (at, task) in self.tasks.iter().enumerate() {
+            if !FIBONACCI.contains(&task.complexity) {
+                problems.push(Problem::Complexity { task: task.id.clone(), complexity: task.complexity });
+            }
+            if task.status == TaskStatus::Expanded && self.children(at).next().is_none() {
+                problems.push(Problem::NothingInItsPlace(task.id.clone()));
+            }
+            if self.standing[at] != Standing::ToDo {
+                continue;
+            }
+            for on in self.dependencies(at).into_iter().filter(|on| self.standing[*on] == Standing::Stopped) {
+                let (task, on) = (task.id.clone(), &self.tasks[on]);
+                problems.push(Problem::WaitsOn { task, on: on.id.clone(), status: on.status });
+            }
+        }
+        problems
+    }
+}
+
+/// Where each task stands, by its id.
+fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
+    let mut index = HashMap::with_capacity(tasks.len());
+    let mut told = std::collections::HashSet::new();
+    for (at, task) in tasks.iter().enumerate() {
+        if *index.entry(task.id.clone()).or_insert(at) != at && told.insert(&task.id) {
+            problems.push(Problem::Duplicate(task.id.clone()));
+        }
+    }
+    index
+}
+
+/// The task that was probably meant by a name, for the first few of them.
+fn guess(tasks: &[Task], named: &TaskId, problems: &[Problem]) -> Option<TaskId> {
+    if problems.len() >= GUESSED {
+        return None;
+    }
+    let near = nearest(named.as_str(), tasks.iter().map(|task| task.id.as_str()))?;
+    near.parse().ok()
+}
+
+fn parents(
+    tasks: &[Task],
+    index: &HashMap<TaskId, usize>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Option<usize>> {
+    let mut parents = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let parent = task.parent.as_ref().and_then(|named| {
+            let found = index.get(named).copied();
+            if found.is_none() {
+                let nearest = guess(tasks, named, problems);
+                let (task, named) = (task.id.clone(), named.clone());
+                problems.push(Problem::Unknown { task, named, as_parent: true, nearest });
+            }
+            found
+        });
+        parents.push(parent);
+    }
+    parents
+}
+
+fn needs(
+    tasks: &[Task],
+    index: &HashMap<TaskId, usize>,
+    parents: &[Option<usize>],
+    problems: &mut Vec<Problem>,
+) -> Edges {
+    let count = tasks.len();
+    let mut pairs = Vec::with_capacity(2 * count);
+    for (at, task) in tasks.iter().enumerate() {
+        if let Some(parent) = parents[at] {
+            // It is behind its parent's gate, and so is its own gate; the parent is done after it.
+            pairs.extend([(at, count + parent), (count + at, count + parent), (parent, at)]);
+        }
+        for named in &task.dependencies {
+            match index.get(named) {
+                Some(&on) if on == at => problems.push(Problem::OnItself(task.id.clone())),
+                Some(&on) => {
+                    pairs.push((at, on));
+                    // Its own parts are no reason for its parts to wait.
+                    if !is_part_of(on, at, parents) {
+                        pairs.push((count + at, on));
+                    }
+                }
+                None => {
+                    let nearest = guess(tasks, named, problems);
+                    let (task, named) = (task.id.clone(), named.clone());
+                    problems.push(Problem::Unknown { task, named, as_parent: false, nearest });
+                }
+            }
+        }
+    }
+    Edges::new(2 * count, pairs)
+}
+
+fn is_part_of(part: usize, whole: usize, parents: &[Option<usize>]) -> bool {
+    std::iter::successors(parents[part], |above| parents[*above]).any(|above| above == whole)
+}
+
+/// Every node behind all that it needs. Those of a cycle, and what is behind it, are left out.
+fn order(needs: &Edges, needed_by: &Edges) -> Vec<usize> {
+    let mut open: Vec<usize> = (0..needs.len()).map(|node| needs.of(node).len()).collect();
+    let mut ready: VecDeque<usize> = (0..needs.len()).filter(|node| open[*node] == 0).collect();
+    let mut order = Vec::with_capacity(needs.len());
+    while let Some(node) = ready.pop_front() {
+        order.push(node);
+        for &by in needed_by.of(node) {
+            open[by] -= 1;
+            if open[by] == 0 {
+                ready.push_back(by);
+            }
+        }
+    }
+    order
+}
+
+/// How each task stands. What it is a part of decides with it: nobody does the parts of what is done, or given up.
+fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
+    let own = |task: &Task| match task.status {
+        TaskStatus::Done | TaskStatus::Review => Standing::Done,
+        TaskStatus::Pending | TaskStatus::InProgress => Standing::ToDo,
+        TaskStatus::Expanded => Standing::InParts,
+        TaskStatus::Blocked
+        | TaskStatus::Deferred
+        | TaskStatus::Cancelled
+        | TaskStatus::Failed
+        | TaskStatus::AwaitingTune => Standing::Stopped,
+    };
+    let mut standing: Vec<_> = tasks.iter().map(own).collect();
+    let down = from_the_top(parents);
+    for &at in &down {
+        let above = parents[at].map(|parent| standing[parent]);
+        if standing[at] != Standing::Done
+            && let Some(decided @ (Standing::Done | Standing::Stopped)) = above
+        {
+            standing[at] = decided;
+        }
+    }
+    // What is done in parts is done once each part is done or given up, and stopped where nothing of it was, or will be, done.
+    let mut parts = vec![(0_usize, 0_usize); tasks.len()];
+    for &at in down.iter().rev() {
+        if standing[at] == Standing::InParts && parts[at].1 == 0 {
+            standing[at] = if parts[at].0 > 0 { Standing::Done } else { Standing::Stopped };
+        }
+        let Some(parent) = parents[at] else { continue };
+        let is_open = tasks[at].status != TaskStatus::Cancelled && standing[at] != Standing::Done;
+        parts[parent].0 += usize::from(standing[at] == Standing::Done);
+        parts[parent].1 += usize::from(is_open);
+    }
+    standing
+}
+
+/// Every task behind the one that it is a part of.
+fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
+    let below = Edges::new(
+        parents.len(),
+        parents.iter().enumerate().filter_map(|(at, parent)| Some(((*parent)?, at))).collect(),
+    );
+    let mut down: Vec<_> = (0..parents.len()).filter(|at| parents[*at].is_none()).collect();
+    let mut next = 0;
+    while let Some(&at) = down.get(next) {
+        down.extend(below.of(at));
+        next += 1;
+    }
+    down
+}

@@ -1,0 +1,162 @@
+//! What is shown of a plan before it runs: the objects that `plan check --json` and `plan waves --json` print.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Graph, Problem, Standing, TaskId, TaskStatus};
+
+/// The version of the objects' shapes.
+const SCHEMA: u32 = 1;
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Checked {
+    /// The version of this shape.
+    pub schema: u32,
+    /// The task file.
+    pub file: String,
+    /// The tag.
+    pub tag: String,
+    /// How many tasks there are.
+    pub tasks: usize,
+    /// How many of them are to be done.
+    pub to_do: usize,
+    /// In how many waves.
+    pub waves: usize,
+    /// Whether it can be run: no problem is an error.
+    pub ok: bool,
+    /// What is wrong, errors first.
+    pub problems: Vec<Told>,
+}
+
+/// One thing that is wrong, or odd.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Told {
+    /// What kind of problem.
+    pub kind: &'static str,
+    /// Whether the plan cannot be run as it is.
+    pub error: bool,
+    /// The tasks that it is about.
+    pub tasks: Vec<TaskId>,
+    /// The same in words.
+    pub text: String,
+}
+
+impl Checked {
+    /// The result of looking at a plan.
+    #[must_use]
+    pub fn of(file: &str, tag: &str, graph: &Graph, problems: &[Problem]) -> Self {
+        let mut problems: Vec<_> = problems.iter().map(Told::of).collect();
+        problems.sort_by_key(|problem| !problem.error);
+        Self {
+            schema: SCHEMA,
+            file: file.to_owned(),
+            tag: tag.to_owned(),
+            tasks: graph.tasks().len(),
+            to_do: graph.to_do(),
+            waves: graph.waves().len(),
+            ok: problems.iter().all(|problem| !problem.error),
+            problems,
+        }
+    }
+}
+
+impl Told {
+    fn of(problem: &Problem) -> Self {
+        let (kind, tasks) = (problem.kind(), problem.tasks().to_vec());
+        Self { kind, error: problem.is_error(), tasks, text: problem.to_string() }
+    }
+}
+
+/// The waves of a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Waves {
+    /// The version of this shape.
+    pub schema: u32,
+    /// The task file.
+    pub file: String,
+    /// The tag.
+    pub tag: String,
+    /// How many tasks are to be done.
+    pub tasks: usize,
+    /// How many at a time; null where there is no bound.
+    pub jobs: Option<usize>,
+    /// How many rounds that takes: a wave of more tasks than that takes several.
+    pub rounds: usize,
+    /// How much faster that is than one task after another, were they all equally long.
+    pub speed_up: f64,
+    /// The waves, the first one first.
+    pub waves: Vec<Wave>,
+}
+
+/// Tasks that can be done side by side.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Wave {
+    /// Its number, from 1.
+    pub wave: usize,
+    /// Its tasks, in the order of their file.
+    pub tasks: Vec<InWave>,
+}
+
+/// A task in a wave.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct InWave {
+    /// Its id.
+    pub id: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// How hard it is.
+    pub complexity: u32,
+    /// What has to be done first, and is not yet: inherited from its parent too, and its own subtasks.
+    pub depends_on: Vec<TaskId>,
+    /// The task that it cannot begin for, as nobody is going to do that one; null where there is none.
+    pub waits_on: Option<TaskId>,
+}
+
+impl Waves {
+    /// The waves of a plan, done by at most so many at a time.
+    #[must_use]
+    pub fn of(file: &str, tag: &str, graph: &Graph, jobs: Option<usize>) -> Self {
+        let tasks = graph.waves().iter().map(Vec::len).sum();
+        let in_rounds = |wave: &Vec<usize>| jobs.map_or(1, |jobs| wave.len().div_ceil(jobs.max(1)));
+        let rounds = graph.waves().iter().map(in_rounds).sum();
+        let shown = |(number, tasks): (usize, &Vec<usize>)| Wave {
+            wave: number,
+            tasks: tasks.iter().map(|task| InWave::of(graph, *task)).collect(),
+        };
+        Self {
+            schema: SCHEMA,
+            file: file.to_owned(),
+            tag: tag.to_owned(),
+            tasks,
+            jobs,
+            rounds,
+            speed_up: speed_up(tasks, rounds),
+            waves: (1..).zip(graph.waves()).map(shown).collect(),
+        }
+    }
+}
+
+/// To one place: what it is made of is no finer.
+#[expect(clippy::cast_precision_loss, reason = "a file of tasks is read before that many fit in it")]
+fn speed_up(tasks: usize, rounds: usize) -> f64 {
+    if rounds == 0 { 1.0 } else { (10.0 * tasks as f64 / rounds as f64).round() / 10.0 }
+}
+
+impl InWave {
+    fn of(graph: &Graph, at: usize) -> Self {
+        let task = &graph.tasks()[at];
+        let name = |at: usize| graph.tasks()[at].id.clone();
+        let open = graph.dependencies(at).into_iter().filter(|on| graph.standing(*on) != Standing::Done);
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            status: task.status,
+            complexity: task.complexity,
+            depends_on: open.map(name).collect(),
+            waits_on: graph.waits_on(at).map(name),
+        }
+    }
+}

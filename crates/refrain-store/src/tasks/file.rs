@@ -1,0 +1,154 @@
+//! One task file: read as a whole, changed under a lock that all of us take, and replaced only where nobody else, who knows
+//! nothing of that lock, changed it meanwhile.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::plan::TaskId;
+use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
+
+use super::TasksError;
+use crate::atomic::{make_dir, replace_atomic};
+use crate::{DiskError, OnPath, Project};
+
+/// The longest task file, in bytes: a hundred times what ten thousand tasks take.
+const LONGEST: u64 = 64 << 20;
+/// How often a change is tried while others change the file.
+const TRIES: u32 = 20;
+
+/// Where the tasks of a tag stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFile {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// How they are written down there.
+    pub shape: Shape,
+    /// The tag.
+    pub tag: String,
+    /// Where it is locked: out of the work tree, in which a lock file would show.
+    locks: Utf8PathBuf,
+}
+
+/// By what it is seen whether a file was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What a task file says.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The tasks.
+    pub tasks: Tasks,
+    /// The file as it was read.
+    pub stamp: Stamp,
+}
+
+/// What became of changes.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The file as it is now.
+    pub stamp: Stamp,
+    /// Tasks that are not there any more.
+    pub missing: Vec<TaskId>,
+}
+
+impl TaskFile {
+    pub(super) fn new(project: &Project, path: Utf8PathBuf, shape: Shape, tag: String) -> Self {
+        Self { path, shape, tag, locks: project.data.join("tasks") }
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`TasksError`] where it is not there, is no task file, or is malformed.
+    pub fn read(&self) -> Result<Read, TasksError> {
+        let (text, stamp) = whole(&self.path)?;
+        let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;
+        Ok(Read { tasks, stamp })
+    }
+
+    /// By what it is seen whether it was changed since it was read.
+    ///
+    /// # Errors
+    /// [`TasksError`] where it is not there.
+    pub fn stamp(&self) -> Result<Stamp, TasksError> {
+        Ok(Stamp::of(&fs::metadata(&self.path).on("look at", &self.path)?))
+    }
+
+    /// Puts tasks where they are to stand. All else stays as it is, whoever wrote it and whenever: what others changed since
+    /// it was read is kept. After it returns, a power loss leaves the new file; before, the old one; never a mixture. A link
+    /// stays one, and what it leads to is replaced.
+    ///
+    /// # Errors
+    /// [`TasksError`]; the file is then as it was.
+    pub fn set(&self, changes: &[Change]) -> Result<Written, TasksError> {
+        let path = self.path.canonicalize_utf8().on("find", &self.path)?;
+        let lock = self.lock(&path)?;
+        lock.lock().on("lock", &self.locks)?;
+        for _ in 0..TRIES {
+            let (text, stamp) = whole(&path)?;
+            let Changed { text: new, missing } =
+                file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
+            if new == text {
+                return Ok(Written { stamp, missing });
+            }
+            let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
+            if replace_atomic(&path, new.as_bytes(), is_current)? {
+                return Ok(Written { stamp: self.stamp()?, missing });
+            }
+        }
+        Err(TasksError::Busy(path))
+    }
+
+    /// The lock of the file, by its real path: held while it is changed, so waiting for it is short.
+    fn lock(&self, path: &Utf8Path) -> Result<File, DiskError> {
+        make_dir(&self.locks)?;
+        let name = blake3::hash(path.as_str().as_bytes()).to_hex();
+        let path = self.locks.join(format!("{}.lock", &name[..16]));
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).on("open", &path)
+    }
+
+    fn malformed(&self, source: FileError) -> TasksError {
+        TasksError::Malformed { path: self.path.clone(), source: source.into() }
+    }
+}
+
+impl Stamp {
+    fn of(file: &Metadata) -> Self {
+        Self {
+            file: (file.dev(), file.ino()),
+            length: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+}
+
+/// The text of a file that tasks, or what leads to them, could stand in.
+pub(super) fn text(path: &Utf8Path) -> Result<String, TasksError> {
+    whole(path).map(|(text, _)| text)
+}
+
+fn whole(path: &Utf8Path) -> Result<(String, Stamp), TasksError> {
+    let unfit = |why| TasksError::Unfit { path: path.to_owned(), why };
+    // Opening a pipe would wait for somebody to write into it.
+    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path).on("read", path)?;
+    let meta = file.metadata().on("look at", path)?;
+    if !meta.is_file() {
+        return Err(unfit("is no regular file"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(LONGEST)).unwrap_or_default() + 1);
+    file.take(LONGEST + 1).read_to_end(&mut bytes).on("read", path)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(unfit("is larger than 64 MiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unfit("is not UTF-8 text"))?;
+    Ok((text, Stamp::of(&meta)))
+}

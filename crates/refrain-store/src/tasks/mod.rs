@@ -1,0 +1,63 @@
+//! Task files on disk: which file has a plan's tasks ([`find`]), and how it is read and changed while others read and change
+//! it too ([`TaskFile`]). What stands in one is [`refrain_core::plan::file`]'s to say.
+
+mod file;
+mod find;
+
+pub use file::{Read, Stamp, TaskFile, Written};
+pub use find::find;
+
+use camino::Utf8PathBuf;
+use refrain_core::plan::file::FileError;
+
+use crate::DiskError;
+
+/// Why there are no tasks.
+#[derive(Debug, thiserror::Error)]
+pub enum TasksError {
+    /// No file has a tag of that name.
+    #[error("there is no tag {tag} in {folder}")]
+    NoTag {
+        /// The tag.
+        tag: String,
+        /// The folder of SCUD's files.
+        folder: Utf8PathBuf,
+        /// The tag that was probably meant.
+        nearest: Option<String>,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// There are no task files.
+    #[error("there are no tasks in {0}")]
+    Nothing(Utf8PathBuf),
+    /// It cannot be told whose tasks are meant.
+    #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
+    Which {
+        /// The folder of SCUD's files.
+        folder: Utf8PathBuf,
+        /// The tags.
+        known: Vec<String>,
+    },
+    /// The file is none that tasks could stand in.
+    #[error("{path} {why}")]
+    Unfit {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
+    /// What stands in it is malformed.
+    #[error("{path}")]
+    Malformed {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Where, and why.
+        source: Box<FileError>,
+    },
+    /// Others changed it each time when it was to be changed.
+    #[error("{0} is changed by others all the time")]
+    Busy(Utf8PathBuf),
+    /// It could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}

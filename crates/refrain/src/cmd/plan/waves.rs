@@ -1,0 +1,106 @@
+//! `refrain plan waves`.
+
+use std::process::ExitCode;
+
+use owo_colors::OwoColorize;
+use refrain_core::plan::view::{InWave, Wave, Waves};
+use refrain_core::text::printable;
+
+use super::source::SourceArgs;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::table::{self, Column, Cut, plain};
+use crate::{out, phrase};
+
+/// Show which tasks can be done side by side, and after which others
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// How many tasks at a time; without it, as many as a wave has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Print an object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says the waves.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let source = args.source.read(context)?;
+    let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
+    if let Some((first, more)) = errors.split_first() {
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        let error = format!("{} has no waves: {first}{more}", source.file.path);
+        return Err(CliError::new(Code::Failed, error).hint("refrain plan check lists all that is wrong"));
+    }
+    let waves =
+        Waves::of(source.file.path.as_str(), &source.file.tag, &source.graph, args.jobs.map(usize::from));
+    match args.json {
+        true => out::print_json(&waves)?,
+        false => out::print(&text(&waves)),
+    }
+    Ok(Code::Done.into())
+}
+
+fn text(waves: &Waves) -> String {
+    if waves.tasks == 0 {
+        return format!("{}: nothing is to do\n", flat(&waves.tag));
+    }
+    let mut text = String::new();
+    for Wave { wave, tasks } in &waves.waves {
+        text.push_str(&format!(
+            "{}: {}\n",
+            format!("Wave {wave}").bold(),
+            counted(tasks.len(), "task", "tasks")
+        ));
+        for line in table::lines(&columns(tasks), out::terminal_width().map(|width| width.saturating_sub(2)))
+        {
+            text.push_str(&format!("  {line}"));
+        }
+    }
+    let side_by_side = match waves.jobs {
+        Some(jobs) => format!("{jobs} at a time"),
+        None => "each wave at once".to_owned(),
+    };
+    let rounds = counted(waves.rounds, "round", "rounds");
+    text.push_str(&format!(
+        "{}, {side_by_side}: {rounds}, {} times as fast as one after another\n",
+        counted(waves.tasks, "task", "tasks"),
+        waves.speed_up
+    ));
+    text
+}
+
+fn columns(tasks: &[InWave]) -> [Column<'_>; 4] {
+    let column = |title, cut, right, cell: &dyn Fn(&InWave) -> String| Column {
+        title,
+        cells: tasks.iter().map(|task| cell(task).into()).collect(),
+        cut,
+        right,
+        paint: &plain,
+    };
+    [
+        column("ID", Cut::No, false, &|task| task.id.to_string()),
+        column("COMPLEXITY", Cut::No, true, &|task| task.complexity.to_string()),
+        column("TITLE", Cut::End, false, &|task| flat(&task.title)),
+        column("AFTER", Cut::End, false, &after),
+    ]
+}
+
+/// What it comes after, and what it waits for in vain.
+fn after(task: &InWave) -> String {
+    let on: Vec<_> = task.depends_on.iter().map(ToString::to_string).collect();
+    match &task.waits_on {
+        Some(stopped) => format!("{} (waits on {stopped})", on.join(", ")),
+        None => on.join(", "),
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    phrase::counted(u32::try_from(count).unwrap_or(u32::MAX), one, many)
+}
+
+fn flat(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
