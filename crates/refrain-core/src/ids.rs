@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::TaskId;
+
 /// A loop's name within its project: `[a-z0-9][a-z0-9-]{0,63}` (seed 000, FR-NL11).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -50,21 +52,37 @@ impl LoopId {
     /// suffix. This is how a loop without `--name` is called (seed 000: `<command>-<4 hex>`).
     #[must_use]
     pub fn derived(words: &str, suffix: u16) -> Self {
-        let mut slug = String::new();
-        for c in words.chars() {
-            match c.to_ascii_lowercase() {
-                c @ ('a'..='z' | '0'..='9') => slug.push(c),
-                _ if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
-                _ => {}
-            }
-        }
-        slug.truncate(Self::MAX - 5);
-        let slug = match slug.trim_end_matches('-') {
-            "" => "loop",
+        let slug = match slug(words, Self::MAX - 5) {
+            slug if slug.is_empty() => "loop".to_owned(),
             slug => slug,
         };
         Self(format!("{slug}-{suffix:04x}"))
     }
+
+    /// The id of the loop that is this round of a plan's task: begins with the plan's id and the task's, as far as there is
+    /// room, and ends with what tells it from all others. Who knows the three knows the id.
+    #[must_use]
+    pub fn of_task(plan: &Self, task: &TaskId, round: u32) -> Self {
+        let whole = blake3::hash(format!("{plan} {task} {round}").as_bytes()).to_hex();
+        let (plan, task) = (slug(plan.as_str(), 30), slug(task.as_str(), 20));
+        let task = if task.is_empty() { "task".to_owned() } else { task };
+        Self(format!("{plan}-{task}-{}", &whole[..8]))
+    }
+}
+
+/// Words as an id has them, at most so many bytes.
+fn slug(words: &str, most: usize) -> String {
+    let mut slug = String::new();
+    for c in words.chars() {
+        match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9') => slug.push(c),
+            _ if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            _ => {}
+        }
+    }
+    slug.truncate(most);
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
 }
 
 impl FromStr for LoopId {
@@ -205,6 +223,24 @@ mod tests {
             let derived = LoopId::derived(words, 255);
             assert_eq!(derived.as_str(), id);
             assert_eq!(id.parse(), Ok(derived));
+        }
+    }
+
+    #[test]
+    fn a_tasks_loop_has_an_id_of_its_own() {
+        let id = |plan: &str, task: &str, round| {
+            LoopId::of_task(&plan.parse().unwrap(), &task.parse().unwrap(), round)
+        };
+        let one = id("house-00ff", "auth:10.1", 1);
+        assert!(one.as_str().starts_with("house-00ff-auth-10-1-") && one == id("house-00ff", "auth:10.1", 1));
+        for other in
+            [id("house-00ff", "auth:10.1", 2), id("house-00ff", "auth-10-1", 1), id("house", "auth:10.1", 1)]
+        {
+            assert_ne!(one, other);
+        }
+        for (plan, task) in [("a".repeat(64), "1".repeat(100)), ("a".to_owned(), "...".to_owned())] {
+            let id = id(&plan, &task, u32::MAX);
+            assert_eq!(id.as_str().parse(), Ok(id));
         }
     }
 

@@ -42,18 +42,25 @@ pub struct Printed<'a> {
     pub earlier: &'a [(AttemptId, String)],
 }
 
+/// What every prompt of a loop begins with, and the first one consists of, unless gates failed before it: the person's
+/// prompt, and how to claim.
+#[must_use]
+pub fn first(spec: &Spec) -> String {
+    let mut prompt = spec.prompt.clone();
+    let tagged = spec.promise.as_ref().is_some_and(|promise| promise.is_tagged_in(&spec.prompt));
+    if spec.iteration_context && !tagged {
+        separate(&mut prompt);
+        prompt.push_str(&how_to_claim(spec));
+    }
+    prompt
+}
+
 /// The prompt of the next attempt.
 #[must_use]
 pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
-    let spec = &state.spec;
-    let mut prompt = spec.prompt.clone();
-    if !spec.iteration_context {
+    let mut prompt = first(&state.spec);
+    if !state.spec.iteration_context {
         return prompt;
-    }
-    let tagged = spec.promise.as_ref().is_some_and(|promise| promise.is_tagged_in(&spec.prompt));
-    if !tagged {
-        separate(&mut prompt);
-        prompt.push_str(&how_to_claim(spec));
     }
     if state.iteration > 1 {
         separate(&mut prompt);
@@ -310,9 +317,14 @@ fn what_was_not_committed(report: &CommitReport) -> Option<String> {
 
 /// The text in a fence that it cannot close.
 pub(crate) fn fenced(text: &str) -> String {
+    fenced_as("", text)
+}
+
+/// The same, of a language.
+pub(crate) fn fenced_as(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}\n{text}\n{fence}")
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 fn feedback(state: &LoopState) -> Option<String> {

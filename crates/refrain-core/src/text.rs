@@ -127,6 +127,17 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A number with its thousands apart: `5,400`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let apart = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
+    digits
+        .char_indices()
+        .flat_map(|(at, digit)| apart(at).then_some(',').into_iter().chain([digit]))
+        .collect()
+}
+
 /// The name that was probably meant: at most a third of it is written otherwise.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -3,6 +3,7 @@
 
 mod apply;
 mod ask;
+pub mod brief;
 mod cycles;
 mod edges;
 mod event;
@@ -14,7 +15,9 @@ mod problem;
 mod spec;
 mod state;
 mod task;
+mod task_loop;
 mod task_ref;
+pub mod tokens;
 pub mod view;
 
 pub use apply::MAX_RETURNS;
@@ -29,4 +32,5 @@ pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
+pub use task_loop::task_loop;
 pub use task_ref::TaskRef;

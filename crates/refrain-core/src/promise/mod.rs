@@ -20,6 +20,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use giving_up::{GIVES_UP, PLACEHOLDER};
 pub(crate) use plain::plain_lines;
 pub use scanner::{PREVIEW, Scanner, scan};
 
@@ -106,6 +107,12 @@ pub struct Promise {
 }
 
 impl Promise {
+    /// What every agent of a task claims by, bare words too (seed 001).
+    #[must_use]
+    pub fn of_task() -> Self {
+        Self { text: PromiseText("TASK_COMPLETE".to_owned()), mode: MatchMode::Plain }
+    }
+
     /// The words as an agent is to print them.
     #[must_use]
     pub fn tag(&self) -> String {

@@ -8,6 +8,9 @@ use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Stop
 use crate::gate::GateWhen;
 use crate::git::Workflow;
 use crate::r#loop::{Outcome, Step};
+use crate::plan::task_loop;
+use crate::promise::Promise;
+use crate::prompt;
 use crate::spec::Spec;
 use crate::view::{self, Alive, Kind, StatusWord};
 
@@ -110,4 +113,30 @@ fn whoever_is_stopped_does_not_give_up() {
     let journal = gated(|_| ()).gates_end(&[1]).spawns();
     let journal = journal.then(stop(StopReason::TimeLimit)).ends(giving_up());
     assert_eq!(journal.state.given_up, None);
+}
+
+#[test]
+fn a_tasks_loop_claims_commits_and_is_proven_by_its_verification() {
+    let common = Spec { gates: gates([false]), ..spec() };
+    let verification = ["make check", "cargo test", "make test"].map(str::to_owned);
+    let spec = task_loop(common.clone(), task(), "Do it.".into(), &verification);
+    let named: Vec<_> = spec.gates.iter().map(|gate| (gate.name.as_str(), gate.hard)).collect();
+    assert_eq!(named, [("make", true), ("cargo", true), ("make-2", true), ("gate-0", false)]);
+    assert_eq!(spec.promise.as_ref().map(Promise::tag).as_deref(), Some("<promise>TASK_COMPLETE</promise>"));
+    assert_eq!((spec.git.workflow, spec.prompt.as_str()), (Workflow::Commit, "Do it."));
+    assert!(spec.hears_results() && spec.id.as_str().starts_with("plan-2-"), "{}", spec.id);
+    assert_eq!(spec.limits, common.limits);
+    let first = prompt::first(&spec);
+    assert!(
+        first.starts_with("Do it.\n\n---\nLOOP:\n") && first.contains("<promise>TASK_COMPLETE</promise>")
+    );
+}
+
+#[test]
+fn the_first_prompt_is_told_beforehand_where_no_gate_fails_before_it() {
+    let common = Spec { gates: gates([true]), ..spec() };
+    let spec = task_loop(common, task(), "Do it.".into(), &[]);
+    let first = prompt::first(&spec);
+    let journal = Journal::of(spec).taken_over().obey().takes(0).gates_end(&[0]).starts();
+    assert_eq!(prompt::assemble(&journal.state, Default::default()), first);
 }

@@ -1,0 +1,107 @@
+//! What happened in an earlier round of a task, for the agent of the next one.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::prompt::fenced;
+use crate::text::{cut_middle, printable, squeeze};
+
+/// How much of a side of a conflict is told, in bytes.
+const SIDE: usize = 8 << 10;
+/// How much of what a verification printed is told, in bytes.
+const OUTPUT: usize = 6 << 10;
+/// How much of a refinement is told, in bytes.
+const REFINEMENT: usize = 16 << 10;
+/// How many files are named.
+const MOST_FILES: usize = 50;
+
+/// Why a task is worked on once more. All of it is text of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Again {
+    /// What it made and what landed meanwhile change the same places.
+    Conflict {
+        /// The files that hold conflict markers.
+        files: Vec<String>,
+        /// What it had changed in them, as a diff.
+        ours: String,
+        /// What landed in them meanwhile, as a diff.
+        theirs: String,
+    },
+    /// Together with what had landed it failed the verification, and was taken out again.
+    Refused {
+        /// The command that failed.
+        command: String,
+        /// What it printed.
+        output: String,
+    },
+    /// A person or a reviewer says how to go on.
+    Refined {
+        /// What they say.
+        text: String,
+    },
+}
+
+impl Again {
+    /// The section of the prompt.
+    pub(super) fn section(&self) -> String {
+        match self {
+            Self::Conflict { files, ours, theirs } => conflict(files, ours, theirs),
+            Self::Refused { command, output } => format!(
+                "NOT LANDED: your work on this task passed by itself, but failed the verification together with what other \
+                 tasks had landed, and was taken out again. Your checkout holds what has landed, with your work on top: make \
+                 both work together.{}",
+                quoted(
+                    &format!("The command {} printed:", fenced_inline(&squeeze(&printable(command)))),
+                    output,
+                    OUTPUT
+                )
+            ),
+            Self::Refined { text } => format!(
+                "REFINEMENT: this task was tried before, and did not come to its end. Where this differs from what stands \
+                 above, this counts:\n\n{}",
+                cut_middle(printable(text).trim(), REFINEMENT)
+            ),
+        }
+    }
+}
+
+fn conflict(files: &[String], ours: &str, theirs: &str) -> String {
+    let mut text = String::from(
+        "CONFLICT: your work on this task was done, but other tasks that landed meanwhile changed the same places. Your \
+         checkout holds what has landed, with your work merged in, and git's conflict markers stand in:",
+    );
+    for file in files.iter().take(MOST_FILES) {
+        let _ = write!(text, "\n- {}", squeeze(&printable(file)));
+    }
+    if files.len() > MOST_FILES {
+        let _ = write!(text, "\n- and {} more", files.len() - MOST_FILES);
+    }
+    text.push_str(
+        "\n\nResolve every one of them so that both sides do what they were made for, take the markers out, and see that the \
+         verification passes.",
+    );
+    text.push_str(&quoted("What you had changed there:", ours, SIDE));
+    text.push_str(&quoted("What landed there meanwhile:", theirs, SIDE));
+    text
+}
+
+/// A text under its words, in a fence that it cannot close; nothing where there is none.
+fn quoted(words: &str, text: &str, most: usize) -> String {
+    match printable(text).trim_matches('\n') {
+        "" => String::new(),
+        text => format!("\n\n{words}\n\n{}", fenced(&cut_middle(text, most))),
+    }
+}
+
+/// A line as code that it cannot end.
+fn fenced_inline(line: &str) -> String {
+    let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    match longest {
+        0 => format!("{ticks}{line}{ticks}"),
+        _ => format!("{ticks} {line} {ticks}"),
+    }
+}

@@ -1,0 +1,20 @@
+//! What the agent of a task is told: the specification that is made of the task, its plan and more ([`Brief`]), and the
+//! prompt around it, which says what happened in earlier rounds ([`Again`]). How an agent claims is told by every loop's
+//! prompt alike ([`crate::prompt`]).
+
+mod again;
+mod document;
+mod prompt;
+mod size;
+mod spec;
+mod template;
+
+pub use again::Again;
+pub use document::PlanDocument;
+pub use prompt::prompt;
+pub use size::{PartSize, Size};
+pub use spec::{Brief, MAX_TOKENS, Part, PartKind, Sources, SpecFile, verification};
+pub use template::{SpecTemplate, SpecTemplateError};
+
+#[cfg(test)]
+mod tests;

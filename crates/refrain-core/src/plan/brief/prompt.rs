@@ -1,0 +1,29 @@
+//! The prompt of a task's loop: whose task it is, its specification, what happened before, how to give up. How to claim is
+//! told by the loop itself, behind all this.
+
+use super::spec::RULE;
+use super::{Again, Brief};
+use crate::plan::Task;
+use crate::promise::{GIVES_UP, PLACEHOLDER};
+use crate::text::{printable, squeeze};
+
+/// What a loop is given as its prompt that works on `task` of the tag `tag`.
+#[must_use]
+pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: Option<&Again>) -> String {
+    let line = |text: &str| squeeze(&printable(text));
+    let header = format!(
+        "You work on task {} of {}: {}\n\nDo this task and nothing else of the plan. Others work on other tasks at the same \
+         time, each in a checkout of their own.",
+        task.id,
+        line(tag),
+        line(&task.title)
+    );
+    // Not at the beginning of a line here: an agent that echoes its prompt would give up by it.
+    let giving_up = format!(
+        "If it cannot be done, after three serious attempts or because something is missing that you cannot make, stop, and \
+         let a line of your final message say so and why: `{GIVES_UP} {PLACEHOLDER}`"
+    );
+    let parts = [Some(header), Some(brief.text().to_owned()), again.map(Again::section), Some(giving_up)];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    format!("{}\n", parts.join(RULE))
+}

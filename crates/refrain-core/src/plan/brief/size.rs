@@ -1,0 +1,57 @@
+//! How large a specification is, and what is said where it is too large: which part is, never a cut.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Brief, PartKind};
+use crate::plan::TaskId;
+use crate::plan::tokens::{may_exceed, tokens};
+use crate::text::grouped;
+
+/// How large a specification is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// All of it, in tokens.
+    pub tokens: u64,
+    /// Its parts, in their order.
+    pub parts: Vec<PartSize>,
+}
+
+/// How large a part is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PartSize {
+    /// What it is.
+    pub kind: PartKind,
+    /// What it is called.
+    pub name: String,
+    /// In tokens.
+    pub tokens: u64,
+}
+
+impl Brief {
+    /// How large it is. The first count of a process unpacks a vocabulary.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        let of = |part: &super::Part| PartSize {
+            kind: part.kind,
+            name: part.name.clone(),
+            tokens: tokens(&part.text),
+        };
+        Size { tokens: tokens(self.text()), parts: self.parts().iter().map(of).collect() }
+    }
+
+    /// What to say where it has more than `most` tokens: by how much, and which part is the largest. Nothing is counted where
+    /// it cannot be that large.
+    #[must_use]
+    pub fn warning(&self, task: &TaskId, most: u64) -> Option<String> {
+        let size = may_exceed(self.text(), most).then(|| self.size())?;
+        let all = grouped(size.tokens);
+        let largest = size.parts.iter().max_by_key(|part| part.tokens).filter(|_| size.tokens > most)?;
+        Some(format!(
+            "the specification of task {task} has {all} tokens, more than {}; the largest part is {}: {} of {all} tokens",
+            grouped(most),
+            largest.name,
+            grouped(largest.tokens),
+        ))
+    }
+}

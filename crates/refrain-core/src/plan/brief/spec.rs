@@ -1,0 +1,196 @@
+//! The specification of a task, in parts (seed-systems.md section 4.2, "Spec"): the task itself, the plan's section about it,
+//! other files, the commands that prove it.
+
+use std::fmt::Write;
+use std::slice;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::document::{Excerpt, PlanDocument};
+use super::template::SpecTemplate;
+use crate::plan::{Graph, Task, TaskId};
+use crate::prompt::fenced_as;
+use crate::text::{printable, squeeze};
+
+/// What a specification may have before it is warned of, in tokens (seed 001, `max_spec_tokens`).
+pub const MAX_TOKENS: u64 = 5_000;
+
+/// Between two parts.
+pub(super) const RULE: &str = "\n\n---\n\n";
+
+/// What a specification is made of besides its task.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'a> {
+    /// The plan.
+    pub plan: Option<&'a PlanDocument>,
+    /// Other files, in their order.
+    pub files: &'a [SpecFile],
+    /// The shell commands that prove every task which names none of its own.
+    pub verification: &'a [String],
+    /// What stands around the parts; none is nothing but rules between them.
+    pub template: Option<&'a SpecTemplate>,
+}
+
+/// A file that is told as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecFile {
+    /// Its name.
+    pub name: String,
+    /// What stands in it.
+    pub text: String,
+}
+
+/// The specification of a task. What it is made of is somebody's text: no control character of it is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brief {
+    pub(super) parts: Vec<Part>,
+    text: String,
+}
+
+/// A part of a specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// What people call it: the name of a file.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// What a part of a specification is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// What the task file says.
+    Task,
+    /// What the plan says about it.
+    Plan,
+    /// A file.
+    File,
+    /// The commands that prove it.
+    Verification,
+    /// A template's own words.
+    Template,
+}
+
+impl Brief {
+    /// The specification of the task that stands there in the graph. Of other tasks, those before it and the one that it is a
+    /// part of, the titles are told and nothing else.
+    #[must_use]
+    pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
+        let task = &graph.tasks()[at];
+        let part = |kind, name: &str, text: String| Part {
+            kind,
+            name: name.to_owned(),
+            text: printable(&text).trim().to_owned(),
+        };
+        let mut parts = vec![part(PartKind::Task, "the task itself", about(graph, at))];
+        if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id)) {
+            parts.push(part(PartKind::Plan, "the plan's section", text));
+        }
+        for SpecFile { name, text } in sources.files {
+            let name = squeeze(&printable(name));
+            parts.push(part(PartKind::File, &name, format!("## {name}\n\n{}", text.trim())));
+        }
+        let commands = verification(task, sources.verification);
+        if !commands.is_empty() {
+            let commands = fenced_as("bash", printable(&commands.join("\n")).trim());
+            let text = format!("## Verification\n\nThis has to pass, and is run after you:\n\n{commands}");
+            parts.push(part(PartKind::Verification, "the verification", text));
+        }
+        let Some(template) = sources.template else {
+            let text = joined(parts.iter());
+            return Self { parts, text };
+        };
+        parts.retain(|part| template.names(part.kind));
+        let text = template.fill(|kind| joined(parts.iter().filter(|part| part.kind == kind)));
+        let own = template.fill(|_| String::new());
+        parts.push(part(PartKind::Template, "the template", own));
+        let text = printable(&text).trim().to_owned();
+        Self { parts, text }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it is made of, in the order in which it was.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+}
+
+fn joined<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
+    parts.map(|part| part.text.as_str()).collect::<Vec<_>>().join(RULE)
+}
+
+/// The shell commands that prove a task: its own, where its file names one, else those of all.
+#[must_use]
+pub fn verification<'a>(task: &'a Task, all: &'a [String]) -> &'a [String] {
+    task.verification.as_ref().map_or(all, slice::from_ref)
+}
+
+fn about(graph: &Graph, at: usize) -> String {
+    let task = &graph.tasks()[at];
+    let line = |text: &str| squeeze(&printable(text));
+    let named = |at: usize| {
+        let Task { id, title, .. } = &graph.tasks()[at];
+        format!("{id}: {}", line(title))
+    };
+    let complexity = match task.complexity {
+        0 => "not rated".to_owned(),
+        rated => rated.to_string(),
+    };
+    let (id, title) = (&task.id, line(&task.title));
+    let mut text =
+        format!("## Task {id}: {title}\n\n- ID: {id}\n- Title: {title}\n- Complexity: {complexity}");
+    if let Some(parent) = graph.parent(at) {
+        let _ = write!(text, "\n- Part of: {}", named(parent));
+    }
+    if !task.files.is_empty() {
+        let _ = write!(text, "\n- Files: {}", line(&task.files.join(", ")));
+    }
+    let said = |text: &Option<String>| {
+        text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let or = |text: &Option<String>, otherwise: &str| said(text).unwrap_or_else(|| otherwise.to_owned());
+    let _ = write!(text, "\n\n### Description\n\n{}", or(&task.description, "No description."));
+    if let Some(details) = said(&task.details) {
+        let _ = write!(text, "\n\n### Details\n\n{details}");
+    }
+    let _ = write!(text, "\n\n### Test strategy\n\n{}", or(&task.test_strategy, "No test strategy."));
+    text.push_str("\n\n### Dependencies\n");
+    match graph.dependencies(at).as_slice() {
+        [] => text.push_str("\nNone"),
+        // They landed before this task began.
+        some => some.iter().for_each(|before| {
+            let _ = write!(text, "\n- {} (done, and in your checkout)", named(*before));
+        }),
+    }
+    text
+}
+
+/// What the plan says about the task, with a word on where that is from; nothing of an empty plan.
+fn section(plan: &PlanDocument, task: &TaskId) -> Option<String> {
+    let (note, text) = match plan.about(task) {
+        Excerpt::Section(text) => (None, text),
+        Excerpt::Whole(text) => (Some("no heading of the plan names this task: this is all of it"), text),
+        Excerpt::Beginning(text) => (
+            Some(
+                "no heading of the plan names this task: this is where the plan begins, cut at 2,000 characters",
+            ),
+            text,
+        ),
+    };
+    if text.trim().is_empty() {
+        return None;
+    }
+    let note = note.map(|note| format!("({note})\n\n")).unwrap_or_default();
+    let mark = if matches!(plan.about(task), Excerpt::Beginning(_)) { "\n\n[… cut here]" } else { "" };
+    Some(format!("## The plan's section about it\n\n{note}{text}{mark}"))
+}
