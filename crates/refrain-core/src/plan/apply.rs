@@ -1,6 +1,7 @@
 //! How events change a plan. Whatever a journal holds, each prefix of it is a plan that can go on.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -53,7 +54,7 @@ impl Fold for PlanState {
             cancel: None,
             hindered: None,
             ended: None,
-            active: std::time::Duration::ZERO,
+            active: Duration::ZERO,
             answered: BTreeSet::new(),
             ready: BTreeSet::new(),
             running: BTreeSet::new(),
@@ -78,7 +79,7 @@ impl Fold for PlanState {
                 PlanEvent::RunnerStarted { .. } | PlanEvent::Resumed { .. } | PlanEvent::JournalTorn { .. }
             );
         if is_driven {
-            self.active += at.duration_since(self.updated_at).try_into().unwrap_or_default();
+            self.active = self.active_at(*at);
         }
         (self.seq, self.updated_at) = (*seq, *at);
         Ok(())
@@ -117,8 +118,8 @@ impl PlanState {
                 self.stand.get_or_insert_with(|| head.clone());
                 self.handed.get_or_insert_with(|| head.clone());
             }
-            PlanEvent::TaskStarted(started) => self.begin_round(started)?,
-            PlanEvent::TaskEnded(ended) => self.end_round(ended)?,
+            PlanEvent::TaskStarted(started) => self.begin_round(started, at)?,
+            PlanEvent::TaskEnded(ended) => self.end_round(ended, at)?,
             PlanEvent::TaskTuned { task, words } => {
                 let task = self.place(task)?;
                 if !matches!(self.tasks[task].stage, Stage::Stopped(_)) {
@@ -135,8 +136,8 @@ impl PlanState {
                     let task = self.place(&one.task)?;
                     self.proven.remove(&task);
                     match &one.why {
-                        Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }),
-                        None => self.send_back(task, Return::Conflict(one.paths.clone())),
+                        Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
+                        None => self.send_back(task, Return::Conflict(one.paths.clone()), at),
                     }
                 }
                 let mut good = 0;
@@ -162,10 +163,10 @@ impl PlanState {
                 }
             }
             PlanEvent::BatchLanded { commits, refused, tip } => {
-                self.land_batch(commits, refused.as_ref(), tip)?
+                self.land_batch(commits, refused.as_ref(), tip, at)?
             }
             PlanEvent::WaveCompleted { wave, commit, tasks, rest } => {
-                self.complete(*wave, commit.as_ref(), tasks, rest)?;
+                self.complete(*wave, commit.as_ref(), tasks, rest, at)?;
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
                 self.handover = HandOver::default();
@@ -204,6 +205,11 @@ impl PlanState {
             PlanEvent::JournalTorn { .. } | PlanEvent::JournalRestored { .. } => {}
         }
         Ok(())
+    }
+
+    /// How long it has been driven by then, where somebody drives it now.
+    fn active_at(&self, at: Timestamp) -> Duration {
+        self.active + Duration::try_from(at.duration_since(self.updated_at)).unwrap_or_default()
     }
 
     fn place(&self, task: &TaskId) -> Result<usize, &'static str> {
@@ -312,8 +318,9 @@ impl PlanState {
         Some((self.tasks[task].wave?, -rank, task))
     }
 
-    fn begin_round(&mut self, started: &TaskStarted) -> Result<(), &'static str> {
+    fn begin_round(&mut self, started: &TaskStarted, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&started.task)?;
+        let since = self.active_at(at);
         let state = &mut self.tasks[task];
         if state.stage != Stage::Waiting(0) {
             return Err("the task cannot be started");
@@ -330,6 +337,8 @@ impl PlanState {
             onto: started.onto.clone(),
             granted: started.granted,
             money: started.money,
+            started_at: at,
+            since,
         });
         if let Some(turn) = self.turn(task) {
             self.ready.remove(&turn);
@@ -339,13 +348,13 @@ impl PlanState {
         Ok(())
     }
 
-    fn end_round(&mut self, ended: &TaskEnded) -> Result<(), &'static str> {
+    fn end_round(&mut self, ended: &TaskEnded, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&ended.task)?;
-        let more = self.slice();
+        let (more, active) = (self.slice(), self.active_at(at));
         let Stage::Running(running) = &mut self.tasks[task].stage else {
             return Err("no loop works on the task");
         };
-        let granted = running.granted;
+        let (granted, worked) = (running.granted, active.saturating_sub(running.since));
         match &ended.end {
             TaskEnd::Rests => return Ok(()),
             TaskEnd::OutOfMoney => {
@@ -370,13 +379,14 @@ impl PlanState {
         let state = &mut self.tasks[task];
         add(&mut state.cost);
         state.iterations += ended.iterations;
+        state.worked += worked;
         state.head = ended.head.clone().or(state.head.take());
         match &ended.end {
             TaskEnd::Proven { tree } => {
                 state.stage = Stage::Proven { tree: tree.clone() };
                 self.proven.insert(task);
             }
-            TaskEnd::Stopped(stop) => self.stop(task, stop.clone()),
+            TaskEnd::Stopped(stop) => self.stop(task, stop.clone(), at),
             TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::Hindered { .. } => {}
         }
         Ok(())
@@ -388,12 +398,13 @@ impl PlanState {
         commit: Option<&Oid>,
         tasks: &[TaskId],
         rest: &[Oid],
+        at: Timestamp,
     ) -> Result<(), &'static str> {
         if self.current_wave() + 1 != wave as usize {
             return Err("waves are completed one after the other");
         }
         let completed = self.waves.get_mut(wave as usize - 1).ok_or("there is no such wave")?;
-        completed.completed = Some(commit.cloned());
+        (completed.completed, completed.completed_at) = (Some(commit.cloned()), Some(at));
         let Some(commit) = commit else { return Ok(()) };
         let (its, left) = std::mem::take(&mut self.line).into_iter().partition(|(id, _)| tasks.contains(id));
         self.line = left;
@@ -423,6 +434,7 @@ impl PlanState {
         commits: &[Option<Oid>],
         refused: Option<&String>,
         tip: &Oid,
+        at: Timestamp,
     ) -> Result<(), &'static str> {
         let batch = self.batch.take().ok_or("no batch lands")?;
         let landed = commits.len();
@@ -432,12 +444,12 @@ impl PlanState {
         }
         for (one, commit) in batch.merged.iter().zip(commits) {
             let task = self.place(&one.task)?;
-            self.land(task, commit.clone());
+            self.land(task, commit.clone(), at);
         }
         let culprit = batch.merged.get(landed).map(|one| self.place(&one.task)).transpose()?;
         match (culprit, refused, batch.bad) {
-            (Some(task), Some(reason), _) => self.stop(task, Stop::Other { reason: reason.clone() }),
-            (Some(task), None, Some((_, failed))) => self.send_back(task, Return::Failed(failed)),
+            (Some(task), Some(reason), _) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
+            (Some(task), None, Some((_, failed))) => self.send_back(task, Return::Failed(failed), at),
             (None, _, _) | (Some(_), None, None) => {}
         }
         for one in batch.merged.iter().skip(landed + 1) {
@@ -448,10 +460,11 @@ impl PlanState {
         Ok(())
     }
 
-    fn land(&mut self, task: usize, commit: Option<Oid>) {
+    fn land(&mut self, task: usize, commit: Option<Oid>, at: Timestamp) {
         let state = &mut self.tasks[task];
         self.line.extend(commit.clone().map(|commit| (state.card.id.clone(), commit)));
         (state.stage, state.again) = (Stage::Landed { commit }, None);
+        state.settled_at = Some(at);
         self.settle(task);
         for dependent in self.graph.dependents(task) {
             let state = &mut self.tasks[dependent];
@@ -464,8 +477,9 @@ impl PlanState {
         }
     }
 
-    fn stop(&mut self, task: usize, stop: Stop) {
-        self.tasks[task].stage = Stage::Stopped(stop);
+    fn stop(&mut self, task: usize, stop: Stop, at: Timestamp) {
+        let state = &mut self.tasks[task];
+        (state.stage, state.settled_at) = (Stage::Stopped(stop), Some(at));
         self.settle(task);
         // Each is reached once, as what is hopeless already is passed over.
         let mut reached = self.graph.dependents(task);
@@ -486,11 +500,11 @@ impl PlanState {
     }
 
     /// Its own gates had passed, and yet it cannot land.
-    fn send_back(&mut self, task: usize, why: Return) {
+    fn send_back(&mut self, task: usize, why: Return, at: Timestamp) {
         let state = &mut self.tasks[task];
         (state.returns, state.again) = (state.returns + 1, Some(why));
         if state.returns > MAX_RETURNS {
-            return self.stop(task, Stop::Unfit);
+            return self.stop(task, Stop::Unfit, at);
         }
         state.stage = Stage::Waiting(0);
         self.make_ready(task);
@@ -533,6 +547,8 @@ impl TaskState {
             head: None,
             cost: None,
             again: None,
+            worked: Duration::ZERO,
+            settled_at: None,
         }
     }
 

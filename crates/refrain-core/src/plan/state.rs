@@ -1,6 +1,7 @@
 //! How a plan stands: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -65,7 +66,7 @@ pub struct PlanState {
     /// How it stopped.
     pub ended: Option<PlanEnded>,
     /// How long it has been driven, up to the last event.
-    pub active: std::time::Duration,
+    pub active: Duration,
     pub(super) answered: BTreeSet<RequestId>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
@@ -107,6 +108,10 @@ pub struct TaskState {
     pub cost: Option<Usd>,
     /// Why there is another round.
     pub again: Option<Return>,
+    /// How long its rounds that are over took, less the time in which nobody drove the plan.
+    pub worked: Duration,
+    /// When it landed, or stopped.
+    pub settled_at: Option<Timestamp>,
 }
 
 /// Where a task stands.
@@ -147,6 +152,10 @@ pub struct Running {
     pub granted: u32,
     /// Money that it may spend.
     pub money: Option<Usd>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long the plan had been driven then.
+    pub since: Duration,
 }
 
 /// Why a task has another round.
@@ -171,6 +180,8 @@ pub struct Wave {
     pub open: usize,
     /// Its commit, once it is complete; none inside where nothing was changed.
     pub completed: Option<Option<Oid>>,
+    /// When that was.
+    pub completed_at: Option<Timestamp>,
 }
 
 /// How far the branch is that the plan began on.

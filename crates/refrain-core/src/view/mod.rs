@@ -2,6 +2,7 @@
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod checkup;
+pub mod plan;
 mod telling;
 
 use jiff::Timestamp;
@@ -104,6 +105,8 @@ pub enum Kind {
     Session,
     /// It is a task of a plan.
     Task,
+    /// It is no loop but a plan, whose tasks are loops.
+    Plan,
 }
 
 /// Where a loop stands.

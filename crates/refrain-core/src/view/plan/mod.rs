@@ -1,0 +1,256 @@
+//! What is shown of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
+//! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
+
+mod estimate;
+mod parts;
+mod telling;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Kind, Runner, SCHEMA, Status, StatusWord, Usage, WaitView};
+use crate::gate::Check;
+use crate::ids::LoopId;
+use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
+use crate::spec::{AgentKind, Millis};
+
+pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
+
+/// One plan, for people and scripts.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanStatus {
+    /// The version of this shape.
+    pub schema: u32,
+    /// The plan's id.
+    pub id: LoopId,
+    /// What its tasks are called together.
+    pub tag: String,
+    /// `plan`.
+    pub kind: Kind,
+    /// Where it stands, in the words of a loop.
+    pub status: StatusWord,
+    /// Whether all that was to be done is done and verified; null where nothing verifies it.
+    pub verified: Option<bool>,
+    /// Why it stands where it stands, in one line.
+    pub reason: String,
+    /// What a person has to do for it to go on; null where nothing.
+    pub needs: Option<String>,
+    /// Which adapter runs.
+    pub agent: AgentKind,
+    /// Which model it was told to use; null is its own choice.
+    pub model: Option<String>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The commands that decide about each task, and about what has landed.
+    pub verification: Vec<String>,
+    /// The project's folder.
+    pub project: String,
+    /// The file that its tasks stand in.
+    pub tasks_file: String,
+    /// The branch that it began on; null where the head was detached, or is not known yet.
+    pub branch: Option<String>,
+    /// The commit that it began at; null before it was taken.
+    pub base: Option<String>,
+    /// What has landed; null before the base was taken.
+    pub tip: Option<String>,
+    /// When it was started.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    #[schemars(with = "String")]
+    pub updated_at: Timestamp,
+    /// When it stopped; null while it has not.
+    #[schemars(with = "Option<String>")]
+    pub ended_at: Option<Timestamp>,
+    /// How many tasks are worked on at a time.
+    pub jobs: u32,
+    /// A task starts as soon as its own dependencies have landed, and not with its wave.
+    pub pipeline: bool,
+    /// A task that is used up waits for a person to tell how to go on.
+    pub tune: bool,
+    /// The limits in force.
+    pub limits: PlanLimits,
+    /// What it used.
+    pub usage: PlanUsage,
+    /// Tasks that are the plan's to do.
+    pub tasks_total: usize,
+    /// Those of them that have landed.
+    pub tasks_done: usize,
+    /// Its waves, the first first.
+    pub waves: Vec<WaveView>,
+    /// All that stands in the task file, in its order.
+    pub tasks: Vec<TaskView>,
+    /// What is worked on.
+    pub current: Vec<CurrentTask>,
+    /// What a person is needed for.
+    pub blocked: Vec<BlockedTask>,
+    /// The commits of complete waves (seed 001).
+    pub wave_commits: Vec<WaveCommit>,
+    /// When it is likely to be through; null where nothing is known of that.
+    pub estimate: Option<Estimate>,
+    /// Why the task file could not be read again when it had changed last; null where it could.
+    pub tasks_refused: Option<String>,
+    /// Who drives it, or drove it last.
+    pub runner: Option<Runner>,
+}
+
+/// What a plan used. Unknown is null, never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PlanUsage {
+    /// Iterations of all its tasks that count.
+    pub iterations_used: u32,
+    /// Iterations that it may take in all.
+    pub iterations_granted: u32,
+    /// Iterations that the tasks at work may still take, out of what is left.
+    pub iterations_reserved: u32,
+    /// Money, in US dollars, of the rounds that are over and of what is at work.
+    pub cost_usd: Option<f64>,
+}
+
+/// What is left to do, in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Estimate {
+    /// How long it still takes, driven without a pause.
+    pub left_ms: Millis,
+    /// When it is through; null while nobody drives it.
+    #[schemars(with = "Option<String>")]
+    pub at: Option<Timestamp>,
+    /// From how many tasks that have landed this is concluded.
+    pub from_tasks: usize,
+}
+
+/// What the loop of a task says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskLoop {
+    /// Iterations begun.
+    pub iteration: u32,
+    /// The latest attempt of that iteration.
+    pub attempt: u32,
+    /// Where it stands.
+    pub status: StatusWord,
+    /// Why, in one line.
+    pub reason: String,
+    /// What it waits for.
+    pub wait: Option<WaitView>,
+    /// The last line that its agent said.
+    pub preview: Option<String>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl From<&Status> for TaskLoop {
+    fn from(status: &Status) -> Self {
+        let said = |iterations: &Vec<super::Iteration>| {
+            iterations.iter().rev().find_map(|iteration| iteration.preview.clone())
+        };
+        Self {
+            iteration: status.iteration,
+            attempt: status.attempt,
+            status: status.status,
+            reason: status.reason.clone(),
+            wait: status.wait,
+            preview: status.iterations.as_ref().and_then(said).filter(|line| !line.is_empty()),
+            usage: status.usage,
+        }
+    }
+}
+
+/// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether the
+/// plan's runner lives, none where that cannot be known.
+#[must_use]
+pub fn status(
+    state: &PlanState,
+    loops: &BTreeMap<TaskId, TaskLoop>,
+    alive: Option<bool>,
+    now: Timestamp,
+) -> PlanStatus {
+    let PlanState { spec, limits, ended, .. } = state;
+    let word = word(state, loops, alive);
+    let commands = spec.each.gates.iter().filter(|gate| gate.hard).filter_map(|gate| match &gate.check {
+        Check::Command(command) => Some(command.clone()),
+        Check::Review(_) => None,
+    });
+    let (base, branch) = match &state.base {
+        Some((head, branch)) => (Some(head.to_string()), branch.clone()),
+        None => (None, None),
+    };
+    let at_work = state.running().filter_map(|(n, _)| loops.get(&state.tasks[n].card.id)?.usage.cost_usd);
+    let costs: Vec<f64> = state.spent.map(f64::from).into_iter().chain(at_work).collect();
+    PlanStatus {
+        schema: SCHEMA,
+        id: spec.id.clone(),
+        tag: spec.tag.clone(),
+        kind: Kind::Plan,
+        status: word,
+        verified: spec.verifies().then_some(word == StatusWord::Completed),
+        reason: telling::reason(state, word),
+        needs: telling::needs(state, word),
+        agent: spec.each.agent.kind,
+        model: spec.each.agent.model.clone(),
+        command: std::iter::once(&spec.each.agent.program).chain(&spec.each.agent.args).cloned().collect(),
+        verification: commands.collect(),
+        project: spec.each.project.to_string(),
+        tasks_file: spec.tasks.to_string(),
+        branch,
+        base,
+        tip: state.tip.as_ref().map(ToString::to_string),
+        started_at: state.started_at,
+        updated_at: state.updated_at,
+        ended_at: ended.map(|ended| ended.at),
+        jobs: spec.jobs,
+        pipeline: spec.pipeline,
+        tune: spec.tune,
+        limits: limits.clone(),
+        usage: PlanUsage {
+            iterations_used: state.used,
+            iterations_granted: limits.total,
+            iterations_reserved: state.reserved,
+            cost_usd: (!costs.is_empty()).then(|| costs.iter().sum()),
+        },
+        tasks_total: state.waves.iter().map(|wave| wave.tasks.len()).sum(),
+        tasks_done: state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count(),
+        waves: parts::waves(state),
+        tasks: (0..state.tasks.len()).map(|n| parts::task(state, n)).collect(),
+        current: state.running().map(|(n, running)| parts::current(state, n, running, loops)).collect(),
+        blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
+        wave_commits: parts::wave_commits(state),
+        estimate: estimate::of(state, alive != Some(false), now),
+        tasks_refused: state.refused.clone(),
+        runner: state.runner.as_ref().map(|runner| Runner {
+            pid: runner.process.pid,
+            host: runner.host.clone(),
+            alive: if ended.is_some() { Some(false) } else { alive },
+        }),
+    }
+}
+
+/// A plan that has not stopped is driven by somebody, or it has crashed. It waits where all that it does is to wait.
+fn word(state: &PlanState, loops: &BTreeMap<TaskId, TaskLoop>, alive: Option<bool>) -> StatusWord {
+    let waits = |n: usize| loops.get(&state.tasks[n].card.id).is_some_and(|it| it.wait.is_some());
+    let mut running = state.running().map(|(n, _)| n).peekable();
+    match state.ended.map(|ended| ended.end) {
+        Some(end) => end.into(),
+        None if state.runner.is_none() || alive == Some(false) => StatusWord::Crashed,
+        None if running.peek().is_some() && running.all(waits) => StatusWord::Waiting,
+        None => StatusWord::Running,
+    }
+}
+
+impl From<PlanEnd> for StatusWord {
+    fn from(end: PlanEnd) -> Self {
+        match end {
+            PlanEnd::Completed => Self::Completed,
+            PlanEnd::Cancelled => Self::Cancelled,
+            PlanEnd::IterationCap => Self::IterationCap,
+            PlanEnd::BudgetExceeded => Self::BudgetExceeded,
+            PlanEnd::TimedOut => Self::TimedOut,
+            PlanEnd::Blocked => Self::Blocked,
+            PlanEnd::Paused => Self::Paused,
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The parts of what is shown of a plan: its waves, its tasks, what is worked on and what is blocked.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::TaskLoop;
+use crate::ids::LoopId;
+use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus};
+use crate::view::{StatusWord, Usage, WaitView};
+
+/// A wave: tasks whose dependencies lie in the waves before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaveView {
+    /// Which, from 1.
+    pub wave: u32,
+    /// Where it stands.
+    pub status: WaveWord,
+    /// How many tasks it has.
+    pub tasks_total: usize,
+    /// How many of them have landed.
+    pub tasks_done: usize,
+    /// Its commit; null while it is not complete, or where nothing of it changed anything.
+    pub commit: Option<String>,
+    /// When it was complete.
+    #[schemars(with = "Option<String>")]
+    pub completed_at: Option<Timestamp>,
+    /// Its tasks.
+    pub tasks: Vec<TaskId>,
+}
+
+/// Where a wave stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaveWord {
+    /// Nothing of it was begun.
+    Pending,
+    /// Something of it was begun.
+    InProgress,
+    /// Nothing of it is to be done any more: what is not done is blocked, or waits for what is.
+    Complete,
+}
+
+/// A task, as shown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TaskView {
+    /// Its name in its file.
+    pub id: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// Its wave, from 1; null where it is not for this plan to do.
+    pub wave: Option<u32>,
+    /// Where it stands.
+    pub status: TaskWord,
+    /// How hard it is.
+    pub complexity: u32,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What has to be done first.
+    pub dependencies: Vec<TaskId>,
+    /// Those of them that are not.
+    pub waits_for: Vec<TaskId>,
+    /// How many rounds it began: loops of its own, one after the other.
+    pub rounds: u32,
+    /// Iterations that count, of the rounds that are over.
+    pub iterations: u32,
+    /// The loop of its last round; null before the first.
+    #[serde(rename = "loop")]
+    pub id_of_loop: Option<LoopId>,
+    /// The worktree of the pool that it is worked on in; null while it is not.
+    pub slot: Option<u32>,
+    /// Its commit among what has landed; null where it has not, or changed nothing.
+    pub commit: Option<String>,
+    /// Why it is not done, or is tried again; null where there is nothing to say.
+    pub reason: Option<String>,
+    /// When it landed, or stopped.
+    #[schemars(with = "Option<String>")]
+    pub settled_at: Option<Timestamp>,
+    /// What its rounds that are over cost, in US dollars; null where unknown.
+    pub cost_usd: Option<f64>,
+}
+
+/// Where a task stands: in the words of its file, and in those that only a plan that runs has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskWord {
+    /// To be done.
+    Pending,
+    /// A loop works on it.
+    InProgress,
+    /// It is proven, and waits to be merged with what has landed.
+    Landing,
+    /// Done.
+    Done,
+    /// Done, and to be looked at by a person.
+    Review,
+    /// A person is needed.
+    Blocked,
+    /// It waits for something that will not be done by itself.
+    WaitingOnBlocked,
+    /// A person is to tell how it goes on.
+    AwaitingTune,
+    /// Not now.
+    Deferred,
+    /// Not at all.
+    Cancelled,
+    /// Its subtasks are done in its place.
+    Expanded,
+    /// It was tried in vain, before this plan.
+    Failed,
+}
+
+impl TaskWord {
+    /// The word itself.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in-progress",
+            Self::Landing => "landing",
+            Self::Done => "done",
+            Self::Review => "review",
+            Self::Blocked => "blocked",
+            Self::WaitingOnBlocked => "waiting-on-blocked",
+            Self::AwaitingTune => "awaiting-tune",
+            Self::Deferred => "deferred",
+            Self::Cancelled => "cancelled",
+            Self::Expanded => "expanded",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn of(state: &PlanState, task: &TaskState) -> Self {
+        match &task.stage {
+            Stage::Proven { .. } if !state.is_final() => return Self::Landing,
+            Stage::Waiting(_) if task.is_hopeless => return Self::WaitingOnBlocked,
+            Stage::Out
+            | Stage::Waiting(_)
+            | Stage::Running(_)
+            | Stage::Proven { .. }
+            | Stage::Landed { .. }
+            | Stage::Stopped(_) => {}
+        }
+        match state.status_of(task) {
+            TaskStatus::Pending => Self::Pending,
+            TaskStatus::InProgress => Self::InProgress,
+            TaskStatus::Done => Self::Done,
+            TaskStatus::Review => Self::Review,
+            TaskStatus::Blocked => Self::Blocked,
+            TaskStatus::Deferred => Self::Deferred,
+            TaskStatus::Cancelled => Self::Cancelled,
+            TaskStatus::Expanded => Self::Expanded,
+            TaskStatus::Failed => Self::Failed,
+            TaskStatus::AwaitingTune => Self::AwaitingTune,
+        }
+    }
+}
+
+/// A task that a loop works on.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CurrentTask {
+    /// Which.
+    pub task: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// How hard it is.
+    pub complexity: u32,
+    /// Its loop.
+    #[serde(rename = "loop")]
+    pub id_of_loop: LoopId,
+    /// Which of its rounds, from 1.
+    pub round: u32,
+    /// The worktree of the pool.
+    pub slot: u32,
+    /// When the round began.
+    #[schemars(with = "String")]
+    pub started_at: Timestamp,
+    /// Iterations that the round began; 0 where its loop says nothing yet.
+    pub iteration: u32,
+    /// The latest attempt of that iteration, from 1; 0 before the first.
+    pub attempt: u32,
+    /// Iterations that the round may take.
+    pub max_iterations: u32,
+    /// Where its loop stands; null where that cannot be read.
+    pub status: Option<StatusWord>,
+    /// What it does, in one line; null where that cannot be read.
+    pub reason: Option<String>,
+    /// What it waits for.
+    pub wait: Option<WaitView>,
+    /// The last line that its agent said.
+    pub preview: Option<String>,
+    /// What the round used.
+    pub usage: Usage,
+}
+
+/// A task that a person is needed for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BlockedTask {
+    /// Which.
+    pub task: TaskId,
+    /// What is to be done, in a line.
+    pub title: String,
+    /// Why it is not done.
+    pub reason: String,
+    /// In how many iterations it was tried.
+    pub attempts: u32,
+    /// A person is to tell how it goes on.
+    pub awaits_tune: bool,
+    /// When it stopped.
+    #[schemars(with = "Option<String>")]
+    pub blocked_at: Option<Timestamp>,
+}
+
+/// The commit of a complete wave, under the keys of seed 001.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaveCommit {
+    /// Which wave, from 1.
+    pub wave: u32,
+    /// The commit.
+    pub commit_hash: String,
+    /// When it was made.
+    #[schemars(with = "Option<String>")]
+    pub timestamp: Option<Timestamp>,
+    /// The tasks whose work it holds.
+    pub tasks_completed: Vec<TaskId>,
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place + 1).unwrap_or(u32::MAX)
+}
+
+fn has_landed(state: &PlanState, task: usize) -> bool {
+    matches!(state.tasks[task].stage, Stage::Landed { .. })
+}
+
+pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
+    let wave = |(place, wave): (usize, &crate::plan::Wave)| {
+        let is_begun = wave.tasks.iter().any(|task| state.tasks[*task].rounds > 0);
+        WaveView {
+            wave: number(place),
+            status: match (&wave.completed, is_begun) {
+                (Some(_), _) => WaveWord::Complete,
+                (None, true) => WaveWord::InProgress,
+                (None, false) => WaveWord::Pending,
+            },
+            tasks_total: wave.tasks.len(),
+            tasks_done: wave.tasks.iter().filter(|task| has_landed(state, **task)).count(),
+            commit: wave.completed.as_ref().and_then(|commit| Some(commit.as_ref()?.to_string())),
+            completed_at: wave.completed_at,
+            tasks: wave.tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
+        }
+    };
+    state.waves.iter().enumerate().map(wave).collect()
+}
+
+pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
+    let commit = |(place, wave): (usize, &crate::plan::Wave)| {
+        let landed = wave.tasks.iter().filter(|task| has_landed(state, **task));
+        Some(WaveCommit {
+            wave: number(place),
+            commit_hash: wave.completed.as_ref()?.as_ref()?.to_string(),
+            timestamp: wave.completed_at,
+            tasks_completed: landed.map(|task| state.tasks[*task].card.id.clone()).collect(),
+        })
+    };
+    state.waves.iter().enumerate().filter_map(commit).collect()
+}
+
+pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
+    let task = &state.tasks[place];
+    let (commit, slot) = match &task.stage {
+        Stage::Landed { commit } => (commit.as_ref().map(ToString::to_string), None),
+        Stage::Running(running) => (None, Some(running.slot)),
+        Stage::Out | Stage::Waiting(_) | Stage::Proven { .. } | Stage::Stopped(_) => (None, None),
+    };
+    let is_settled = matches!(task.stage, Stage::Landed { .. } | Stage::Stopped(_));
+    let unmet = |task: &&TaskState| !task.is_met();
+    let dependencies = state.graph.dependencies(place).into_iter().map(|task| &state.tasks[task]);
+    TaskView {
+        id: task.card.id.clone(),
+        title: task.card.title.clone(),
+        wave: task.wave.map(number),
+        status: TaskWord::of(state, task),
+        complexity: task.card.complexity,
+        priority: task.card.priority,
+        dependencies: task.card.dependencies.clone(),
+        waits_for: match task.stage {
+            Stage::Waiting(_) => dependencies.filter(unmet).map(|task| task.card.id.clone()).collect(),
+            Stage::Out
+            | Stage::Running(_)
+            | Stage::Proven { .. }
+            | Stage::Landed { .. }
+            | Stage::Stopped(_) => Vec::new(),
+        },
+        rounds: task.rounds,
+        iterations: task.iterations,
+        id_of_loop: (task.rounds > 0).then(|| state.spec.loop_of(&task.card.id, task.rounds)),
+        slot,
+        commit,
+        reason: state.blocked_because(task).or_else(|| task.again.as_ref().map(again)),
+        settled_at: task.settled_at.filter(|_| is_settled),
+        cost_usd: task.cost.map(f64::from),
+    }
+}
+
+/// Why a task has another round, in a line.
+fn again(why: &Return) -> String {
+    match why {
+        Return::Conflict(paths) => {
+            let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+            format!("tried again: it conflicted with what landed, in {}", paths.join(", "))
+        }
+        Return::Failed(failed) => format!("tried again: with what landed, {} failed", failed.gate),
+        Return::Tuned(_) => "tried again: a person said how".to_owned(),
+        Return::Resumed => "tried again".to_owned(),
+    }
+}
+
+pub(super) fn current(
+    state: &PlanState,
+    place: usize,
+    running: &Running,
+    loops: &BTreeMap<TaskId, TaskLoop>,
+) -> CurrentTask {
+    let card = &state.tasks[place].card;
+    let says = loops.get(&card.id);
+    CurrentTask {
+        task: card.id.clone(),
+        title: card.title.clone(),
+        complexity: card.complexity,
+        id_of_loop: running.id.clone(),
+        round: running.round,
+        slot: running.slot,
+        started_at: running.started_at,
+        iteration: says.map_or(0, |says| says.iteration),
+        attempt: says.map_or(0, |says| says.attempt),
+        max_iterations: running.granted,
+        status: says.map(|says| says.status),
+        reason: says.map(|says| says.reason.clone()),
+        wait: says.and_then(|says| says.wait),
+        preview: says.and_then(|says| says.preview.clone()),
+        usage: says.map(|says| says.usage).unwrap_or_default(),
+    }
+}
+
+pub(super) fn blocked(state: &PlanState, task: &TaskState) -> Option<BlockedTask> {
+    Some(BlockedTask {
+        reason: state.blocked_because(task)?,
+        task: task.card.id.clone(),
+        title: task.card.title.clone(),
+        attempts: task.iterations,
+        awaits_tune: state.awaits_tune(task),
+        blocked_at: task.settled_at,
+    })
+}
