@@ -39,15 +39,6 @@ impl LoopId {
         &self.0
     }
 
-    /// The id of something that belongs to what `of` names, called `part` of it. `part` is `[a-z0-9-]` and shorter than half
-    /// an id; a long `of` is cut.
-    #[must_use]
-    pub fn joined(of: &Self, part: &str) -> Self {
-        let room = Self::MAX.saturating_sub(part.len() + 1);
-        let of = of.0.get(..room).unwrap_or(&of.0).trim_end_matches('-');
-        Self(format!("{of}-{part}"))
-    }
-
     /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` where nothing is left; then the
     /// suffix. This is how a loop without `--name` is called (seed 000: `<command>-<4 hex>`).
     #[must_use]

@@ -6,6 +6,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
 use refrain_core::git::{Operation, TemplateError};
+use refrain_core::plan::TaskId;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
 use refrain_store::catalog::CatalogError;
@@ -131,6 +132,9 @@ pub enum EngineError {
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Somebody took a task out of its file.
+    #[error("task {0} does not stand in its file any more")]
+    TaskGone(TaskId),
     /// The worktree of a task belongs to somebody else.
     #[error("{0} is used by somebody else")]
     SlotTaken(Utf8PathBuf),

@@ -100,7 +100,7 @@ impl Repository {
         (ours, theirs): (&Oid, &Oid),
         paths_of: &[RepoPath],
         most: usize,
-    ) -> Result<String, GitError> {
+    ) -> Result<(String, String), GitError> {
         let side = |of: &Oid| -> Result<String, GitError> {
             let words = ["--literal-pathspecs", "diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv"];
             let words = words.into_iter().chain(["--find-renames", base.as_str(), of.as_str(), "--"]);
@@ -108,13 +108,7 @@ impl Repository {
             let text = String::from_utf8_lossy(&printed);
             Ok(cut_middle(text.trim_end_matches('\n'), most / 2).into_owned())
         };
-        let (ours, theirs) = (side(ours)?, side(theirs)?);
-        let nothing = |text: String| if text.is_empty() { "nothing of these".to_owned() } else { text };
-        Ok(format!(
-            "What has landed meanwhile:\n\n{}\n\nWhat this work did:\n\n{}\n",
-            nothing(ours),
-            nothing(theirs)
-        ))
+        Ok((side(ours)?, side(theirs)?))
     }
 
     /// Those of the paths that still have git's marks of a conflict in this tree.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
+use super::brief::{MAX_TOKENS, SpecTemplate};
 use crate::agent::Usd;
 use crate::gate::Check;
 use crate::ids::LoopId;
@@ -66,8 +67,7 @@ impl PlanSpec {
     /// The name of the loop of a task, in its `round`-th round, from 1.
     #[must_use]
     pub fn loop_of(&self, task: &TaskId, round: u32) -> LoopId {
-        let round = if round > 1 { format!("-r{round}") } else { String::new() };
-        LoopId::joined(&self.id, &format!("{}{round}", task.slug()))
+        LoopId::of_task(&self.id, task, round)
     }
 }
 
@@ -87,11 +87,11 @@ pub struct BriefSpec {
     pub max_tokens: u64,
     /// How it is put together (`--spec-template`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<String>,
+    pub template: Option<SpecTemplate>,
 }
 
 fn max_tokens() -> u64 {
-    5000
+    MAX_TOKENS
 }
 
 /// Where a plan stops.

@@ -13,3 +13,4 @@ mod verify;
 
 pub use follow::PlanFollower;
 pub use service::PlanRunner;
+pub use told::Surroundings;

@@ -1,16 +1,17 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
 use refrain_core::event::End;
-use refrain_core::git::{Checkout, Oid, RepoPath, Workflow};
+use refrain_core::gate::Check;
+use refrain_core::git::{Checkout, Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{PlanSpec, Return, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState};
+use refrain_core::plan::{Graph, PlanSpec, Running, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
+use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
 use refrain_store::tasks::TaskFile;
-use refrain_store::{LoopDir, Project};
 
 use super::drive::{Quiet, tell};
 use super::landing::Landing;
@@ -108,7 +109,7 @@ impl Round {
                 }
             }
         }
-        let spec = self.loop_spec(project, &slot, &repository, &begin)?;
+        let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
         let runner = service.start(spec, Some(self.running.id.clone()))?;
         Ok(Prepared::Drive(Box::new(runner), slot))
@@ -162,40 +163,36 @@ impl Round {
         Ok(Begin { at, conflicts })
     }
 
-    fn loop_spec(
-        &self,
-        project: &Project,
-        slot: &Slot,
-        repository: &Repository,
-        begin: &Begin,
-    ) -> Result<Spec, EngineError> {
-        let read = self.file.read()?.tasks;
+    fn loop_spec(&self, slot: &Slot, repository: &Repository, begin: &Begin) -> Result<Spec, EngineError> {
         let id = &self.task.card.id;
-        let task = read.tasks.iter().find(|task| task.id == *id);
-        let task: Task = task.cloned().unwrap_or_else(|| Task::new(id.clone(), self.task.card.title.clone()));
+        let (graph, _) = Graph::build(self.file.read()?.tasks.tasks);
+        let prompt = told::prompt(self, &graph, id, (repository, begin))?;
+        let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
+        let task = &graph.tasks()[at];
         let each = &self.spec.each;
         let inside = each.working_dir.strip_prefix(&each.worktree).ok().filter(|it| !it.as_str().is_empty());
         let folder = slot.folder();
-        let mut spec = Spec {
-            id: self.running.id.clone(),
-            task: Some(TaskRef {
-                plan: self.spec.id.clone(),
-                tag: self.spec.tag.clone(),
-                id: id.clone(),
-                title: task.title.clone(),
-                round: self.running.round,
-            }),
-            prompt: told::prompt(self, project, &read.tasks, &task, (repository, begin))?,
+        let mut common = Spec {
             working_dir: inside.map_or_else(|| folder.clone(), |inside| folder.join(inside)),
             worktree: folder,
             ..(**each).clone()
         };
-        spec.git.workflow = Workflow::Commit;
-        spec.git.checkout = Checkout::AsIs;
-        spec.limits.max_iterations = Some(self.running.granted);
-        spec.limits.max_cost = self.running.money.or(spec.limits.max_cost);
-        told::prove(&mut spec, &task);
-        Ok(spec)
+        common.git.checkout = Checkout::AsIs;
+        common.limits.max_iterations = Some(self.running.granted);
+        common.limits.max_cost = self.running.money.or(common.limits.max_cost);
+        let of = TaskRef {
+            plan: self.spec.id.clone(),
+            tag: self.spec.tag.clone(),
+            id: id.clone(),
+            title: task.title.clone(),
+            round: self.running.round,
+        };
+        // What a task itself says proves it decides beside the gates of the plan.
+        let is_there = |command: &String| {
+            common.gates.iter().any(|gate| matches!(&gate.check, Check::Command(known) if known == command))
+        };
+        let own: Vec<_> = task.verification.iter().filter(|command| !is_there(command)).cloned().collect();
+        Ok(task_loop(common, of, prompt, &own))
     }
 
     /// What came of the loop, or why there is none.
@@ -219,10 +216,5 @@ impl Round {
             iterations: state.charged,
             cost: state.spent.cost,
         })
-    }
-
-    /// Why it is another round.
-    pub(super) fn again(&self) -> Option<&Return> {
-        self.task.again.as_ref()
     }
 }

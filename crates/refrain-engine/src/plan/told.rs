@@ -1,42 +1,112 @@
 //! What the agent of a task is told: its task file, its plan's document and whatever else was named are read here; how they
 //! are put together is the core's.
 
-use camino::Utf8PathBuf;
-use refrain_core::Spec;
-use refrain_core::gate::{Check, GateName, GateSpec};
-use refrain_core::plan::Task;
+use std::fs;
+
+use camino::Utf8Path;
+use refrain_core::gate::Check;
+use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
+use refrain_core::plan::{BriefSpec, Graph, PlanSpec, Return, Task, TaskId};
 use refrain_git::Repository;
-use refrain_store::Project;
+use refrain_store::DiskError;
 
 use super::round::{Begin, Round};
-use crate::EngineError;
+use crate::{EngineError, executor};
+
+/// How much of both sides of a conflict is told, in bytes.
+const SIDES: usize = 16 << 10;
+
+/// What is told of every task of a plan besides itself.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    document: Option<PlanDocument>,
+    files: Vec<SpecFile>,
+    verification: Vec<String>,
+}
+
+impl Surroundings {
+    /// Reads what a plan's agents are told, and what proves their work.
+    ///
+    /// # Errors
+    /// [`DiskError`] for a file that cannot be read.
+    pub fn read(spec: &BriefSpec, verification: Vec<String>) -> Result<Self, DiskError> {
+        let document = spec.document.as_deref().map(read).transpose()?.map(PlanDocument::read);
+        let file = |path: &camino::Utf8PathBuf| {
+            let name = path.file_name().unwrap_or(path.as_str()).to_owned();
+            Ok(SpecFile { name, text: read(path)? })
+        };
+        Ok(Self {
+            document,
+            files: spec.files.iter().map(file).collect::<Result<_, DiskError>>()?,
+            verification,
+        })
+    }
+
+    /// The specification of a task.
+    #[must_use]
+    pub fn brief(&self, spec: &BriefSpec, graph: &Graph, at: usize) -> Brief {
+        let sources = Sources {
+            plan: self.document.as_ref(),
+            files: &self.files,
+            verification: &self.verification,
+            template: spec.template.as_ref(),
+        };
+        Brief::of(graph, at, sources)
+    }
+}
+
+fn read(path: &Utf8Path) -> Result<String, DiskError> {
+    fs::read_to_string(path).map_err(|source| DiskError { action: "read", path: path.to_owned(), source })
+}
 
 /// The prompt of a round's loop.
 pub(super) fn prompt(
     round: &Round,
-    _project: &Project,
-    _tasks: &[Task],
-    task: &Task,
-    (_repository, _begin): (&Repository, &Begin),
+    graph: &Graph,
+    task: &TaskId,
+    (repository, begin): (&Repository, &Begin),
 ) -> Result<String, EngineError> {
-    let _ = (round.again(), Utf8PathBuf::new());
-    Ok(format!("Task {}: {}\n\n{}", task.id, task.title, task.details.as_deref().unwrap_or_default()))
+    let spec = &round.spec;
+    let surroundings = Surroundings::read(&spec.brief, commands(spec))?;
+    let at = graph.index(task).ok_or_else(|| EngineError::TaskGone(task.clone()))?;
+    let brief = surroundings.brief(&spec.brief, graph, at);
+    let again = again(round, repository, begin)?;
+    let task: &Task = &graph.tasks()[at];
+    Ok(brief::prompt(task, &spec.tag, &brief, again.as_ref()))
 }
 
-/// What a task itself says proves it decides beside the gates of the plan.
-pub(super) fn prove(spec: &mut Spec, task: &Task) {
-    let Some(command) = &task.verification else { return };
-    let is_there = |gate: &GateSpec| matches!(&gate.check, Check::Command(known) if known == command);
-    if spec.gates.iter().any(is_there) {
-        return;
+/// The commands that prove every task.
+fn commands(spec: &PlanSpec) -> Vec<String> {
+    let gates = spec.each.gates.iter().filter(|gate| gate.hard);
+    gates
+        .filter_map(|gate| match &gate.check {
+            Check::Command(command) => Some(command.clone()),
+            Check::Review(_) => None,
+        })
+        .collect()
+}
+
+/// What happened before.
+fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option<Again>, EngineError> {
+    if !begin.conflicts.is_empty()
+        && let Some((work, base)) = &round.task.before
+    {
+        let both = (&round.running.onto, work);
+        let (theirs, ours) = repository.both_sides(base, both, &begin.conflicts, SIDES)?;
+        let files = begin.conflicts.iter().map(ToString::to_string).collect();
+        return Ok(Some(Again::Conflict { files, ours, theirs }));
     }
-    let taken: Vec<GateName> = spec.gates.iter().map(|gate| gate.name.clone()).collect();
-    spec.gates.push(GateSpec {
-        name: GateName::of_command(command).apart_from(&taken),
-        check: Check::Command(command.clone()),
-        hard: true,
-        timeout: GateSpec::TIMEOUT,
-        retries: 0,
-        when: Default::default(),
-    });
+    Ok(match &round.task.again {
+        Some(Return::Failed(failed)) => {
+            let gate = round.spec.each.gates.iter().find(|gate| gate.name == failed.gate);
+            let command = gate.and_then(|gate| match &gate.check {
+                Check::Command(command) => Some(command.clone()),
+                Check::Review(_) => None,
+            });
+            let output = executor::end_of(&round.plan_dir.0.join(&failed.log)).unwrap_or_default();
+            Some(Again::Refused { command: command.unwrap_or_else(|| failed.gate.to_string()), output })
+        }
+        Some(Return::Tuned(text)) => Some(Again::Refined { text: text.clone() }),
+        Some(Return::Conflict(_) | Return::Resumed) | None => None,
+    })
 }

@@ -30,8 +30,7 @@ fn id(text: &str) -> TaskId {
 impl Story {
     /// A plan with these options beside the usual, and these tasks: id, complexity, status, dependencies.
     fn of(options: Value, tasks: &[(&str, u32, &str, &[&str])]) -> Self {
-        let gate =
-            json!({"name": "verify", "command": "cargo test", "hard": true, "timeout_ms": 1000});
+        let gate = json!({"name": "verify", "command": "cargo test", "hard": true, "timeout_ms": 1000});
         let each = json!({
             "id": "feature-x", "prompt": "p", "iteration_context": true, "limits": {}, "project": "/p", "worktree": "/p",
             "working_dir": "/p", "depth": 0, "output_cap": 1024, "gates": [gate],
@@ -96,10 +95,7 @@ impl Story {
     }
 
     fn ends(self, task: &str, end: Value, iterations: u32) -> Self {
-        self.then(
-            "task.ended",
-            json!({"task": task, "end": end, "iterations": iterations, "cost": 0.5}),
-        )
+        self.then("task.ended", json!({"task": task, "end": end, "iterations": iterations, "cost": 0.5}))
     }
 
     fn proves(self, task: &str) -> Self {
