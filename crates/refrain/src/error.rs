@@ -88,6 +88,9 @@ impl CliError {
 
 impl From<EngineError> for CliError {
     fn from(error: EngineError) -> Self {
+        if let EngineError::Tasks(error) = error {
+            return error.into();
+        }
         let (code, hint) = match &error {
             EngineError::NoLoop { nearest, .. } => {
                 let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
@@ -163,7 +166,14 @@ impl From<EngineError> for CliError {
                 (Code::Failed, Some(next.to_owned()))
             }
             EngineError::Config(_) => (Code::Usage, None),
-            EngineError::Journal(_)
+            EngineError::Unborn(_)
+            | EngineError::InProgress { .. }
+            | EngineError::TasksTaken { .. }
+            | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::TaskGone(_) => (Code::NotFound, None),
+            EngineError::SlotTaken(_)
+            | EngineError::Tasks(_)
+            | EngineError::Journal(_)
             | EngineError::Catalog(_)
             | EngineError::Ledger(_)
             | EngineError::Disk(_)
