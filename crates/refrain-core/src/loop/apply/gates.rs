@@ -170,7 +170,12 @@ impl LoopState {
             && self.lacks_baseline();
         if fits && begins {
             self.rounds = 1;
-            self.phase = Phase::Proving(Box::new(Proving::new(None, None, &self.spec.gates)));
+            let mut before = Proving::new(None, None, &self.spec.gates);
+            if self.spec.task.is_some() {
+                // What a task begins at has landed, and was verified by that.
+                before.asked.clear();
+            }
+            self.phase = Phase::Proving(Box::new(before));
         }
         match &mut self.phase {
             Phase::Proving(proving) if fits && (proving.candidate.is_none() || proving.to_check) => {
