@@ -9,6 +9,7 @@ use refrain_core::LoopId;
 use refrain_core::git::{
     Base, CommitReport, CommitResult, Exposed, Oid, Operation, PathGlob, RepoPath, Skipped,
 };
+use refrain_proc::tool::Begun;
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
@@ -20,7 +21,7 @@ use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::message::{IDENTITY, with_trailers};
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
-use crate::stage::{bring_back, stage};
+use crate::stage::{self, bring_back, stage};
 use crate::status::{self, Status};
 
 /// What is to be committed, and how.
@@ -70,13 +71,14 @@ impl Repository {
         let index = Index::of(self);
         let seen = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
+        let begun = stage::begin(git)?;
         let status = status::look(git)?;
         let head = status.head.as_ref();
         let intended = request.intended();
         let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
         let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
-        let settled = job.run(&since, intended)?;
+        let settled = job.run(&since, intended, begun)?;
         if let CommitResult::Made { commit, .. } = &settled.result {
             let allowed = settled.candidate.allowed.iter();
             exposed.extend(allowed.map(|(path, found)| Exposed {
@@ -127,7 +129,7 @@ struct Settled {
 pub(crate) type Outcome = Result<Made, Skipped>;
 
 impl Job<'_> {
-    fn run(&self, since: &Since, intended: Option<Intent>) -> Result<Settled, GitError> {
+    fn run(&self, since: &Since, intended: Option<Intent>, begun: Begun<'_>) -> Result<Settled, GitError> {
         let before = Before::of(self.request.base);
         if let Some(made) = &since.ours {
             let parent = intended.and_then(|intended| intended.parent);
@@ -137,7 +139,7 @@ impl Job<'_> {
             return Ok(self.settled(Err(skipped), Candidate::default(), Vec::new()));
         }
         let mut candidate = choose(self.repository, self.git, self.status, &before, self.request.rules())?;
-        let (outcome, taken) = self.commit(&mut candidate, &before)?;
+        let (outcome, taken) = self.commit(&mut candidate, &before, begun)?;
         Ok(self.settled(outcome, candidate, taken))
     }
 
@@ -188,6 +190,7 @@ impl Job<'_> {
         &self,
         candidate: &mut Candidate,
         before: &Before,
+        begun: Begun<'_>,
     ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
         let none = |skipped| Ok((Err(skipped), Vec::new()));
         if candidate.gone.is_empty() && candidate.kept.is_empty() {
@@ -195,7 +198,7 @@ impl Job<'_> {
         }
         let Some(lock) = self.index.lock(self.request.id)? else { return none(Skipped::IndexLocked) };
         let head = self.status.head.as_ref();
-        let staged = stage(self.repository, self.git, head, candidate, self.request.rules());
+        let staged = stage(self.repository, self.git, head, candidate, self.request.rules(), begun);
         if let Err(skipped) = ignore_no(staged)? {
             return none(skipped);
         }
@@ -227,6 +230,7 @@ impl Job<'_> {
 
     fn of_parts(&self) -> Result<Outcome, GitError> {
         let head = self.status.head.as_ref();
+        let moving = self.git.begin(self.moving())?;
         // What becomes the person's index is sealed once the commit is made.
         let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
         let tree = match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
@@ -248,7 +252,7 @@ impl Job<'_> {
             Ok(commit) => commit,
             Err(skipped) => return Ok(Err(skipped)),
         };
-        let done = self.git.run(self.move_branch(&commit), &[])?;
+        let done = moving.run(&self.moved_to(&commit)).map_err(GitError::from)?;
         match done.status.success() {
             true => Ok(Ok(Made { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
@@ -262,17 +266,22 @@ impl Job<'_> {
         self.git.text(["rev-parse", "--verify", &format!("{commit}^{{tree}}")], &[])
     }
 
-    /// Moves the branch, or the detached head, if it is where it was seen.
-    fn move_branch(&self, commit: &Oid) -> Vec<String> {
+    /// How git is told to move the branch, or the detached head; where to, it is told later.
+    fn moving(&self) -> [String; 5] {
         let subject = self.request.message.lines().next().unwrap_or_default();
-        let (kind, old) = match &self.status.head {
-            Some(head) => ("commit", head.to_string()),
-            None => ("commit (initial)", "0".repeat(commit.as_str().len())),
+        let kind = if self.status.head.is_some() { "commit" } else { "commit (initial)" };
+        let why = format!("{kind}: {subject}");
+        ["update-ref".into(), "-m".into(), why, "--stdin".into(), "-z".into()]
+    }
+
+    /// To this commit, if it is where it was seen.
+    fn moved_to(&self, commit: &Oid) -> Vec<u8> {
+        let old = self.status.head.as_ref().map_or_else(|| "0".repeat(commit.as_str().len()), Oid::to_string);
+        let order = match &self.status.branch {
+            Some(branch) => format!("update refs/heads/{branch}\0{commit}\0{old}\0"),
+            None => format!("option no-deref\0update HEAD\0{commit}\0{old}\0"),
         };
-        let mut args = vec!["update-ref".to_owned(), "-m".to_owned(), format!("{kind}: {subject}")];
-        args.extend(self.place());
-        args.extend([commit.to_string(), old]);
-        args
+        order.into_bytes()
     }
 
     /// An object's name that git prints, or why there is none.

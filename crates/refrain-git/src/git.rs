@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use refrain_core::text::printable;
-use refrain_proc::tool::{Cancel, Done, Tool};
+use refrain_proc::tool::{Begun, Cancel, Done, Tool};
 
 use crate::error::GitError;
 
@@ -163,6 +163,14 @@ impl<'a> Git<'a> {
     ) -> Result<String, GitError> {
         let printed = self.output(args, input)?;
         Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
+    }
+
+    /// Git that waits for what it is to read.
+    pub(crate) fn begin<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<Begun<'a>, GitError> {
+        Ok(self.tool(args, &[]).begin()?)
     }
 
     /// What git did, whatever its exit code.

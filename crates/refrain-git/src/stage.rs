@@ -3,6 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
+use refrain_proc::tool::Begun;
 
 use crate::candidate::{Before, Candidate, Kept, Rules, screen, why};
 use crate::error::GitError;
@@ -19,14 +20,23 @@ pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
     }
 }
 
-/// Brings the private index, a copy of the person's, to the candidate. `git` works on it.
+/// Starts the git that will put what is kept into the private index, a copy of the person's: while it is asked what that
+/// is, it starts and reads the index.
+pub(crate) fn begin(git: Git<'_>) -> Result<Begun<'_>, GitError> {
+    Git::begin(git, updating(KEEPING))
+}
+
+/// Brings the private index to the candidate. `git` works on it, as does `begun`, which has read it.
 pub(crate) fn stage(
     repository: &Repository,
     git: Git<'_>,
     head: Option<&Oid>,
     candidate: &mut Candidate,
     rules: Rules<'_>,
+    begun: Begun<'_>,
 ) -> Result<(), GitError> {
+    // It knows nothing of what is changed in the index before its turn.
+    let begun = (!candidate.has_foreign && candidate.gone.is_empty()).then_some(begun);
     if candidate.has_foreign {
         // Only the index: what is in the working tree is not looked at.
         let _ = match head {
@@ -36,18 +46,28 @@ pub(crate) fn stage(
     }
     // First what is gone: a file may have become a folder.
     update(git, &["--force-remove"], candidate.gone.iter().map(Vec::as_slice))?;
-    update(git, &["--add", "--remove", "--replace"], candidate.kept.iter().map(|kept| kept.path.as_slice()))?;
+    let kept = candidate.kept.iter().map(|kept| kept.path.as_slice());
+    match begun {
+        Some(begun) => drop(begun.output(&terminated(kept))?),
+        None => update(git, KEEPING, kept)?,
+    }
     look_again(repository, git, candidate, rules)
 }
+
+/// How what is kept gets into an index.
+const KEEPING: &[&str] = &["--add", "--remove", "--replace"];
 
 fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>) -> Result<(), GitError> {
     let input = terminated(paths);
     if !input.is_empty() {
-        // Written once more by whoever makes the tree: nobody reads the checksum of this one.
-        let args = [&["-c", "index.skipHash=true", "update-index"], how, &["-z", "--stdin"]].concat();
-        Git::output(git, args, &input)?;
+        Git::output(git, updating(how), &input)?;
     }
     Ok(())
+}
+
+/// Written once more by whoever makes the tree: nobody reads the checksum of this index.
+fn updating<'s>(how: &[&'s str]) -> Vec<&'s str> {
+    [&["-c", "index.skipHash=true", "update-index"], how, &["-z", "--stdin"]].concat()
 }
 
 fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {

@@ -8,7 +8,7 @@ use crate::candidate::{Before, Rules, choose};
 use crate::error::GitError;
 use crate::index::Index;
 use crate::repository::Repository;
-use crate::stage::stage;
+use crate::stage::{self, stage};
 use crate::status;
 
 /// What is to be told as a tree, and where that can be done.
@@ -40,11 +40,12 @@ impl Repository {
         let index = Index::of(self);
         let _ = index.copy_to(request.index)?;
         let git = self.git().until(request.cancel).with_index(request.index);
+        let begun = stage::begin(git)?;
         let status = status::look(git)?;
         let before = Before::of(request.base);
         let rules = Rules { largest: request.largest_file, allow_secrets: request.allow_secrets };
         let mut candidate = choose(self, git, &status, &before, rules)?;
-        stage(self, git, status.head.as_ref(), &mut candidate, rules)?;
+        stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
         Ok((tree, candidate.left_out))

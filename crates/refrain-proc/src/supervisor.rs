@@ -123,16 +123,7 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker = Worker {
-            spec,
-            inbox,
-            woken,
-            keeper: None,
-            attempt: None,
-            report,
-            sweep_owed: false,
-            chunk: vec![0; CHUNK],
-        };
+        let worker = Worker { spec, inbox, woken, keeper: None, attempt: None, report, sweep_owed: false };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)
@@ -178,8 +169,6 @@ struct Worker<L, F> {
     report: F,
     /// The keeper said that an agent left others behind, and not yet that they are gone.
     sweep_owed: bool,
-    /// What is read goes through here; pages that were never needed cost nothing.
-    chunk: Vec<u8>,
 }
 
 struct Keeper {
@@ -197,6 +186,8 @@ struct Attempt<L> {
     process: Option<Process>,
     /// Why what it prints is not kept any more.
     output_error: Option<io::Error>,
+    /// What is read goes through here. A loop that waits has no need of it.
+    chunk: Vec<u8>,
 }
 
 /// One pipe of an agent and the file that it goes to.
@@ -272,6 +263,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             meter: job.meter,
             process: None,
             output_error: None,
+            chunk: vec![0; CHUNK],
         });
         Ok(())
     }
@@ -286,7 +278,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
     fn drain(&mut self, printed: bool, complained: bool) {
         let Some(attempt) = &mut self.attempt else { return };
-        if let Err(error) = attempt.read(printed, complained, &mut self.chunk) {
+        if let Err(error) = attempt.read(printed, complained) {
             attempt.stdout.pipe = None;
             attempt.stderr.pipe = None;
             attempt.output_error = Some(error);
@@ -332,7 +324,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// The agent is gone: what it printed is in the pipes, and whoever holds them open now is not waited for.
     fn exited(&mut self, exit: Exit, left: bool) {
         let Some(mut attempt) = self.attempt.take() else { return };
-        let rest = attempt.read_rest(&mut self.chunk);
+        let rest = attempt.read_rest();
         (self.report)(Report::Exited {
             exit,
             stdout: attempt.stdout.log.total(),
@@ -390,12 +382,12 @@ impl Keeper {
 }
 
 impl<L: Listener> Attempt<L> {
-    fn read(&mut self, printed: bool, complained: bool, chunk: &mut [u8]) -> io::Result<()> {
-        if printed && let Some(n) = self.stdout.read(chunk)? {
-            self.listener.hear(&chunk[..n]);
+    fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
+        if printed && let Some(n) = self.stdout.read(&mut self.chunk)? {
+            self.listener.hear(&self.chunk[..n]);
             self.meter.tick();
         }
-        if complained && self.stderr.read(chunk)?.is_some() {
+        if complained && self.stderr.read(&mut self.chunk)?.is_some() {
             self.meter.tick();
         }
         Ok(())
@@ -403,17 +395,17 @@ impl<L: Listener> Attempt<L> {
 
     /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
     /// cannot keep the attempt open.
-    fn read_rest(&mut self, chunk: &mut [u8]) -> io::Result<()> {
+    fn read_rest(&mut self) -> io::Result<()> {
         let mut left = self.stdout.held()?;
         while left > 0
-            && let Some(n) = self.stdout.read(chunk)?
+            && let Some(n) = self.stdout.read(&mut self.chunk)?
         {
-            self.listener.hear(&chunk[..n]);
+            self.listener.hear(&self.chunk[..n]);
             left = left.saturating_sub(n as u64);
         }
         let mut left = self.stderr.held()?;
         while left > 0
-            && let Some(n) = self.stderr.read(chunk)?
+            && let Some(n) = self.stderr.read(&mut self.chunk)?
         {
             left = left.saturating_sub(n as u64);
         }
@@ -482,10 +474,10 @@ mod tests {
                 meter: Arc::new(Meter::new(|| {})),
                 process: None,
                 output_error: None,
+                chunk: vec![0; 8],
             }),
             report: move |said| report.send((said, parts.exists())).unwrap(),
             sweep_owed: false,
-            chunk: vec![0; 8],
         };
         worker.exited(Exit::Code(0), false);
         let (said, in_parts) = reports.try_recv().unwrap();

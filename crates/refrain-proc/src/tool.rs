@@ -9,6 +9,7 @@
 //! A person's own program that is [sent on an errand](Tool::errand) is left as it is: in its own language, and whom it leaves
 //! behind lives on.
 
+mod begun;
 mod talk;
 
 use std::ffi::{OsStr, OsString};
@@ -23,6 +24,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::program::in_path;
+pub use begun::Begun;
 use talk::Talk;
 
 /// A tool that did not do what it was told.
@@ -214,8 +216,12 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// [`ToolError`] where it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<Done, ToolError> {
-        let mut child = self.start()?;
-        let mut talk = Talk::new(self, &mut child).map_err(|source| self.io(source));
+        let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        self.finish(self.start(stdin)?, self.input)
+    }
+
+    fn finish(&self, mut child: Child, input: &[u8]) -> Result<Done, ToolError> {
+        let mut talk = Talk::new(self, &mut child, input).map_err(|source| self.io(source));
         let ended = match &mut talk {
             Ok(talk) => talk.finish(),
             Err(_) => Ok(()),
@@ -241,7 +247,10 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// [`ToolError`], also where it ends with another code than 0.
     pub fn output(&self) -> Result<Vec<u8>, ToolError> {
-        let done = self.run()?;
+        self.printed(self.run()?)
+    }
+
+    fn printed(&self, done: Done) -> Result<Vec<u8>, ToolError> {
         if done.status.success() {
             return Ok(done.stdout);
         }
@@ -249,7 +258,7 @@ impl<'a> Tool<'a> {
         Err(ToolError::Failed { command: self.command(), complaint })
     }
 
-    fn start(&self) -> Result<Child, ToolError> {
+    fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
         // The standard library starts one that it has to look for along another PATH by way of a copy of this process, which
         // is slow: one that is found already needs none.
         let found = self.found();
@@ -260,7 +269,6 @@ impl<'a> Tool<'a> {
             command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
         }
         command.envs(self.more_env.iter().map(|(name, value)| (name, value)));
-        let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         command.args(&self.args).current_dir(self.dir).process_group(0);
         // Whoever goes on printing when we no longer listen would be ended by that.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };

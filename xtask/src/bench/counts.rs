@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
             unit,
         )
     };
-    let beyond_agent = ours.1.programs - u64::from(long);
+    let beyond_agent = ours.1.programs - ours.1.git - u64::from(long);
     rows.extend([
         limit(
             "bytes written beyond prompt and output",
@@ -58,11 +58,14 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         // Refrain itself and its keeper.
         Row::limit(
             SUBJECT,
-            "programs started beside the agents, in the whole loop",
+            "programs started beside the agents and git, in the whole loop",
             2.0,
             beyond_agent as f64,
             Unit::Count,
         ),
+        // Before the first iteration: whether this is a repository, and what is changed in it already, which no failure
+        // branch may take for the loop's own.
+        Row::limit(SUBJECT, "git processes, in the whole loop", 2.0, ours.1.git as f64, Unit::Count),
     ]);
     Ok(rows)
 }

@@ -32,7 +32,7 @@ pub(super) struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    pub(super) fn new(tool: &'a Tool<'a>, child: &mut Child) -> io::Result<Self> {
+    pub(super) fn new(tool: &'a Tool<'a>, child: &mut Child, input: &'a [u8]) -> io::Result<Self> {
         let pid = pid_of(child).ok_or_else(|| io::Error::other("a program without a pid"))?;
         let stdin = child.stdin.take().map(OwnedFd::from);
         let out = child.stdout.take().map(OwnedFd::from);
@@ -47,7 +47,7 @@ impl<'a> Talk<'a> {
             stdin,
             out,
             err,
-            input: tool.input,
+            input,
             stdout: Vec::new(),
             stderr: Vec::new(),
         })

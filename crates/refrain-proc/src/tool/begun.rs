@@ -1,0 +1,82 @@
+//! A tool that is started before it is known what it will read: by the time that this is known, its start is over.
+
+use std::process::{Child, Stdio};
+
+use super::{Done, Tool, ToolError};
+
+/// A tool that waits for what it is to read. Dropped, it is given nothing, and waited for.
+#[derive(Debug)]
+pub struct Begun<'a> {
+    tool: Tool<'a>,
+    child: Option<Child>,
+}
+
+impl<'a> Tool<'a> {
+    /// Starts it, whatever it was to read. If we are killed, it reads nothing.
+    ///
+    /// # Errors
+    /// [`ToolError::Missing`] where it cannot be started.
+    pub fn begin(self) -> Result<Begun<'a>, ToolError> {
+        let child = Some(self.start(Stdio::piped())?);
+        Ok(Begun { tool: self, child })
+    }
+}
+
+impl Begun<'_> {
+    /// Gives it what it reads and runs it to its end, whatever its exit code is. Only from now on its time is measured.
+    ///
+    /// # Errors
+    /// [`ToolError`] where it was ended by us.
+    pub fn run(mut self, input: &[u8]) -> Result<Done, ToolError> {
+        self.end(input)
+    }
+
+    /// The same, and what it printed.
+    ///
+    /// # Errors
+    /// [`ToolError`], also where it ends with another code than 0.
+    pub fn output(mut self, input: &[u8]) -> Result<Vec<u8>, ToolError> {
+        let done = self.end(input)?;
+        self.tool.printed(done)
+    }
+
+    fn end(&mut self, input: &[u8]) -> Result<Done, ToolError> {
+        match self.child.take() {
+            Some(child) => self.tool.finish(child, input),
+            None => Err(self.tool.io(std::io::ErrorKind::BrokenPipe)),
+        }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        // Not killed: git takes its locks away.
+        if self.child.is_some() {
+            let _ = self.end(&[]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn it_reads_what_is_known_only_later() {
+        let begun = Tool::new("cat", Path::new("/")).begin().unwrap();
+        assert_eq!(begun.output(b"late\n").unwrap(), b"late\n");
+        let begun = Tool::new("sh", Path::new("/")).args(["-c", "cat; exit 3"]).begin().unwrap();
+        assert_eq!(begun.run(b"").unwrap().status.code(), Some(3));
+    }
+
+    #[test]
+    fn one_that_is_not_needed_reads_nothing_and_puts_its_things_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "touch lock; cat > read; rm lock";
+        drop(Tool::new("sh", dir.path()).args(["-c", script]).begin().unwrap());
+        assert_eq!(std::fs::read(dir.path().join("read")).unwrap(), b"");
+        assert!(!dir.path().join("lock").exists());
+    }
+}
