@@ -17,7 +17,7 @@ use crate::view::{self, Alive, Kind, StatusWord};
 const RESULT: End = End::Completed { claim: ClaimSource::Result };
 const GAVE_UP: End = End::Blocked { why: Blocked::GaveUp };
 
-/// A task's loop with a gate that decides, which failed on tree 0 before the first iteration.
+/// A task's loop with a gate that decides; it begins at tree 0, which landed, so that the gate is not asked about it.
 fn gated(change: impl FnOnce(&mut Spec)) -> Journal {
     let about = |spec: &mut Spec| {
         spec.task = Some(task());
@@ -32,7 +32,7 @@ fn giving_up() -> AttemptFinished {
 
 #[test]
 fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
-    let journal = gated(|_| ()).gates_end(&[1]);
+    let journal = gated(|_| ());
     let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[1]);
     let first = &journal.state.attempts[0];
     assert_eq!((first.outcome, first.claim), (Outcome::Claimed, Some(ClaimSource::Result)));
@@ -44,7 +44,7 @@ fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
 
 #[test]
 fn one_that_changed_nothing_claims_nothing() {
-    let journal = gated(|_| ()).gates_end(&[0]).attempts(finished(Exit::Code(0))).takes(0);
+    let journal = gated(|_| ()).attempts(finished(Exit::Code(0))).takes(0);
     assert_eq!(journal.state.attempts[0].claim, None, "the gates passed before it began");
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     journal.refuses(Event::LoopEnded(RESULT));
@@ -52,7 +52,7 @@ fn one_that_changed_nothing_claims_nothing() {
 
 #[test]
 fn gates_that_only_hear_claims_hear_this_one() {
-    let journal = gated(|spec| spec.gates[0].when = GateWhen::Claim).gates_end(&[1]);
+    let journal = gated(|spec| spec.gates[0].when = GateWhen::Claim);
     let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[0]).takes(1);
     assert_eq!(journal.next(), Step::Finish(RESULT));
 }
@@ -62,7 +62,7 @@ fn gates_that_only_hear_claims_hear_this_one() {
 #[case::it_met_a_fault(failing(FaultKind::Context))]
 #[case::it_was_cut_off(reporting(|report| report.is_final = false))]
 fn an_agent_that_did_not_end_well_claims_nothing_by_what_it_changed(#[case] ended: AttemptFinished) {
-    let journal = gated(|_| ()).gates_end(&[1]).attempts(ended).takes(1);
+    let journal = gated(|_| ()).attempts(ended).takes(1);
     assert_eq!(journal.state.attempts[0].claim, None);
 }
 
@@ -77,7 +77,7 @@ fn elsewhere_silence_says_nothing(#[case] change: fn(&mut Spec)) {
 
 #[test]
 fn whoever_gives_up_ends_the_loop_at_once_and_its_work_is_kept() {
-    let journal = gated(|spec| spec.git.workflow = Workflow::Commit).gates_end(&[1]).attempts(giving_up());
+    let journal = gated(|spec| spec.git.workflow = Workflow::Commit).attempts(giving_up());
     assert_eq!(journal.next(), Step::SaveWork, "no gate is asked");
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::Finish(GAVE_UP));
@@ -104,13 +104,13 @@ fn without_gates_its_work_is_committed_first() {
 #[test]
 fn a_claim_in_the_same_breath_wins() {
     let claims = AttemptFinished { gave_up: giving_up().gave_up, ..claiming(ClaimSource::StateFile) };
-    let journal = gated(|_| ()).gates_end(&[1]).attempts(claims);
+    let journal = gated(|_| ()).attempts(claims);
     assert_eq!((journal.state.given_up.as_deref(), journal.next()), (None, Step::TakeCandidate));
 }
 
 #[test]
 fn whoever_is_stopped_does_not_give_up() {
-    let journal = gated(|_| ()).gates_end(&[1]).spawns();
+    let journal = gated(|_| ()).spawns();
     let journal = journal.then(stop(StopReason::TimeLimit)).ends(giving_up());
     assert_eq!(journal.state.given_up, None);
 }
@@ -137,6 +137,6 @@ fn the_first_prompt_is_told_beforehand_where_no_gate_fails_before_it() {
     let common = Spec { gates: gates([true]), ..spec() };
     let spec = task_loop(common, task(), "Do it.".into(), &[]);
     let first = prompt::first(&spec);
-    let journal = Journal::of(spec).taken_over().obey().takes(0).gates_end(&[0]).starts();
+    let journal = Journal::of(spec).taken_over().obey().takes(0).starts();
     assert_eq!(prompt::assemble(&journal.state, Default::default()), first);
 }
