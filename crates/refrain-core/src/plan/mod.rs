@@ -5,10 +5,13 @@ mod cycles;
 mod edges;
 pub mod file;
 mod graph;
+mod links;
 mod problem;
+mod standing;
 mod task;
 pub mod view;
 
-pub use graph::{Graph, Standing};
+pub use graph::Graph;
 pub use problem::Problem;
+pub use standing::Standing;
 pub use task::{Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
