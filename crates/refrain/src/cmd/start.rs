@@ -4,29 +4,23 @@ mod kinds;
 pub(super) mod others;
 pub(super) mod resolve;
 mod stuck;
+pub(super) mod work;
 
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
 use clap::ArgGroup;
-use refrain_core::agent::Usd;
-use refrain_core::promise::PromiseText;
-use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::values::Limit;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::{Chosen, Command, ProjectFile, Settings};
+use refrain_engine::config::{Chosen, ProjectFile, Settings};
 use refrain_engine::{Runner, Service};
 
 pub(super) use self::kinds::Match;
-use self::kinds::{AgentName, Format, May, Mode};
-use self::stuck::StuckArgs;
+use self::work::{PromiseArgs, TaskArgs, WorkArgs};
 
 use crate::cli::Context;
-use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
-use crate::cmd::review_args::ReviewArgs;
+use crate::cmd::plan::run::{self as plan, ByTag};
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -50,7 +44,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     git: GitArgs,
     #[command(flatten)]
-    plan: PlanArgs,
+    plan: ByTag,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -73,7 +67,12 @@ What is left out here, the configuration says: refrain config show. All about it
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let dir = match &args.working_dir {
+    if let Some(plan) = args.plan.asked() {
+        let Args { task, name, work, promise, max_iterations, git, show, .. } = args;
+        plan::refuse_what_loops_have(&task, &promise, &git)?;
+        return plan::run_plan(context, plan, name, max_iterations, work, show);
+    }
+    let dir = match &args.work.working_dir {
         Some(dir) => context.dir.join(dir),
         None => context.dir.clone(),
     };
@@ -84,7 +83,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         run::may_detach(context)?;
     }
     let service = Service::open(&dir, context.host.clone())?;
-    let chosen = Chosen { agent: args.agent.as_deref(), command: args.command.is_some() };
+    let chosen = Chosen { agent: args.work.agent.as_deref(), command: args.work.command.is_some() };
     let settings = service.settings(chosen, context.inside.is_none())?;
     mention_what_does_not_count(&settings);
     let named = args.name.clone();

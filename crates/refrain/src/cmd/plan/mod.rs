@@ -1,7 +1,9 @@
 //! `refrain plan`: many tasks, in waves.
 
 mod check;
+mod show;
 mod source;
+mod spec_args;
 mod waves;
 
 use std::process::ExitCode;
@@ -20,6 +22,7 @@ pub(crate) struct Args {
 enum Verb {
     Check(check::Args),
     Waves(waves::Args),
+    Show(show::Args),
 }
 
 /// Does what the verb says.
@@ -27,5 +30,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     match &args.verb {
         Verb::Check(args) => check::run(context, args),
         Verb::Waves(args) => waves::run(context, args),
+        Verb::Show(args) => show::run(context, args),
     }
 }
