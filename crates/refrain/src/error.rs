@@ -111,10 +111,7 @@ impl From<EngineError> for CliError {
                 (Code::Refused, Some(format!("refrain resume {id} {flag}")))
             }
             EngineError::Refused {
-                why:
-                    refrain_core::Refusal::TooMany { .. }
-                    | refrain_core::Refusal::TooLong { .. }
-                    | refrain_core::Refusal::NotALoop,
+                why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },
                 ..
             } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
@@ -187,30 +184,25 @@ impl From<EngineError> for CliError {
     }
 }
 
-/// What a refusal of a task file means, and what to do next.
-fn tasks_refused(error: &TasksError) -> (Code, Option<String>) {
-    match error {
-        TasksError::NoTag { nearest, known, .. } => {
-            let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default())))
-        }
-        TasksError::Nothing(_) => {
-            let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
-            (Code::NotFound, Some(next.to_owned()))
-        }
-        TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".to_owned())),
-        TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
-            (Code::Usage, Some("nothing was changed".to_owned()))
-        }
-        TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
-        TasksError::Disk(_) => (Code::Failed, None),
-    }
-}
-
 impl From<TasksError> for CliError {
     fn from(error: TasksError) -> Self {
-        let (code, hint) = tasks_refused(&error);
+        let (code, hint) = match &error {
+            TasksError::NoTag { nearest, known, .. } => {
+                let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default())))
+            }
+            TasksError::Nothing(_) => {
+                let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
+                (Code::NotFound, Some(next.to_owned()))
+            }
+            TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".to_owned())),
+            TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
+                (Code::Usage, Some("nothing was changed".to_owned()))
+            }
+            TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
+            TasksError::Disk(_) => (Code::Failed, None),
+        };
         let error = Self::new(code, chain(&error));
         hint.into_iter().fold(error, Self::hint)
     }

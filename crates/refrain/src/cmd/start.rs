@@ -67,10 +67,10 @@ What is left out here, the configuration says: refrain config show. All about it
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    if let Some(plan) = args.plan.asked() {
-        let Args { task, name, work, promise, max_iterations, git, show, .. } = args;
+    if args.plan.asked() {
+        let Args { task, name, work, promise, max_iterations, git, plan, show } = args;
         plan::refuse_what_loops_have(&task, &promise, &git)?;
-        return plan::run_plan(context, plan, name, max_iterations, work, show);
+        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
     }
     let dir = match &args.work.working_dir {
         Some(dir) => context.dir.join(dir),

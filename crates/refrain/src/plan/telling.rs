@@ -5,8 +5,8 @@ use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::plan::{
-    Batch, MAX_RETURNS, PlanEvent, PlanState, Return, Stage, TaskEnd, TaskEnded, TaskId, TaskStarted,
-    TaskState,
+    Batch, MAX_RETURNS, PlanEvent, PlanLimits, PlanSpec, PlanState, Return, Stage, TaskEnd, TaskEnded,
+    TaskId, TaskStarted, TaskState,
 };
 use refrain_core::spec::Millis;
 use refrain_core::view::{self, StatusWord};
@@ -22,11 +22,6 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// How the plan stands by now.
-    pub(crate) fn state(&self) -> Option<&PlanState> {
-        self.state.as_ref()
-    }
-
     /// Takes one more event into account, and says it, in lines that fit into `width` where there is one.
     pub(crate) fn lines(&mut self, record: &Record<PlanEvent>, width: Option<usize>) -> String {
         // Of what lands the event names the commits only.
@@ -71,7 +66,7 @@ fn line(
     width: Option<usize>,
 ) -> String {
     match &record.event {
-        PlanEvent::Started(_) => header(state, width),
+        PlanEvent::Started(_) => header(&state.spec, &state.limits, width),
         PlanEvent::TasksTaken { .. } if was_taken => {
             note(&format!("the task file has changed, and was read again: {}", size(state)))
         }
@@ -166,8 +161,7 @@ fn line(
 }
 
 /// What will be done, and until when.
-fn header(state: &PlanState, width: Option<usize>) -> String {
-    let (spec, limits) = (&state.spec, &state.limits);
+pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>) -> String {
     let each = &spec.each;
     let command = words(std::iter::once(&each.agent.program).chain(&each.agent.args));
     let mut until = format!(

@@ -4,6 +4,7 @@
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::plan::BriefSpec;
 use refrain_core::plan::brief::{MAX_TOKENS, PlanDocument, Sources, SpecFile, SpecTemplate};
 
 use super::source::{Source, SourceArgs};
@@ -41,6 +42,25 @@ pub(crate) struct SpecTexts {
 }
 
 impl SpecArgs {
+    /// The same, as a plan keeps it: where the files are, as they are read anew for each task.
+    pub(crate) fn brief(&self, context: &Context, plan: &SourceArgs) -> Result<BriefSpec, CliError> {
+        let document = plan.plan.as_ref().filter(is_document);
+        Ok(BriefSpec {
+            document: document.map(|path| context.dir.join(path)),
+            files: self.spec_file.iter().map(|path| context.dir.join(path)).collect(),
+            max_tokens: self.max_spec_tokens,
+            template: self.template(context)?,
+        })
+    }
+
+    fn template(&self, context: &Context) -> Result<Option<SpecTemplate>, CliError> {
+        let template = self.spec_template.as_ref().map(|path| {
+            let template = text(context, "--spec-template", path)?;
+            template.parse().map_err(|error| CliError::usage(format!("--spec-template {path}: {error}")))
+        });
+        template.transpose()
+    }
+
     /// Reads the files; `plan` and `source` say which the plan is, and whether the tasks stand there.
     pub(crate) fn read(
         &self,
@@ -51,25 +71,19 @@ impl SpecArgs {
         if self.verify.as_ref().is_some_and(|command| command.trim().is_empty()) {
             return Err(CliError::usage("--verify is empty; accepted is a shell command"));
         }
-        // A task file in one of SCUD's shapes is no plan that anybody could read.
-        let is_plan = |path: &&Utf8PathBuf| !matches!(path.extension(), Some("json" | "scg"));
-        let plan = plan.plan.as_ref().filter(is_plan);
+        let plan = plan.plan.as_ref().filter(is_document);
         let plan_has_tasks = plan.is_some_and(|path| context.dir.join(path) == source.file.path);
         let plan = plan.map(|path| text(context, "--plan", path)).transpose()?;
         let file = |path: &Utf8PathBuf| {
             let name = path.file_name().unwrap_or(path.as_str()).to_owned();
             Ok::<_, CliError>(SpecFile { name, text: text(context, "--spec-file", path)? })
         };
-        let template = self.spec_template.as_ref().map(|path| {
-            let template = text(context, "--spec-template", path)?;
-            template.parse().map_err(|error| CliError::usage(format!("--spec-template {path}: {error}")))
-        });
         Ok(SpecTexts {
             plan: plan.map(PlanDocument::read),
             plan_has_tasks,
             files: self.spec_file.iter().map(file).collect::<Result<_, _>>()?,
             verification: self.verify.iter().chain(&source.verification).take(1).cloned().collect(),
-            template: template.transpose()?,
+            template: self.template(context)?,
         })
     }
 }
@@ -85,6 +99,11 @@ impl SpecTexts {
             template: self.template.as_ref(),
         }
     }
+}
+
+/// A task file in one of SCUD's shapes is no plan that anybody could read.
+fn is_document(path: &&Utf8PathBuf) -> bool {
+    !matches!(path.extension(), Some("json" | "scg"))
 }
 
 /// The text of a file that was named on the command line.
