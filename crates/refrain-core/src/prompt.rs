@@ -13,7 +13,7 @@ use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
 use crate::spec::Spec;
 use crate::stuck::{self, Failing, Tried, Verdict};
-use crate::text::{clip, cut_middle, squeeze};
+use crate::text::{clip, cut_middle, printable, squeeze};
 
 pub(crate) use touching::what_was_touched;
 
@@ -272,7 +272,7 @@ fn what_one_gate_said(
 
 /// A gate's command, on one line.
 fn command(gate: &GateSpec) -> String {
-    clip(&squeeze(&gate.check.to_string()), LONGEST_COMMAND).into_owned()
+    clip(&squeeze(&printable(&gate.check.to_string())), LONGEST_COMMAND).into_owned()
 }
 
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {

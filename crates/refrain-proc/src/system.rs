@@ -5,7 +5,7 @@
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 mod os;
 
-pub use os::OWN_PROGRAM;
+pub use os::{OWN_PROGRAM, free_memory};
 pub(crate) use os::{
     adopt_orphans, arguments, boot, end_of, environment, folder, is_gone_within, name, signal, stat, stats,
     widen,

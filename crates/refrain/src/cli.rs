@@ -177,7 +177,7 @@ fn dispatch(cli: Cli<Verb>) -> Result<ExitCode, CliError> {
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
     match verb {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
-        Verb::Shown(ShownVerb::Plan(args)) => cmd::plan::run(context, &args),
+        Verb::Shown(ShownVerb::Plan(args)) => cmd::plan::run(context, args),
         Verb::Shown(ShownVerb::Config(args)) => cmd::config::run(context, &args),
         Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),

@@ -10,6 +10,7 @@ mod live;
 mod notify;
 mod out;
 mod phrase;
+mod plan;
 mod progress;
 mod report;
 mod run;

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use refrain_core::LoopId;
 use refrain_core::text::{clip, printable};
+use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::chain;
 use refrain_engine::config::Command;
@@ -48,6 +50,25 @@ enum How {
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest message, in bytes: a line on a screen.
 const LONGEST: usize = 400;
+
+/// How a loop, or a plan, stopped.
+pub(crate) struct Stopped<'a> {
+    status: StatusWord,
+    reason: &'a str,
+    needs: Option<&'a str>,
+}
+
+impl<'a> From<&'a Status> for Stopped<'a> {
+    fn from(status: &'a Status) -> Self {
+        Self { status: status.status, reason: &status.reason, needs: status.needs.as_deref() }
+    }
+}
+
+impl<'a> From<&'a PlanStatus> for Stopped<'a> {
+    fn from(status: &'a PlanStatus) -> Self {
+        Self { status: status.status, reason: &status.reason, needs: status.needs.as_deref() }
+    }
+}
 
 /// What is said.
 struct Message {
@@ -93,9 +114,9 @@ impl NotifyArgs {
         })
     }
 
-    /// Tells of a loop that has stopped, unless the person just stopped it.
-    pub(crate) fn tell(&self, context: &Context, status: &Status) {
-        let message = match status.status {
+    /// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
+    pub(crate) fn tell(&self, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
+        let message = match stopped.status {
             StatusWord::Paused | StatusWord::Cancelled => return,
             // One that has not stopped was let go of by a runner that failed.
             StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
@@ -106,8 +127,8 @@ impl NotifyArgs {
             | StatusWord::TimedOut
             | StatusWord::Stuck) => stopped.as_str(),
         };
-        let next = status.needs.as_ref().map(|needs| format!("; next: {needs}")).unwrap_or_default();
-        self.send(context, &Message::new(status.id.as_str(), message, &format!("{}{next}", status.reason)));
+        let next = stopped.needs.map(|needs| format!("; next: {needs}")).unwrap_or_default();
+        self.send(context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
     }
 
     /// Tells of a loop whose runner could not go on.

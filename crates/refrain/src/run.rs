@@ -75,7 +75,7 @@ pub(crate) fn in_foreground(
         (false, _) => Ok(()),
     };
     // Also where nobody reads any more.
-    show.notify.tell(context, &status);
+    show.notify.tell(context, &status.id, &(&status).into());
     printed?;
     Ok(Code::from(status.status).into())
 }
@@ -117,7 +117,7 @@ pub(crate) fn detached(
     Ok(Code::Done.into())
 }
 
-fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
+pub(crate) fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
     if let Some(objection) = show.notify.objection(context, watched).filter(|_| !show.quiet) {
         out::tell_line("", &format!("note: {objection}"));
     }

@@ -12,6 +12,7 @@ use crate::event::{Ask, Identity};
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
+use crate::spec::Secret;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +151,19 @@ pub enum PlanEvent {
         /// How much.
         bytes: u64,
     },
+}
+
+impl PlanEvent {
+    /// The event without what must not be seen outside: values of variables that were set for the agents.
+    #[must_use]
+    pub fn redacted(mut self) -> Self {
+        if let Self::Started(started) = &mut self {
+            for agent in started.spec.each.agents_mut() {
+                agent.env.values_mut().for_each(|value| *value = Secret::redacted());
+            }
+        }
+        self
+    }
 }
 
 /// How a plan begins.

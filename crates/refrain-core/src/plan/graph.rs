@@ -7,21 +7,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::edges::Edges;
-use super::{Problem, Task, TaskId, TaskStatus, cycles};
-use crate::text::nearest;
-
-/// How a task stands, with what it has subtasks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Done: what depends on it may begin.
-    Done,
-    /// To be done.
-    ToDo,
-    /// Its subtasks are to be done in its place.
-    InParts,
-    /// Nobody is going to do it as it stands; what depends on it waits.
-    Stopped,
-}
+use super::links::{index, needs, parents};
+use super::standing::standings;
+use super::{Problem, Standing, Task, TaskId, TaskStatus, cycles};
 
 /// The tasks of a plan, by the order of their file, and what follows from their dependencies.
 #[derive(Clone, Debug)]
@@ -39,9 +27,6 @@ pub struct Graph {
     ranks: Vec<u64>,
     waits_on: Vec<Option<usize>>,
 }
-
-/// How many unknown names are answered with the nearest: comparing each with all would not be linear.
-const GUESSED: usize = 20;
 
 impl Graph {
     /// The graph of these tasks, and all that is wrong with it. Where a problem is an error, tasks that it concerns may stand
@@ -259,96 +244,20 @@ impl Graph {
             if task.status == TaskStatus::Expanded && self.children(at).next().is_none() {
                 problems.push(Problem::NothingInItsPlace(task.id.clone()));
             }
-            if self.standing[at] != Standing::ToDo {
+            if !matches!(self.standing[at], Standing::ToDo | Standing::InParts) {
                 continue;
             }
-            for on in self.dependencies(at).into_iter().filter(|on| self.standing[*on] == Standing::Stopped) {
-                let (task, on) = (task.id.clone(), &self.tasks[on]);
-                problems.push(Problem::WaitsOn { task, on: on.id.clone(), status: on.status });
+            for on in self.needs.of(at).iter().filter_map(|node| self.task_of(*node)) {
+                let is_given_up =
+                    self.parents[on] == Some(at) && self.tasks[on].status == TaskStatus::Cancelled;
+                if self.standing[on] == Standing::Stopped && !is_given_up {
+                    let (task, on) = (task.id.clone(), &self.tasks[on]);
+                    problems.push(Problem::WaitsOn { task, on: on.id.clone(), status: on.status });
+                }
             }
         }
         problems
     }
-}
-
-/// Where each task stands, by its id.
-fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
-    let mut index = HashMap::with_capacity(tasks.len());
-    let mut told = std::collections::HashSet::new();
-    for (at, task) in tasks.iter().enumerate() {
-        if *index.entry(task.id.clone()).or_insert(at) != at && told.insert(&task.id) {
-            problems.push(Problem::Duplicate(task.id.clone()));
-        }
-    }
-    index
-}
-
-/// The task that was probably meant by a name, for the first few of them.
-fn guess(tasks: &[Task], named: &TaskId, problems: &[Problem]) -> Option<TaskId> {
-    if problems.len() >= GUESSED {
-        return None;
-    }
-    let near = nearest(named.as_str(), tasks.iter().map(|task| task.id.as_str()))?;
-    near.parse().ok()
-}
-
-fn parents(
-    tasks: &[Task],
-    index: &HashMap<TaskId, usize>,
-    problems: &mut Vec<Problem>,
-) -> Vec<Option<usize>> {
-    let mut parents = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let parent = task.parent.as_ref().and_then(|named| {
-            let found = index.get(named).copied();
-            if found.is_none() {
-                let nearest = guess(tasks, named, problems);
-                let (task, named) = (task.id.clone(), named.clone());
-                problems.push(Problem::Unknown { task, named, as_parent: true, nearest });
-            }
-            found
-        });
-        parents.push(parent);
-    }
-    parents
-}
-
-fn needs(
-    tasks: &[Task],
-    index: &HashMap<TaskId, usize>,
-    parents: &[Option<usize>],
-    problems: &mut Vec<Problem>,
-) -> Edges {
-    let count = tasks.len();
-    let mut pairs = Vec::with_capacity(2 * count);
-    for (at, task) in tasks.iter().enumerate() {
-        if let Some(parent) = parents[at] {
-            // It is behind its parent's gate, and so is its own gate; the parent is done after it.
-            pairs.extend([(at, count + parent), (count + at, count + parent), (parent, at)]);
-        }
-        for named in &task.dependencies {
-            match index.get(named) {
-                Some(&on) if on == at => problems.push(Problem::OnItself(task.id.clone())),
-                Some(&on) => {
-                    pairs.push((at, on));
-                    // Its own parts are no reason for its parts to wait.
-                    if !is_part_of(on, at, parents) {
-                        pairs.push((count + at, on));
-                    }
-                }
-                None => {
-                    let nearest = guess(tasks, named, problems);
-                    let (task, named) = (task.id.clone(), named.clone());
-                    problems.push(Problem::Unknown { task, named, as_parent: false, nearest });
-                }
-            }
-        }
-    }
-    Edges::new(2 * count, pairs)
-}
-
-fn is_part_of(part: usize, whole: usize, parents: &[Option<usize>]) -> bool {
-    std::iter::successors(parents[part], |above| parents[*above]).any(|above| above == whole)
 }
 
 /// Every node behind all that it needs. Those of a cycle, and what is behind it, are left out.
@@ -368,53 +277,6 @@ fn order(needs: &Edges, needed_by: &Edges) -> Vec<usize> {
     order
 }
 
-/// How each task stands. What it is a part of decides with it: nobody does the parts of what is done, or given up.
-fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
-    let own = |task: &Task| match task.status {
-        TaskStatus::Done | TaskStatus::Review => Standing::Done,
-        TaskStatus::Pending | TaskStatus::InProgress => Standing::ToDo,
-        TaskStatus::Expanded => Standing::InParts,
-        TaskStatus::Blocked
-        | TaskStatus::Deferred
-        | TaskStatus::Cancelled
-        | TaskStatus::Failed
-        | TaskStatus::AwaitingTune => Standing::Stopped,
-    };
-    let mut standing: Vec<_> = tasks.iter().map(own).collect();
-    let down = from_the_top(parents);
-    for &at in &down {
-        let above = parents[at].map(|parent| standing[parent]);
-        if standing[at] != Standing::Done
-            && let Some(decided @ (Standing::Done | Standing::Stopped)) = above
-        {
-            standing[at] = decided;
-        }
-    }
-    // What is done in parts is done once each part is done or given up, and stopped where nothing of it was, or will be, done.
-    let mut parts = vec![(0_usize, 0_usize); tasks.len()];
-    for &at in down.iter().rev() {
-        if standing[at] == Standing::InParts && parts[at].1 == 0 {
-            standing[at] = if parts[at].0 > 0 { Standing::Done } else { Standing::Stopped };
-        }
-        let Some(parent) = parents[at] else { continue };
-        let is_open = tasks[at].status != TaskStatus::Cancelled && standing[at] != Standing::Done;
-        parts[parent].0 += usize::from(standing[at] == Standing::Done);
-        parts[parent].1 += usize::from(is_open);
-    }
-    standing
-}
-
-/// Every task behind the one that it is a part of.
-fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
-    let below = Edges::new(
-        parents.len(),
-        parents.iter().enumerate().filter_map(|(at, parent)| Some(((*parent)?, at))).collect(),
-    );
-    let mut down: Vec<_> = (0..parents.len()).filter(|at| parents[*at].is_none()).collect();
-    let mut next = 0;
-    while let Some(&at) = down.get(next) {
-        down.extend(below.of(at));
-        next += 1;
-    }
-    down
-}
+#[cfg(test)]
+#[path = "graph_tests.rs"]
+mod tests;

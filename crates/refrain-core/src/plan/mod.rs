@@ -9,10 +9,12 @@ mod edges;
 mod event;
 pub mod file;
 mod graph;
+mod links;
 mod next_step;
 mod outcome;
 mod problem;
 mod spec;
+mod standing;
 mod state;
 mod task;
 mod task_loop;
@@ -26,10 +28,11 @@ pub use event::{
     FailedGate, Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
     Unmerged,
 };
-pub use graph::{Graph, Standing};
+pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};
 pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
+pub use standing::Standing;
 pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
 pub use task_loop::task_loop;

@@ -22,6 +22,32 @@ impl TaskId {
     /// The longest id, in characters (SCUD's own).
     pub const MAX: usize = 100;
 
+    /// How much of a text makes an id, in bytes.
+    const FROM_WORDS: usize = 48;
+
+    /// An id made from what a task is called, for one that was given none: its words in small letters, or a hash where they
+    /// have no letters of ASCII.
+    #[must_use]
+    pub fn from_words(text: &str) -> Self {
+        let mut id = String::new();
+        for c in text.chars().flat_map(char::to_lowercase) {
+            if c.is_ascii_alphanumeric() {
+                id.push(c);
+            } else if !id.is_empty() && !id.ends_with('-') {
+                id.push('-');
+            }
+        }
+        if id.len() > Self::FROM_WORDS {
+            let end = id[..Self::FROM_WORDS].rfind('-').unwrap_or(Self::FROM_WORDS);
+            id.truncate(end);
+        }
+        id.truncate(id.trim_end_matches('-').len());
+        if id.is_empty() {
+            id = format!("task-{}", &blake3::hash(text.as_bytes()).to_hex()[..8]);
+        }
+        Self(id)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

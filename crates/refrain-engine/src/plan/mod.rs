@@ -7,10 +7,12 @@ mod follow;
 mod landing;
 mod round;
 mod service;
+mod status;
 mod statuses;
 mod told;
 mod verify;
 
 pub use follow::PlanFollower;
 pub use service::PlanRunner;
+pub use status::usual_jobs;
 pub use told::Surroundings;

@@ -42,11 +42,12 @@ impl Surroundings {
         })
     }
 
-    /// The specification of a task.
+    /// The specification of a task that stands in the file `tasks`.
     #[must_use]
-    pub fn brief(&self, spec: &BriefSpec, graph: &Graph, at: usize) -> Brief {
+    pub fn brief(&self, spec: &BriefSpec, tasks: &Utf8Path, graph: &Graph, at: usize) -> Brief {
         let sources = Sources {
             plan: self.document.as_ref(),
+            plan_has_tasks: spec.document.as_deref() == Some(tasks),
             files: &self.files,
             verification: &self.verification,
             template: spec.template.as_ref(),
@@ -69,7 +70,7 @@ pub(super) fn prompt(
     let spec = &round.spec;
     let surroundings = Surroundings::read(&spec.brief, commands(spec))?;
     let at = graph.index(task).ok_or_else(|| EngineError::TaskGone(task.clone()))?;
-    let brief = surroundings.brief(&spec.brief, graph, at);
+    let brief = surroundings.brief(&spec.brief, &spec.tasks, graph, at);
     let again = again(round, repository, begin)?;
     let task: &Task = &graph.tasks()[at];
     Ok(brief::prompt(task, &spec.tag, &brief, again.as_ref()))

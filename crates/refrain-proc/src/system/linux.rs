@@ -25,6 +25,16 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Some(Stat { process: Process { pid, start }, parent, session, zombie: matches!(state, "Z" | "X") })
 }
 
+/// How much memory programs that are started now may take without anybody being swapped out, in bytes; all there could be
+/// where the system does not say.
+#[must_use]
+pub fn free_memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available =
+        text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+    available.and_then(|kib| kib.parse::<u64>().ok()).map_or(u64::MAX, |kib| kib.saturating_mul(1024))
+}
+
 /// Every process that can be seen.
 pub(crate) fn stats() -> impl Iterator<Item = Stat> {
     fs::read_dir("/proc")

@@ -2,7 +2,7 @@
 //! active one, else the only one. A file that is given by its path is taken as what it is.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::plan::file::{FileError, Shape, tags};
+use refrain_core::plan::file::{FileError, Shape, has_task_headings, tags};
 use refrain_core::text::nearest;
 
 use super::TasksError;
@@ -24,23 +24,24 @@ pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Re
     {
         return Ok(found);
     }
+    let tag = tag.map(str::to_owned).or_else(|| active(&folder));
+    // Its own file, whatever stands in those of the others.
+    if let Some(tag) = tag.as_ref().filter(|tag| !tag.contains('/')) {
+        let own = folder.join(format!("{tag}.json"));
+        if own.exists() && !ALL_TAGS.contains(&own.file_name().unwrap_or_default()) {
+            return Ok(TaskFile::new(project, own, Shape::TagJson, tag.clone()));
+        }
+    }
     let known = known(&folder)?;
-    let tag = match tag {
-        Some(tag) => tag.to_owned(),
-        None => match (active(&folder), &known[..]) {
-            (Some(active), _) => active,
-            (None, []) => return Err(TasksError::Nothing(folder)),
-            (None, [(only, ..)]) => only.clone(),
-            (None, many) => return Err(TasksError::Which { folder, known: names(many) }),
-        },
+    let tag = match (tag, &known[..]) {
+        (Some(tag), _) => tag,
+        (None, []) => return Err(TasksError::Nothing(folder)),
+        (None, [(only, ..)]) => only.clone(),
+        (None, many) => return Err(TasksError::Which { folder, known: names(many) }),
     };
     match known.iter().find(|(name, ..)| *name == tag) {
         Some((_, path, shape)) => Ok(TaskFile::new(project, path.clone(), *shape, tag)),
-        None => {
-            let known = names(&known);
-            let nearest = nearest(&tag, known.iter().map(String::as_str)).map(str::to_owned);
-            Err(TasksError::NoTag { tag, folder, nearest, known })
-        }
+        None => Err(no_tag(&tag, &folder, names(&known))),
     }
 }
 
@@ -66,16 +67,25 @@ fn given(
             why: "is neither Markdown, nor JSON, nor SCUD's .scg",
         });
     };
-    let stem = path.file_stem().unwrap_or_default().to_owned();
-    let tags = tags(&text, shape).map_err(malformed)?;
-    let tag = match (tag, &tags[..]) {
-        (Some(tag), _) => tag.to_owned(),
-        (None, []) => stem,
+    // With a tag it is only the plan of those tasks, and so it is where others are meant more plainly.
+    if shape == Shape::Markdown && (tag.is_some() || (has_others && !has_task_headings(&text))) {
+        return Ok(None);
+    }
+    let known = tags(&text, shape).map_err(malformed)?;
+    let tag = match (tag, &known[..]) {
+        (Some(tag), []) => tag.to_owned(),
+        (Some(tag), _) if known.iter().any(|known| known == tag) => tag.to_owned(),
+        (Some(tag), _) => return Err(no_tag(tag, path, known)),
+        (None, []) => path.file_stem().unwrap_or_default().to_owned(),
         (None, [only]) => only.clone(),
-        (None, _) => return Err(TasksError::Which { folder: path.to_owned(), known: tags }),
+        (None, _) => return Err(TasksError::Which { folder: path.to_owned(), known }),
     };
-    let _ = has_others;
     Ok(Some(TaskFile::new(project, path.to_owned(), shape, tag)))
+}
+
+fn no_tag(tag: &str, folder: &Utf8Path, known: Vec<String>) -> TasksError {
+    let nearest = nearest(tag, known.iter().map(String::as_str)).map(str::to_owned);
+    TasksError::NoTag { tag: tag.to_owned(), folder: folder.to_owned(), nearest, known }
 }
 
 /// Every tag with its file, by name. Of several files of one tag the first in the order of [`find`] counts.
@@ -99,15 +109,13 @@ fn known(folder: &Utf8Path) -> Result<Vec<(String, Utf8PathBuf, Shape)>, TasksEr
     for (_, tag, path) in own.iter().filter(|(extension, ..)| extension == "json") {
         add(tag.clone(), path, Shape::TagJson);
     }
-    for name in ALL_TAGS {
-        let path = folder.join(name);
-        if !path.exists() {
-            continue;
-        }
+    let all = ALL_TAGS.map(|name| folder.join(name)).into_iter().filter(|path| path.exists());
+    let scg = own.into_iter().filter(|(extension, ..)| extension == "scg").map(|(_, _, path)| path);
+    for path in all.chain(scg) {
         let text = file::text(&path)?;
         let malformed =
             |source: FileError| TasksError::Malformed { path: path.clone(), source: source.into() };
-        if let Some(shape) = Shape::of(name, &text).map_err(malformed)? {
+        if let Some(shape) = Shape::of(path.as_str(), &text).map_err(malformed)? {
             let tags = tags(&text, shape).map_err(malformed)?;
             tags.into_iter().for_each(|tag| add(tag, &path, shape));
         }

@@ -6,6 +6,7 @@ use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
 use refrain_engine::{DETACHED_READY, EngineError, Signals, chain};
 
+use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::notify::NotifyArgs;
@@ -22,11 +23,14 @@ pub(crate) struct Args {
 /// Takes the loop over and drives it to its end.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
+    if service.has_plan(&args.id) {
+        return plan::drive::alone(context, &service, &args.id, &args.notify);
+    }
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
     let status = view::status(&driven.inspect_err(failed)?, Alive::NOBODY);
-    args.notify.tell(context, &status);
+    args.notify.tell(context, &status.id, &(&status).into());
     Ok(Code::from(status.status).into())
 }

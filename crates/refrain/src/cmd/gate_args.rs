@@ -128,6 +128,20 @@ pub(super) struct Proof {
 }
 
 impl GateArgs {
+    /// One more check that decides, as if `--gate NAME=CMD` had been given.
+    pub(super) fn add(&mut self, name: &str, command: &str) -> Result<(), CliError> {
+        let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;
+        self.gate.push(Asked { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// Whether a command decides about the work, as far as that is said, here or by the configuration.
+    pub(super) fn decide(&self, config: &Config) -> bool {
+        let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
+        let by_config = config.gates.values().any(|gate| gate.hard && gate.command.is_some());
+        is_said || by_config || config.start.auto_gates == Some(true)
+    }
+
     /// The gates and protections that were given, then those of `offer`, where they are asked for.
     pub(super) fn proof(
         &self,

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
 use refrain_core::report::{Report, Verdict};
 use refrain_core::usage;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("verify", schemars::schema_for!(Verdict)),
         ("plan-check", schemars::schema_for!(Checked)),
         ("plan-waves", schemars::schema_for!(Waves)),
+        ("plan-show", schemars::schema_for!(ToldTask)),
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),

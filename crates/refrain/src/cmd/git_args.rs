@@ -54,6 +54,23 @@ enum Flow {
 }
 
 impl GitArgs {
+    /// The options that were given.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            (self.git_workflow.is_some(), "--git-workflow"),
+            (self.auto_commit, "--auto-commit"),
+            (self.commit_template.is_some(), "--commit-template"),
+            (self.create_branch, "--create-branch"),
+            (self.no_create_branch, "--no-create-branch"),
+            (self.branch_template.is_some(), "--branch-template"),
+            (self.worktree, "--worktree"),
+            (self.no_worktree, "--no-worktree"),
+            (self.base.is_some(), "--base"),
+            (self.share_worktree, "--share-worktree"),
+        ];
+        all.into_iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| flag).collect()
+    }
+
     /// What the loop does with git: what the options leave out, the configuration says. The names of its branch and its
     /// worktree are filled in at its start.
     pub(super) fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, CliError> {

@@ -12,3 +12,5 @@ pub(crate) const COST: &str = "What it may cost";
 pub(crate) const PLACE: &str = "Where it works";
 /// What is shown.
 pub(crate) const SHOWN: &str = "What is shown";
+/// A plan of many tasks in place of one.
+pub(crate) const PLAN: &str = "Many tasks: a plan";

@@ -1,6 +1,7 @@
 //! One file a subcommand: its arguments, whose comments are its help, and what it does.
 
 pub(crate) mod acp_bridge;
+mod adapted;
 pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod completions;

@@ -4,29 +4,23 @@ mod kinds;
 pub(super) mod others;
 pub(super) mod resolve;
 mod stuck;
+pub(super) mod work;
 
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
 use clap::ArgGroup;
-use refrain_core::agent::Usd;
-use refrain_core::promise::PromiseText;
-use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::values::Limit;
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::{Chosen, Command, ProjectFile, Settings};
+use refrain_engine::config::{Chosen, ProjectFile, Settings};
 use refrain_engine::{Runner, Service};
 
 pub(super) use self::kinds::Match;
-use self::kinds::{AgentName, Format, May, Mode};
-use self::stuck::StuckArgs;
+use self::work::{PromiseArgs, TaskArgs, WorkArgs};
 
 use crate::cli::Context;
-use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
-use crate::cmd::review_args::ReviewArgs;
+use crate::cmd::plan::run::{self as plan, ByTag};
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -35,96 +29,22 @@ use crate::values;
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"), after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The task, in words; `-` reads it from stdin
-    #[arg(group = "source", value_name = "PROMPT")]
-    words: Vec<String>,
-    /// The task, as one text
-    #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Option<String>,
-    /// The file that holds the task
-    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "FILE")]
-    prompt_file: Option<Utf8PathBuf>,
-    /// The task that the configuration has under this name
-    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "NAME")]
-    prompt_name: Option<String>,
+    #[command(flatten)]
+    task: TaskArgs,
     /// The loop's id; made up from the command where it is left out
     #[arg(help_heading = heading::RUN, long, value_name = "ID")]
     name: Option<LoopId>,
-    /// What to run; words are split like a shell's, no shell runs it
-    #[arg(help_heading = heading::RUN, long, short, value_name = "CMD ARGS")]
-    command: Option<Command>,
-    /// Which adapter runs it, or an agent that the configuration names; without it the kind follows the program's name, and is
-    /// generic for all others
-    #[arg(help_heading = heading::RUN, long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
-    agent: Option<String>,
-    /// One more argument for it
-    #[arg(help_heading = heading::RUN, long, value_name = "ARG", allow_hyphen_values = true)]
-    agent_arg: Vec<String>,
-    /// Set a variable for it
-    #[arg(help_heading = heading::RUN, long, value_name = "K=V", value_parser = values::variable)]
-    env: Vec<(String, String)>,
-    /// Start it from a short list of variables, not from all of yours
-    #[arg(help_heading = heading::RUN, long)]
-    clean_env: bool,
-    /// How the prompt reaches it; `auto` where it is left out
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
-    prompt_mode: Option<Mode>,
-    /// What its standard output is; `auto` where it is left out
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
-    output_format: Option<Format>,
-    /// Which model it uses; its own choice where it is left out
-    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    model: Option<String>,
-    /// What it may do unattended; `auto` where it is left out
-    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
-    permissions: Option<May>,
-    /// The words that claim the work done; COMPLETE where they are left out
-    #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
-    completion_promise: Option<PromiseText>,
-    /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
-    #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
-    no_promise: bool,
-    /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
-    #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
-    promise_match: Option<Match>,
+    #[command(flatten)]
+    work: WorkArgs,
+    #[command(flatten)]
+    promise: PromiseArgs,
     /// How many iterations at most, 1 to 200; 20 where it is left out
     #[arg(help_heading = heading::COST, long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iterations: Option<u32>,
-    /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
-    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
-    max_duration: Option<Limit<Millis>>,
-    /// How much money the loop may cost, in US dollars
-    #[arg(help_heading = heading::COST, long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
-    max_cost: Option<Limit<Usd>>,
-    /// How many tokens the loop may use, in and out
-    #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
-    max_tokens: Option<Limit<u64>>,
-    /// How long the loop may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
-    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
-    retry_for: Option<Limit<Millis>>,
-    /// How long one attempt may take; a bare number is seconds
-    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
-    timeout: Option<Limit<Millis>>,
-    /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
-    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
-    idle_timeout: Option<Limit<Millis>>,
-    /// How long to rest between iterations
-    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
-    pause: Option<Limit<Millis>>,
-    /// Where to run it; here, where it is left out
-    #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
-    working_dir: Option<Utf8PathBuf>,
     #[command(flatten)]
     git: GitArgs,
     #[command(flatten)]
-    gates: GateArgs,
-    #[command(flatten)]
-    reviews: ReviewArgs,
-    #[command(flatten)]
-    stuck: StuckArgs,
-    /// Give it your prompt alone, in every iteration
-    #[arg(help_heading = heading::RUN, long)]
-    no_iteration_context: bool,
+    plan: ByTag,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -147,7 +67,12 @@ What is left out here, the configuration says: refrain config show. All about it
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let dir = match &args.working_dir {
+    if args.plan.asked() {
+        let Args { task, name, work, promise, max_iterations, git, plan, show } = args;
+        plan::refuse_what_loops_have(&task, &promise, &git)?;
+        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
+    }
+    let dir = match &args.work.working_dir {
         Some(dir) => context.dir.join(dir),
         None => context.dir.clone(),
     };
@@ -158,7 +83,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         run::may_detach(context)?;
     }
     let service = Service::open(&dir, context.host.clone())?;
-    let chosen = Chosen { agent: args.agent.as_deref(), command: args.command.is_some() };
+    let chosen = Chosen { agent: args.work.agent.as_deref(), command: args.work.command.is_some() };
     let settings = service.settings(chosen, context.inside.is_none())?;
     mention_what_does_not_count(&settings);
     let named = args.name.clone();

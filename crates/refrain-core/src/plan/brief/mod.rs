@@ -8,6 +8,7 @@ mod prompt;
 mod size;
 mod spec;
 mod template;
+mod view;
 
 pub use again::Again;
 pub use document::PlanDocument;
@@ -15,6 +16,7 @@ pub use prompt::prompt;
 pub use size::{PartSize, Size};
 pub use spec::{Brief, MAX_TOKENS, Part, PartKind, Sources, SpecFile, verification};
 pub use template::{SpecTemplate, SpecTemplateError};
+pub use view::{ToldPart, ToldTask};
 
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,8 @@ pub(super) const RULE: &str = "\n\n---\n\n";
 pub struct Sources<'a> {
     /// The plan.
     pub plan: Option<&'a PlanDocument>,
+    /// The plan is the task file: what its sections say, the tasks say themselves.
+    pub plan_has_tasks: bool,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
     /// The shell commands that prove every task which names none of its own.
@@ -87,7 +89,7 @@ impl Brief {
             text: printable(&text).trim().to_owned(),
         };
         let mut parts = vec![part(PartKind::Task, "the task itself", about(graph, at))];
-        if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id)) {
+        if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id, sources.plan_has_tasks)) {
             parts.push(part(PartKind::Plan, "the plan's section", text));
         }
         for SpecFile { name, text } in sources.files {
@@ -176,21 +178,16 @@ fn about(graph: &Graph, at: usize) -> String {
 }
 
 /// What the plan says about the task, with a word on where that is from; nothing of an empty plan.
-fn section(plan: &PlanDocument, task: &TaskId) -> Option<String> {
-    let (note, text) = match plan.about(task) {
-        Excerpt::Section(text) => (None, text),
-        Excerpt::Whole(text) => (Some("no heading of the plan names this task: this is all of it"), text),
+fn section(plan: &PlanDocument, task: &TaskId, has_tasks: bool) -> Option<String> {
+    let (note, text, mark) = match plan.about(task) {
+        Excerpt::Section(_) if has_tasks => return None,
+        Excerpt::Section(text) => ("", text, ""),
+        Excerpt::Whole(text) => ("(no heading of the plan names this task: this is all of it)\n\n", text, ""),
         Excerpt::Beginning(text) => (
-            Some(
-                "no heading of the plan names this task: this is where the plan begins, cut at 2,000 characters",
-            ),
+            "(no heading of the plan names this task: this is where the plan begins, cut at 2,000 characters)\n\n",
             text,
+            "\n\n[… cut here]",
         ),
     };
-    if text.trim().is_empty() {
-        return None;
-    }
-    let note = note.map(|note| format!("({note})\n\n")).unwrap_or_default();
-    let mark = if matches!(plan.about(task), Excerpt::Beginning(_)) { "\n\n[… cut here]" } else { "" };
-    Some(format!("## The plan's section about it\n\n{note}{text}{mark}"))
+    (!text.trim().is_empty()).then(|| format!("## The plan's section about it\n\n{note}{text}{mark}"))
 }

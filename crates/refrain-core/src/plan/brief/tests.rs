@@ -62,7 +62,8 @@ fn a_specification_is_its_parts_with_rules_between_them() {
     let plan = PlanDocument::read("# House\n\n## Task 2: Floor\n\nSee the drawing.\n\n## Task 3\n".into());
     let files = [SpecFile { name: "notes.md".into(), text: "Mind the cat.\n".into() }];
     let verification = ["make check".to_owned(), "make test".to_owned()];
-    let sources = Sources { plan: Some(&plan), files: &files, verification: &verification, template: None };
+    let sources =
+        Sources { plan: Some(&plan), files: &files, verification: &verification, ..Sources::default() };
     let expected = format!(
         "{TASK}\n\n---\n\n## The plan's section about it\n\n## Task 2: Floor\n\nSee the drawing.\n\n---\n\n## notes.md\n\nMind \
          the cat.\n\n---\n\n## Verification\n\nThis has to pass, and is run after you:\n\n```bash\nmake check\nmake test\n```"
@@ -100,6 +101,9 @@ fn where_the_plan_does_not_name_the_task_that_is_said() {
         text.contains("cut at 2,000 characters)\n\nxxx") && text.ends_with("x\n\n[… cut here]"),
         "{text}"
     );
+    let own = PlanDocument::read("## Task 2: Floor\n\nOf oak.\n".into());
+    let sources = Sources { plan: Some(&own), plan_has_tasks: true, ..Sources::default() };
+    assert_eq!(brief(&bare(), sources).parts().len(), 1, "the task says it itself");
     let empty = PlanDocument::read(" \n".into());
     assert_eq!(brief(&bare(), Sources { plan: Some(&empty), ..Sources::default() }).parts().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Changes of a text that leave every other byte as it was.
+//! Changes of a text that leave every other byte as it was, and its lines with where they stand.
 
 use std::ops::Range;
 
@@ -32,4 +32,13 @@ impl Edits {
         out.push_str(&text[from..]);
         out
     }
+}
+
+/// Lines without what ends them.
+pub(super) fn lines(text: &str, part: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    text[part.clone()].split_inclusive('\n').scan(part.start, |at, line| {
+        let begin = *at;
+        *at += line.len();
+        Some(begin..begin + line.trim_end_matches(['\n', '\r']).len())
+    })
 }

@@ -20,9 +20,7 @@ pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<C
         by_id.entry(&entry.id).or_insert(entry);
     }
     let (mut edits, mut missing) = (Edits::default(), Vec::new());
-    // The last word on a task counts.
-    let wanted: HashMap<_, _> = changes.iter().map(|change| (&change.task, change)).collect();
-    for change in changes.iter().filter(|change| std::ptr::eq(wanted[&change.task], *change)) {
+    for change in super::last_words(changes) {
         match by_id.get(&change.task) {
             Some(entry) => write(text, entry, change, &mut edits),
             None => missing.push(change.task.clone()),

@@ -9,6 +9,14 @@ mod error;
 mod json;
 mod json_edit;
 mod json_value;
+mod markdown;
+mod scg;
+mod scg_edit;
+mod scg_row;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 
 use super::{Note, Problem, Task, TaskId, TaskStatus};
 
@@ -21,6 +29,10 @@ pub enum Shape {
     TagJson,
     /// All tags in one: `{TAG: {"tasks": [{"id": "1", "dependencies": ["2"], …}]}}`.
     TagsJson,
+    /// SCUD's graph format, a phase for each tag.
+    Scg,
+    /// A plan with headings `## Task 1: title`, or a list of `- [ ] title`.
+    Markdown,
 }
 
 impl Shape {
@@ -32,6 +44,8 @@ impl Shape {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
             Some("json") if json::holds_one_tag(text)? => Ok(Some(Self::TagJson)),
             Some("json") => Ok(Some(Self::TagsJson)),
+            Some("scg") => Ok(Some(Self::Scg)),
+            Some("md" | "markdown") => Ok(Some(Self::Markdown)),
             _ => Ok(None),
         }
     }
@@ -78,6 +92,8 @@ pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
     match shape {
         Shape::TagJson => json::read(text, None),
         Shape::TagsJson => json::read(text, Some(tag)),
+        Shape::Scg => scg::read(text, tag),
+        Shape::Markdown => markdown::read(text),
     }
 }
 
@@ -87,8 +103,9 @@ pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
 /// [`FileError`] where the text is malformed.
 pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
     match shape {
-        Shape::TagJson => Ok(Vec::new()),
+        Shape::TagJson | Shape::Markdown => Ok(Vec::new()),
         Shape::TagsJson => json::tags(text),
+        Shape::Scg => scg::tags(text),
     }
 }
 
@@ -100,5 +117,19 @@ pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Ch
     match shape {
         Shape::TagJson => json_edit::set(text, None, changes),
         Shape::TagsJson => json_edit::set(text, Some(tag), changes),
+        Shape::Scg => scg_edit::set(text, tag, changes),
+        Shape::Markdown => markdown::set(text, changes),
     }
+}
+
+/// Whether a Markdown text has headings of tasks: then it is a task file, whatever else there is.
+#[must_use]
+pub fn has_task_headings(text: &str) -> bool {
+    markdown::has_headings(text)
+}
+
+/// The changes, without those that later ones of the same task take back.
+fn last_words(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    let last: HashMap<_, _> = changes.iter().enumerate().map(|(at, change)| (&change.task, at)).collect();
+    changes.iter().enumerate().filter(move |(at, change)| last[&change.task] == *at).map(|(_, change)| change)
 }

@@ -1,13 +1,26 @@
 //! `refrain plan`: many tasks, in waves.
 
+mod cancel;
 mod check;
+pub(crate) mod drive;
+mod pause;
+mod rehearsal;
+mod resume;
+pub(crate) mod run;
+mod show;
 mod source;
+mod spec_args;
+mod status;
 mod waves;
+mod which;
 
 use std::process::ExitCode;
 
 use crate::cli::Context;
 use crate::error::CliError;
+
+pub(crate) use rehearsal::Rehearsal;
+pub(super) use {cancel::cancel, pause::pause, resume::resume, status::show as show_status};
 
 /// Work on many tasks that depend on each other
 #[derive(Debug, clap::Args)]
@@ -18,14 +31,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
+    Run(Box<run::Args>),
     Check(check::Args),
     Waves(waves::Args),
+    Show(show::Args),
+    Status(status::Args),
+    Resume(resume::Args),
+    Pause(pause::Args),
+    Cancel(cancel::Args),
 }
 
 /// Does what the verb says.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    match &args.verb {
-        Verb::Check(args) => check::run(context, args),
-        Verb::Waves(args) => waves::run(context, args),
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    match args.verb {
+        Verb::Run(args) => run::run(context, *args),
+        Verb::Check(args) => check::run(context, &args),
+        Verb::Waves(args) => waves::run(context, &args),
+        Verb::Show(args) => show::run(context, &args),
+        Verb::Status(args) => status::run(context, &args),
+        Verb::Resume(args) => resume::run(context, &args),
+        Verb::Pause(args) => pause::run(context, &args),
+        Verb::Cancel(args) => cancel::run(context, &args),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
-fn text(waves: &Waves) -> String {
+pub(super) fn text(waves: &Waves) -> String {
     if waves.tasks == 0 {
         return format!("{}: nothing is to do\n", flat(&waves.tag));
     }

@@ -9,7 +9,7 @@ use refrain_core::spec::{OutputFormat, Permissions, PromptMode};
 
 /// The name of an agent: that of an adapter, offered by help and completions, or one that the configuration gives.
 #[derive(Clone, Debug)]
-pub(super) struct AgentName;
+pub(in crate::cmd) struct AgentName;
 
 impl TypedValueParser for AgentName {
     type Value = String;
@@ -40,7 +40,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum May {
+pub(in crate::cmd) enum May {
     /// Edit and run commands in the worktree, confined as the agent itself can
     Auto,
     /// Everything: the agent's own flag that bypasses all questions
@@ -60,7 +60,7 @@ impl From<May> for Permissions {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Mode {
+pub(in crate::cmd) enum Mode {
     /// The last argument, or stdin for a prompt that is too long for one
     Auto,
     /// The last argument
@@ -86,7 +86,7 @@ impl From<Mode> for PromptMode {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Format {
+pub(in crate::cmd) enum Format {
     /// What the adapter expects: text of commands, their stream of known agents
     Auto,
     /// A message

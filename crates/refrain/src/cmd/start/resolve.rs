@@ -5,6 +5,7 @@ use std::io::Read;
 
 use camino::Utf8Path;
 use refrain_core::budget::{Caps, Which};
+use refrain_core::git::GitSpec;
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::{self, Limit};
@@ -14,6 +15,7 @@ use refrain_engine::config::{Settings, nearest};
 use refrain_engine::{Service, objection, prompt_limit};
 
 use super::Args;
+use super::work::{PromiseArgs, TaskArgs, WorkArgs};
 use crate::cli::Context;
 use crate::cmd::review_args;
 use crate::error::CliError;
@@ -29,15 +31,38 @@ pub(in crate::cmd) fn spec(
     service: &Service,
     dir: &Utf8Path,
 ) -> Result<(Spec, Vec<String>), CliError> {
-    let project = service.project();
     let start = &settings.config.start;
-    let agent = agent(args, settings)?;
-    let prompt = prompt(context, args, settings)?;
-    if matches!(agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
+    let (spec, notes) = common(context, &args.work, settings, service, dir)?;
+    let prompt = prompt(context, &args.task, settings)?;
+    if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
             CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
         })?;
     }
+    let most = args.max_iterations.or(start.max_iterations).or(Some(Limits::DEFAULT_ITERATIONS));
+    let spec = Spec {
+        id: args.name.clone().unwrap_or(spec.id),
+        prompt,
+        promise: promise(&args.promise, start, &spec.agent)?,
+        limits: Limits { max_iterations: most, ..spec.limits },
+        git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        ..spec
+    };
+    Ok((spec, notes))
+}
+
+/// What of a specification does not depend on what is to be done, and what a person should know of what proves it: who works,
+/// where, at which cost, and which gates there are.
+pub(in crate::cmd) fn common(
+    context: &Context,
+    args: &WorkArgs,
+    settings: &Settings,
+    service: &Service,
+    dir: &Utf8Path,
+) -> Result<(Spec, Vec<String>), CliError> {
+    let project = service.project();
+    let start = &settings.config.start;
+    let agent = agent(args, settings)?;
     let working_dir =
         dir.canonicalize_utf8().map_err(|error| CliError::usage(format!("--working-dir {dir}: {error}")))?;
     let limits = limits(args, start, &agent);
@@ -49,10 +74,10 @@ pub(in crate::cmd) fn spec(
     let critique = args.reviews.critique(worker, settings)?;
     let spec = Spec {
         // Replaced where no name is given: the service makes one up that is free.
-        id: args.name.clone().unwrap_or_else(|| LoopId::derived(&agent.program, 0)),
-        prompt,
+        id: LoopId::derived(&agent.program, 0),
+        prompt: String::new(),
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
-        promise: promise(args, start, &agent)?,
+        promise: None,
         limits,
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
@@ -66,7 +91,7 @@ pub(in crate::cmd) fn spec(
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,
-        git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        git: GitSpec::default(),
         gates: proof.gates,
         depth: context.depth,
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
@@ -80,7 +105,7 @@ fn who(is_option: bool, settings: &Settings, name: &str) -> String {
 }
 
 /// The agent, and whether it can do what is asked of it.
-fn agent(args: &Args, settings: &Settings) -> Result<AgentSpec, CliError> {
+fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, CliError> {
     let start = &settings.config.start;
     let (kind, program, mut words) = program(args, settings)?;
     let more = if args.agent_arg.is_empty() { start.agent_arg.as_deref() } else { Some(&*args.agent_arg) };
@@ -125,7 +150,7 @@ fn agent(args: &Args, settings: &Settings) -> Result<AgentSpec, CliError> {
 }
 
 /// The adapter, the program and its arguments.
-fn program(args: &Args, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), CliError> {
+fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), CliError> {
     let start = &settings.config.start;
     let asked = start.agent.as_deref().and_then(AgentKind::named);
     if let Some(command) = args.command.as_ref().or(start.command.as_ref()) {
@@ -145,7 +170,7 @@ fn program(args: &Args, settings: &Settings) -> Result<(AgentKind, String, Vec<S
 }
 
 /// What its standard output is: of known agents their stream, which is read by its own rules.
-fn output_format(args: &Args, settings: &Settings, kind: AgentKind) -> Result<OutputFormat, CliError> {
+fn output_format(args: &WorkArgs, settings: &Settings, kind: AgentKind) -> Result<OutputFormat, CliError> {
     let asked = args.output_format.map(OutputFormat::from).or(settings.config.start.output_format);
     match (asked.unwrap_or_default(), kind) {
         (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
@@ -160,7 +185,7 @@ fn output_format(args: &Args, settings: &Settings, kind: AgentKind) -> Result<Ou
 }
 
 /// Refuses caps that could not be kept, before anything.
-fn admits(args: &Args, settings: &Settings, agent: &AgentSpec) -> Result<(), CliError> {
+fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(), CliError> {
     let start = &settings.config.start;
     let (cost, tokens) = (limit(args.max_cost, start.max_cost), limit(args.max_tokens, start.max_tokens));
     for (cost, tokens, is_option, name) in [
@@ -196,10 +221,10 @@ fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Opt
     option.or(configured).and_then(Option::from)
 }
 
-fn limits(args: &Args, start: &Start, agent: &AgentSpec) -> Limits {
+fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
     let silence = agent.kind.streams().then_some(Limits::DEFAULT_SILENCE);
     Limits {
-        max_iterations: args.max_iterations.or(start.max_iterations).or(Some(Limits::DEFAULT_ITERATIONS)),
+        max_iterations: None,
         max_duration: limit(args.max_duration, start.max_duration),
         timeout: limit(args.timeout, start.timeout),
         idle_timeout: args.idle_timeout.or(start.idle_timeout).map_or(silence, Option::from),
@@ -212,7 +237,7 @@ fn limits(args: &Args, start: &Start, agent: &AgentSpec) -> Limits {
 
 /// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all else
 /// is the whole output.
-fn promise(args: &Args, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, CliError> {
+fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, CliError> {
     let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
     if is_none {
         return Ok(None);
@@ -225,7 +250,7 @@ fn promise(args: &Args, start: &Start, agent: &AgentSpec) -> Result<Option<Promi
 }
 
 /// The task: what the command line says, else the prompt that the configuration names.
-fn prompt(context: &Context, args: &Args, settings: &Settings) -> Result<String, CliError> {
+fn prompt(context: &Context, args: &TaskArgs, settings: &Settings) -> Result<String, CliError> {
     let prompt = if let Some(text) = &args.prompt {
         text.clone()
     } else if let Some(file) = &args.prompt_file {

@@ -14,7 +14,7 @@ use crate::error::CliError;
 /// When it is stuck, and what is done then.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
-pub(crate) struct StuckArgs {
+pub(in crate::cmd) struct StuckArgs {
     /// How often the same failure comes in a row before the agent is told to try something else, 1 to 100; 3 where it is left
     /// out. Two more, and the loop is stuck
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]

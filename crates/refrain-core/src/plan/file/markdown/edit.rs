@@ -1,0 +1,45 @@
+//! Statuses in Markdown: boxes are ticked, and what they cannot say is put at the end of the title.
+
+use std::collections::HashMap;
+
+use super::mark::Mark;
+use super::outline::{Found, Outline};
+use crate::plan::TaskStatus;
+use crate::plan::file::edit::Edits;
+use crate::plan::file::{Change, Changed, FileError, last_words};
+
+/// Makes the changes.
+pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Changed, FileError> {
+    let outline = Outline::of(text)?;
+    let mut by_id = HashMap::with_capacity(outline.found.len());
+    for found in &outline.found {
+        by_id.entry(&found.id).or_insert(found);
+    }
+    let (mut edits, mut missing) = (Edits::default(), Vec::new());
+    for change in last_words(changes) {
+        match by_id.get(&change.task) {
+            Some(found) => write(text, found, change, &mut edits),
+            None => missing.push(change.task.clone()),
+        }
+    }
+    Ok(Changed { text: edits.apply(text), missing })
+}
+
+fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {
+    let is_done = change.status == TaskStatus::Done;
+    let mut all_ticked = true;
+    for tick in &found.boxes {
+        // The steps of a heading stay as they are until it is done; the box of an item says what the item is.
+        let should = is_done || (found.is_heading && tick.is_ticked);
+        if should != tick.is_ticked {
+            edits.replace(tick.at..tick.at + 1, if should { "x" } else { " " });
+        }
+        all_ticked &= should;
+    }
+    let says_itself = found.by_boxes(all_ticked) == change.status && change.note.is_none();
+    let mark = if says_itself { String::new() } else { Mark::text(change.status, change.note.as_ref()) };
+    let there = found.mark.as_ref().map_or(found.title_end..found.title_end, |mark| mark.range.clone());
+    if text[there.clone()] != mark {
+        edits.replace(there, mark);
+    }
+}

@@ -1,0 +1,73 @@
+//! Plans and checklists in Markdown.
+//!
+//! Where there are headings `Task 3: title`, at any level, each of them is a task, and one below another is a part of it.
+//! Boxes (`- [ ]`) in it are its steps; with all of them ticked it is done. Otherwise each item of a list with a box is a
+//! task, one below another is a part of it, and a ticked one is done. Code is passed over.
+//!
+//! A heading's number is its id. So is that of an item that begins with one (`1.`, `1.2`, `T001`, `Task 3:`); the id of any
+//! other is made from its words: were it counted, a line put in above would hand the work of one task to another.
+//!
+//! What a box cannot say stands at the end of the title, and takes precedence: `(in-progress)`,
+//! `(blocked after 3 attempts: the port is taken)`.
+
+mod edit;
+mod mark;
+mod outline;
+mod words;
+
+pub(super) use edit::set;
+
+use super::Tasks;
+use super::error::FileError;
+use crate::plan::{Task, TaskStatus};
+use outline::{Found, Outline};
+
+const NOTHING: &str = "accepted are headings `## Task 1: …`, or a list of `- [ ] …`";
+
+/// The tasks of a text.
+pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
+    let outline = Outline::of(text)?;
+    if outline.found.is_empty() {
+        return Err(FileError::Nothing(NOTHING));
+    }
+    let ids: Vec<_> = outline.found.iter().map(|found| found.id.clone()).collect();
+    let tasks = outline.found.into_iter().map(|found| found.into_task(&ids)).collect();
+    Ok(Tasks { name: outline.name, tasks, verification: outline.verification, odd: Vec::new() })
+}
+
+/// Whether there are headings of tasks.
+pub(super) fn has_headings(text: &str) -> bool {
+    Outline::of(text).is_ok_and(|outline| outline.by_headings)
+}
+
+impl Found {
+    fn into_task(self, ids: &[crate::plan::TaskId]) -> Task {
+        let status = self.mark.as_ref().map_or_else(|| self.natural(), |mark| mark.status);
+        let mut task = Task::new(self.id, self.title);
+        task.status = status;
+        task.note = self.mark.and_then(|mark| mark.note);
+        task.parent = self.parent.map(|parent| ids[parent].clone());
+        task.details = self.details;
+        task.dependencies = self.said.dependencies;
+        task.verification = self.said.verification;
+        task.test_strategy = self.said.test_strategy;
+        task.files = self.said.files;
+        task
+    }
+
+    /// Where it stands by its boxes alone.
+    fn natural(&self) -> TaskStatus {
+        self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked))
+    }
+
+    /// The same, were all of them ticked, or not.
+    fn by_boxes(&self, all_ticked: bool) -> TaskStatus {
+        match (self.boxes.is_empty(), all_ticked) {
+            (false, true) => TaskStatus::Done,
+            // The steps of a heading are its own work beside that of its parts; the box of an item is not.
+            (false, false) if self.is_heading || !self.has_parts => TaskStatus::Pending,
+            (true, _) if !self.has_parts => TaskStatus::Pending,
+            (_, _) => TaskStatus::Expanded,
+        }
+    }
+}

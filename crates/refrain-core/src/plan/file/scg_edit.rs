@@ -1,0 +1,94 @@
+//! Statuses in SCUD's graph format: a letter in its column, and what else there is to say in details of our own.
+
+use std::collections::HashMap;
+
+use super::edit::Edits;
+use super::scg::{ATTEMPTS, Detail, Phase, REASON, STATUS, phase};
+use super::scg_row::{Node, letter};
+use super::{Change, Changed, FileError};
+use crate::plan::TaskStatus;
+
+/// Makes the changes.
+pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, FileError> {
+    let phase = phase(text, tag)?;
+    let mut nodes = HashMap::with_capacity(phase.nodes.len());
+    for node in &phase.nodes {
+        nodes.entry(&node.task.id).or_insert(node);
+    }
+    let ours =
+        phase.details.iter().filter(|detail| [STATUS, REASON, ATTEMPTS].contains(&detail.field.as_str()));
+    let details: HashMap<_, _> = ours.map(|detail| ((&detail.task, detail.field.as_str()), detail)).collect();
+    let mut writer = Writer { text, phase: &phase, edits: Edits::default(), added: String::new() };
+    let mut missing = Vec::new();
+    for change in super::last_words(changes) {
+        match nodes.get(&change.task) {
+            Some(node) => writer.write(node, change, &|field| details.get(&(&change.task, field)).copied()),
+            None => missing.push(change.task.clone()),
+        }
+    }
+    Ok(Changed { text: writer.finish(), missing })
+}
+
+struct Writer<'a> {
+    text: &'a str,
+    phase: &'a Phase<'a>,
+    edits: Edits,
+    /// Details that were not there.
+    added: String,
+}
+
+impl<'a> Writer<'a> {
+    fn write(&mut self, node: &Node, change: &Change, found: &dyn Fn(&str) -> Option<&'a Detail>) {
+        let Change { task, status, note } = change;
+        let letter = letter(*status);
+        if self.text[node.status.clone()] != *letter
+            && !(node.status.is_empty() && *status == TaskStatus::Pending)
+        {
+            let space = if node.status.is_empty() { " " } else { "" };
+            self.edits.replace(node.status.clone(), format!("{space}{letter}"));
+        }
+        let has_no_letter = matches!(status, TaskStatus::Failed | TaskStatus::AwaitingTune);
+        let values = [
+            (STATUS, has_no_letter.then(|| status.word().to_owned())),
+            (REASON, note.as_ref().map(|note| note.reason.clone())),
+            (ATTEMPTS, note.as_ref().map(|note| note.attempts.to_string())),
+        ];
+        for (field, value) in values {
+            match (found(field), value) {
+                (Some(detail), Some(value)) if detail.words(self.text) == value => {}
+                (Some(detail), value) => {
+                    let row = value.map(|value| self.row(task.as_str(), field, &value));
+                    self.edits.replace(detail.whole.clone(), row.unwrap_or_default());
+                }
+                (None, Some(value)) => {
+                    let row = self.row(task.as_str(), field, &value);
+                    self.added.push_str(&row);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// A detail, as it stands behind the end of a line.
+    fn row(&self, task: &str, field: &str, value: &str) -> String {
+        let end = self.line_end();
+        let lines: String = value.lines().map(|line| format!("{end}  {line}")).collect();
+        format!("{end}{task} | {field} |{lines}")
+    }
+
+    /// What ends the lines of this file.
+    fn line_end(&self) -> &'static str {
+        if self.text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r')) { "\r\n" } else { "\n" }
+    }
+
+    fn finish(mut self) -> String {
+        if !self.added.is_empty() {
+            let end = self.line_end();
+            match self.phase.details_end {
+                Some(at) => self.edits.insert(at, self.added),
+                None => self.edits.insert(self.phase.end, format!("{end}{end}@details{}", self.added)),
+            }
+        }
+        self.edits.apply(self.text)
+    }
+}

@@ -1,0 +1,269 @@
+//! Statuses that are written: read again they are what was written, and every other byte is as it was.
+
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::super::*;
+
+fn change(task: &str, status: TaskStatus, note: Option<(&str, u32)>) -> Change {
+    let note = note.map(|(reason, attempts)| Note { reason: reason.to_owned(), attempts });
+    Change { task: task.parse().unwrap(), status, note }
+}
+
+fn changed(text: &str, shape: Shape, changes: &[Change]) -> String {
+    let Changed { text, missing } = set(text, shape, "auth", changes).unwrap();
+    assert_eq!(missing, []);
+    text
+}
+
+#[test]
+fn json_is_changed_where_the_status_stands_and_in_its_manner() {
+    let text = "{\"tasks\": [\n    {\n      \"id\": 1,\n      \"status\" : \"pending\",\n      \"x\": [ 1,2 ]\n    },\n    {\"title\":\"b\",\"id\":\"2\"}]}";
+    let blocked = changed(
+        text,
+        Shape::TagJson,
+        &[
+            change("1", TaskStatus::Blocked, Some(("say \"no\"", 3))),
+            change("2", TaskStatus::InProgress, None),
+        ],
+    );
+    assert_eq!(
+        blocked,
+        "{\"tasks\": [\n    {\n      \"id\": 1,\n      \"status\" : \"blocked\",\n      \"blocked_reason\" : \"say \\\"no\\\"\",\n      \
+         \"attempts\" : 3,\n      \"x\": [ 1,2 ]\n    },\n    {\"title\":\"b\",\"id\":\"2\",\"status\":\"in-progress\"}]}"
+    );
+    let back = changed(&blocked, Shape::TagJson, &[change("1", TaskStatus::Pending, None)]);
+    assert_eq!(back, text.replace("\"id\":\"2\"", "\"id\":\"2\",\"status\":\"in-progress\""));
+}
+
+#[rstest]
+#[case::first(
+    r#"{"tasks":[{"blocked_reason":"a","attempts":1,"id":1,"status":"blocked"}]}"#,
+    r#"{"tasks":[{"id":1,"status":"done"}]}"#
+)]
+#[case::apart(
+    r#"{"tasks":[{"blocked_reason":"a", "id":1,"attempts": 1 ,"status":"blocked"}]}"#,
+    r#"{"tasks":[{"id":1 ,"status":"done"}]}"#
+)]
+#[case::turned_round(
+    r#"{"tasks":[{"id":1,"status":"blocked","attempts":1,"blocked_reason":"a"}]}"#,
+    r#"{"tasks":[{"id":1,"status":"done"}]}"#
+)]
+#[case::attempts_of_others(
+    r#"{"tasks":[{"id":1,"status":"blocked","attempts":1}]}"#,
+    r#"{"tasks":[{"id":1,"status":"done","attempts":1}]}"#
+)]
+#[case::null(r#"{"tasks":[{"id":1,"status":null}]}"#, r#"{"tasks":[{"id":1,"status":"done"}]}"#)]
+#[case::escaped(
+    r#"{"tasks":[{"id":1,"st\u0061tus":"blocked"}]}"#,
+    r#"{"tasks":[{"id":1,"st\u0061tus":"done"}]}"#
+)]
+fn our_keys_go_with_what_they_explain(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(changed(text, Shape::TagJson, &[change("1", TaskStatus::Done, None)]), expected);
+}
+
+const SCG: &str = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | a \\| b | P | 3 | M\n2 | c |I| 3 | M\n\n@edges\n2 -> 1\n\n---\n# Phase: b\n@nodes\n1 | x | P | 0 | M\n";
+
+#[test]
+fn a_graph_is_changed_in_its_column_and_in_details_of_our_own() {
+    let used_up =
+        [change("1", TaskStatus::AwaitingTune, Some(("two\nlines", 3))), change("2", TaskStatus::Done, None)];
+    let text = changed(SCG, Shape::Scg, &used_up);
+    assert_eq!(
+        text,
+        "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | a \\| b | B | 3 | M\n2 | c |D| 3 | M\n\n@edges\n2 -> 1\n\n@details\n\
+         1 | blocked_as |\n  awaiting-tune\n1 | blocked_reason |\n  two\n  lines\n1 | attempts |\n  3\n\n---\n# Phase: b\n@nodes\n1 | x | P | 0 | M\n"
+    );
+    assert_eq!(changed(&text, Shape::Scg, &used_up), text);
+    let later = changed(&text, Shape::Scg, &[change("1", TaskStatus::Failed, Some(("one", 3)))]);
+    assert_eq!(later, text.replace("awaiting-tune", "failed").replace("two\n  lines", "one"));
+    let done = changed(&later, Shape::Scg, &[change("1", TaskStatus::Done, None)]);
+    assert!(done.contains("2 -> 1\n\n@details\n\n---"), "{done}");
+    let again = changed(&done, Shape::Scg, &[change("2", TaskStatus::Blocked, Some(("r", 1)))]);
+    assert!(again.contains("@details\n2 | blocked_reason |\n  r\n2 | attempts |\n  1\n\n---"), "{again}");
+}
+
+#[test]
+fn a_plan_is_changed_in_its_boxes_and_at_the_end_of_its_titles() {
+    let text = "# P\n\n## Task 1: A ##\n- [ ] one\n- [x] two\n\n## Task 2: B\nwords\n\nTask 3: C  \n---\n";
+    let with = |status, note| {
+        changed(
+            text,
+            Shape::Markdown,
+            &[change("1", status, note), change("2", status, note), change("3", status, note)],
+        )
+    };
+    assert_eq!(
+        with(TaskStatus::Done, None),
+        "# P\n\n## Task 1: A ##\n- [x] one\n- [x] two\n\n## Task 2: B (done)\nwords\n\nTask 3: C (done)  \n---\n"
+    );
+    let blocked = with(TaskStatus::Blocked, Some(("the\nport is\u{1b}[1m taken", 1)));
+    let mark = " (blocked after 1 attempt: the port is taken)";
+    assert_eq!(
+        blocked,
+        format!(
+            "# P\n\n## Task 1: A{mark} ##\n- [ ] one\n- [x] two\n\n## Task 2: B{mark}\nwords\n\nTask 3: C{mark}  \n---\n"
+        )
+    );
+    let back = [
+        change("1", TaskStatus::Pending, None),
+        change("2", TaskStatus::Pending, None),
+        change("3", TaskStatus::Pending, None),
+    ];
+    assert_eq!(changed(&blocked, Shape::Markdown, &back), text);
+    let pending =
+        changed("## Task 1: A\n- [x] one\n", Shape::Markdown, &[change("1", TaskStatus::Pending, None)]);
+    assert_eq!(
+        pending, "## Task 1: A (pending)\n- [x] one\n",
+        "what was ticked was done: it is not taken back"
+    );
+}
+
+#[test]
+fn a_checklist_is_changed_in_its_boxes() {
+    let text = "- [ ] 1. A\n  more\n  - [x] 2. B\r\n+ [X] 3. C";
+    let changes = [
+        change("1", TaskStatus::Done, None),
+        change("2", TaskStatus::Failed, Some(("no", 2))),
+        change("3", TaskStatus::Pending, None),
+    ];
+    assert_eq!(
+        changed(text, Shape::Markdown, &changes),
+        "- [x] 1. A\n  more\n  - [ ] 2. B (failed after 2 attempts: no)\r\n+ [ ] 3. C"
+    );
+}
+
+#[test]
+fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
+    for (text, shape) in [
+        (r#"{"auth": {"tasks": [{"id": 1}]}}"#, Shape::TagsJson),
+        (SCG, Shape::Scg),
+        ("- [ ] 1. A\n", Shape::Markdown),
+    ] {
+        let changes = [change("9", TaskStatus::Done, None), change("1", TaskStatus::Done, None)];
+        let Changed { text, missing } = set(text, shape, "auth", &changes).unwrap();
+        assert_eq!(missing, ["9".parse().unwrap()]);
+        assert_eq!(read(&text, shape, "auth").unwrap().tasks[0].status, TaskStatus::Done, "{text}");
+    }
+}
+
+#[test]
+fn of_two_changes_of_a_task_the_last_counts() {
+    let changes = [change("1", TaskStatus::Done, None), change("1", TaskStatus::Blocked, None)];
+    assert_eq!(changed("- [ ] 1. A\n", Shape::Markdown, &changes), "- [ ] 1. A (blocked)\n");
+}
+
+/// How a file is laid out.
+#[derive(Clone, Debug)]
+struct Layout {
+    mark: bool,
+    line_end: &'static str,
+    wide: bool,
+    ends: bool,
+}
+
+prop_compose! {
+    fn layouts()(mark in any::<bool>(), crlf in any::<bool>(), wide in any::<bool>(), ends in any::<bool>()) -> Layout {
+        Layout { mark, line_end: if crlf { "\r\n" } else { "\n" }, wide, ends }
+    }
+}
+
+/// The same tasks, numbered from 1, in every shape.
+fn written(shape: Shape, layout: &Layout, titles: &[String]) -> String {
+    let gap = if layout.wide { "\n      " } else { " " };
+    let number = |(at, title): (usize, &String)| (at + 1, title.clone());
+    let rows = titles.iter().enumerate().map(number);
+    let text = match shape {
+        Shape::TagJson | Shape::TagsJson => {
+            let row = |(id, title): (usize, String)| {
+                let title = serde_json::to_string(&title).unwrap();
+                format!(
+                    "{{{gap}\"k{id}\": {{\"status\": \"no\"}},{gap}\"id\": {id},{gap}\"status\": \"pending\",{gap}\"title\": {title}}}"
+                )
+            };
+            let list = format!(
+                "{{\"tasks\": [{}], \"more\": [1 , 2]}}",
+                rows.map(row).collect::<Vec<_>>().join(", ")
+            );
+            if shape == Shape::TagsJson {
+                format!("{{\"b\": {{}},\n\"auth\" : {list}}}\n")
+            } else {
+                list + "\n"
+            }
+        }
+        Shape::Scg => {
+            let row = |(id, title): (usize, String)| {
+                format!("{id} | {} | P | 1 | M\n", title.replace('\\', "\\\\").replace('|', "\\|"))
+            };
+            let details = if layout.wide { "\n@details\n1 | description |\n  a\n\n  b\n" } else { "" };
+            format!(
+                "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n{}{details}\n---\n# Phase: c\n",
+                rows.map(row).collect::<String>()
+            )
+        }
+        Shape::Markdown => {
+            let row = |(id, title): (usize, String)| {
+                let title = title.replace(['`', '\\', '<', '#', '*', '_', '[', ']', '!', '&'], "");
+                if layout.wide {
+                    format!("## Task {id}: x{title}\n\n- [ ] a\n- [x] b\n\n")
+                } else {
+                    format!("- [ ] {id}. x{title}\n")
+                }
+            };
+            format!("# P\n\n{}", rows.map(row).collect::<String>())
+        }
+    };
+    let text = text.replace('\n', layout.line_end);
+    let text = if layout.ends { text } else { text.trim_end().to_owned() };
+    if layout.mark { format!("\u{feff}{text}") } else { text }
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read_and_taken_back_leaves_no_trace(
+        shape in prop::sample::select(vec![Shape::TagJson, Shape::TagsJson, Shape::Scg, Shape::Markdown]),
+        layout in layouts(),
+        titles in prop::collection::vec("[ -~é→]{0,12}", 1..6),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0..10_usize, prop::option::of(("[!-~é]{1,8}( [!-~é]{1,8}){0,2}", 1..9_u32))), 1..6),
+    ) {
+        let text = written(shape, &layout, &titles);
+        let before = read(&text, shape, "auth").unwrap().tasks;
+        prop_assert_eq!(before.len(), titles.len(), "{}", text);
+        let changes: Vec<_> = picks.iter().map(|(index, status, note)| Change {
+            task: before[index.index(before.len())].id.clone(),
+            status: TaskStatus::ALL[*status],
+            note: note.as_ref().map(|(reason, attempts)| Note { reason: reason.clone(), attempts: *attempts }),
+        }).collect();
+        let made = set(&text, shape, "auth", &changes).unwrap().text;
+        let after = read(&made, shape, "auth").unwrap().tasks;
+        for (before, after) in before.iter().zip(&after) {
+            let mut expected = before.clone();
+            if let Some(change) = changes.iter().rev().find(|change| change.task == before.id) {
+                (expected.status, expected.note) = (change.status, change.note.clone());
+            }
+            prop_assert_eq!(after, &expected, "{}", made);
+        }
+        prop_assert_eq!(&set(&made, shape, "auth", &changes).unwrap().text, &made, "a second time changes nothing");
+        // What is ticked is ticked: steps of a heading are not taken back.
+        if !(shape == Shape::Markdown && layout.wide && changes.iter().any(|change| change.status == TaskStatus::Done)) {
+            let back: Vec<_> = before.iter().map(|task| Change { task: task.id.clone(), status: task.status, note: None }).collect();
+            let back = set(&made, shape, "auth", &back).unwrap().text;
+            let end = layout.line_end;
+            // The heading of a section that was added stays, which means nothing.
+            let back = if shape == Shape::Scg && !layout.wide { back.replace(&format!("{end}{end}@details"), "") } else { back };
+            prop_assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_wild(text in "(\\PC|[\n\r\t|@#`*\\[\\]{}\":,x -]|- \\[ \\] |## Task 1: |@nodes\n|# Phase: a\n|\"tasks\"|\u{feff}){0,60}") {
+        for shape in [Shape::TagJson, Shape::TagsJson, Shape::Scg, Shape::Markdown] {
+            for text in [text.clone(), format!("# SCUD Graph v1\n# Phase: a\n{text}"), format!("{{\"tasks\": [{text}]}}")] {
+                let Ok(found) = read(&text, shape, "a") else { continue };
+                let changes: Vec<_> = found.tasks.iter().map(|task| Change { task: task.id.clone(), status: TaskStatus::Blocked, note: None }).collect();
+                let made = set(&text, shape, "a", &changes).unwrap().text;
+                prop_assert!(read(&made, shape, "a").is_ok(), "{:?}", made);
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Task files: what each shape says, what is refused, and that a changed status is the only byte that changes.
+
+mod changing;
+mod reading;

@@ -1,0 +1,68 @@
+//! How each task of a plan stands, with what it is a part of and what it has subtasks for.
+
+use super::edges::Edges;
+use super::{Task, TaskStatus};
+
+/// How a task stands, with what it has subtasks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Done: what depends on it may begin.
+    Done,
+    /// To be done.
+    ToDo,
+    /// Its subtasks are to be done in its place.
+    InParts,
+    /// Nobody is going to do it as it stands; what depends on it waits.
+    Stopped,
+}
+
+/// How each task stands. What it is a part of decides with it: nobody does the parts of what is done, or given up.
+pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
+    let own = |task: &Task| match task.status {
+        TaskStatus::Done | TaskStatus::Review => Standing::Done,
+        TaskStatus::Pending | TaskStatus::InProgress => Standing::ToDo,
+        TaskStatus::Expanded => Standing::InParts,
+        TaskStatus::Blocked
+        | TaskStatus::Deferred
+        | TaskStatus::Cancelled
+        | TaskStatus::Failed
+        | TaskStatus::AwaitingTune => Standing::Stopped,
+    };
+    let mut standing: Vec<_> = tasks.iter().map(own).collect();
+    let down = from_the_top(parents);
+    for &at in &down {
+        let above = parents[at].map(|parent| standing[parent]);
+        if standing[at] != Standing::Done
+            && let Some(decided @ (Standing::Done | Standing::Stopped)) = above
+        {
+            standing[at] = decided;
+        }
+    }
+    // What is done in parts is done once each part is done or given up, and stopped where nothing of it was, or will be, done.
+    let mut parts = vec![(0_usize, 0_usize); tasks.len()];
+    for &at in down.iter().rev() {
+        if standing[at] == Standing::InParts && parts[at].1 == 0 {
+            standing[at] = if parts[at].0 > 0 { Standing::Done } else { Standing::Stopped };
+        }
+        let Some(parent) = parents[at] else { continue };
+        let is_open = tasks[at].status != TaskStatus::Cancelled && standing[at] != Standing::Done;
+        parts[parent].0 += usize::from(standing[at] == Standing::Done);
+        parts[parent].1 += usize::from(is_open);
+    }
+    standing
+}
+
+/// Every task behind the one that it is a part of.
+fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
+    let below = Edges::new(
+        parents.len(),
+        parents.iter().enumerate().filter_map(|(at, parent)| Some(((*parent)?, at))).collect(),
+    );
+    let mut down: Vec<_> = (0..parents.len()).filter(|at| parents[*at].is_none()).collect();
+    let mut next = 0;
+    while let Some(&at) = down.get(next) {
+        down.extend(below.of(at));
+        next += 1;
+    }
+    down
+}

@@ -1,0 +1,57 @@
+//! `refrain plan cancel`, and `refrain cancel` of a plan.
+
+use std::process::ExitCode;
+
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, Refusal};
+use refrain_engine::{EngineError, Service};
+
+use super::which::WhichArgs;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Stop a plan for good: after the iterations at work, or at once
+///
+/// What has landed stays; a wave that is not complete is not handed over.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// End the agents now
+    #[arg(long)]
+    now: bool,
+}
+
+/// Asks for the end; returns once the plan has heard it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let could_be = |word| !matches!(word, StatusWord::Completed | StatusWord::Cancelled);
+    let id = args.which.find(&service, "refrain plan cancel", could_be)?;
+    cancel(&service, &id, args.now)
+}
+
+/// Asks this plan for it.
+pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<ExitCode, CliError> {
+    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
+    match service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)) {
+        Ok(state) => {
+            let when = match (state.ended, now) {
+                (Some(_), _) => "is cancelled",
+                (None, true) => "is being cancelled",
+                (None, false) => "will be cancelled after the iterations at work (--now ends them at once)",
+            };
+            let view = service.plan_status(id)?;
+            let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
+            out::print(&format!("{id} {when}; {landed}\n"));
+        }
+        // What was asked for is so already (seed 000: exit 0).
+        Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {
+            out::print(&format!("{id} is already {word}\n"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Code::Done.into())
+}

@@ -1,0 +1,98 @@
+//! Driving a plan in this process, with a person or a script watching, or handing it to a process of its own.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+use refrain_core::plan::PlanState;
+use refrain_core::view::plan;
+use refrain_engine::{DETACHED_READY, EngineError, PlanRunner, Service, Signals, chain};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::notify::NotifyArgs;
+use crate::out::{self, Target};
+use crate::plan::screen::PlanScreen;
+use crate::run::{self, ShowArgs};
+
+/// Drives the plan until it stops, showing it; answers with the exit code of its end.
+pub(super) fn in_foreground(
+    context: &Context,
+    service: &Service,
+    runner: PlanRunner,
+    show: &ShowArgs,
+) -> Result<ExitCode, CliError> {
+    let (id, follower) = (runner.id().clone(), runner.follow());
+    run::note_objection(context, show, out::is_watched());
+    let progress = match (show.quiet, show.json || show.events) {
+        (true, _) => None,
+        (false, true) => Some(Target::Stderr),
+        (false, false) => Some(Target::Stdout),
+    };
+    // What was said when it was started need not be said again when it goes on.
+    let seq = runner.state().seq;
+    let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
+    let screen = (progress.is_some() || show.events).then(|| {
+        let (screen, service) = (PlanScreen::new(progress, show.events, past), service.clone());
+        std::thread::spawn(move || screen.run(&service, follower))
+    });
+    let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
+    if let Some(screen) = screen {
+        // It ends with the plan; if it panicked, the plan's own result is what counts.
+        let _ = screen.join();
+    }
+    let state = driven.inspect_err(|error| show.notify.tell_failure(context, id.as_str(), &chain(error)))?;
+    let status = ended(&state);
+    let printed = match (show.json, show.events) {
+        (true, true) => out::print_json_line(&status),
+        (true, false) => out::print_json(&status),
+        (false, _) => Ok(()),
+    };
+    // Also where nobody reads any more.
+    show.notify.tell(context, &status.id, &(&status).into());
+    printed?;
+    Ok(Code::from(status.status).into())
+}
+
+/// A plan that nobody drives any more.
+fn ended(state: &PlanState) -> plan::PlanStatus {
+    plan::status(state, &Default::default(), Some(false), refrain_engine::now())
+}
+
+/// Hands the plan to a process of its own.
+pub(super) fn detached(
+    context: &Context,
+    service: &Service,
+    runner: PlanRunner,
+    dir: &str,
+    show: &ShowArgs,
+) -> Result<ExitCode, CliError> {
+    let id = runner.id().clone();
+    run::note_objection(context, show, false);
+    let mut words = ["-C", dir, "drive", id.as_str()].map(str::to_owned).to_vec();
+    words.extend(show.notify.as_words());
+    service.detach_plan(runner, &words)?;
+    if show.json {
+        out::print_json(&service.plan_status(&id)?)?;
+    } else if !show.quiet {
+        out::print(&format!("{id}\n"));
+        let next = format!("refrain watch {id}, refrain plan status {id}, refrain plan pause {id}");
+        out::tell_line("", &format!("runs by itself: {next}"));
+    }
+    Ok(Code::Done.into())
+}
+
+/// Drives the plan without a terminal: what a detached runner does. It says that it is ready, or why it is not.
+pub(crate) fn alone(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    notify: &NotifyArgs,
+) -> Result<ExitCode, CliError> {
+    let runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let ready = || out::print(&format!("{DETACHED_READY}\n"));
+    let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
+    let failed = |error: &EngineError| notify.tell_failure(context, id.as_str(), &chain(error));
+    let status = ended(&driven.inspect_err(failed)?);
+    notify.tell(context, id, &(&status).into());
+    Ok(Code::from(status.status).into())
+}

@@ -1,0 +1,112 @@
+//! `refrain plan run --dry-run`: what would be done, and at which length each agent would be told, with nothing begun.
+
+use std::process::ExitCode;
+
+use refrain_core::plan::brief::Brief;
+use refrain_core::plan::view::{Checked, Waves};
+use refrain_core::plan::{PlanSpec, TaskId};
+use refrain_core::text::grouped;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::source::Source;
+use super::spec_args::SpecTexts;
+use super::waves;
+use crate::error::{CliError, Code};
+use crate::out;
+use crate::plan::telling;
+
+/// What `plan run --dry-run --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Rehearsal {
+    /// The version of this shape.
+    schema: u32,
+    /// The waves, done by so many agents at a time.
+    waves: Waves,
+    /// What would be told of each task.
+    told: Vec<Told>,
+    /// What is odd about the tasks.
+    problems: Checked,
+    /// What would decide about each task, and about what has landed.
+    gates: Vec<String>,
+    /// What was chosen where nobody said, and by whom.
+    notes: Vec<String>,
+}
+
+/// What would be told of a task.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Told {
+    /// The task.
+    task: TaskId,
+    /// How long its specification is, in tokens.
+    tokens: u64,
+}
+
+/// How many specifications that are too long are named one by one.
+const NAMED: usize = 5;
+
+/// Says it.
+pub(super) fn show(
+    spec: &PlanSpec,
+    source: &Source,
+    texts: &SpecTexts,
+    notes: &[String],
+    json: bool,
+) -> Result<ExitCode, CliError> {
+    let (file, tag) = (source.file.path.as_str(), source.file.tag.as_str());
+    let jobs = usize::try_from(spec.jobs).ok();
+    let rehearsal = Rehearsal {
+        schema: 1,
+        waves: Waves::of(file, tag, &source.graph, jobs),
+        told: to_do(source).map(|at| told(source, texts, at)).collect(),
+        problems: Checked::of(file, tag, &source.graph, &source.problems),
+        gates: spec.each.gates.iter().map(|gate| gate.check.to_string()).collect(),
+        notes: notes.to_vec(),
+    };
+    if json {
+        out::print_json(&rehearsal)?;
+        return Ok(Code::Done.into());
+    }
+    let mut text = telling::header(spec, &spec.limits, out::terminal_width());
+    text.push_str(&waves::text(&rehearsal.waves));
+    let all: u64 = rehearsal.told.iter().map(|told| told.tokens).sum();
+    if let Some(longest) = rehearsal.told.iter().max_by_key(|told| told.tokens) {
+        text.push_str(&format!(
+            "Specifications have {} tokens in all, the longest (task {}) {}\n",
+            grouped(all),
+            longest.task,
+            grouped(longest.tokens)
+        ));
+    }
+    out::print(&text);
+    let problems = source.problems.iter().map(ToString::to_string);
+    let notes = notes.iter().cloned().chain(problems).chain(over_budget(spec, source, texts));
+    notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
+    out::tell_line("", "nothing was begun; without --dry-run it is");
+    Ok(Code::Done.into())
+}
+
+/// The tasks that a run would take on.
+fn to_do(source: &Source) -> impl Iterator<Item = usize> {
+    source.graph.waves().iter().flatten().copied()
+}
+
+fn told(source: &Source, texts: &SpecTexts, at: usize) -> Told {
+    let brief = Brief::of(&source.graph, at, texts.sources());
+    Told { task: source.graph.tasks()[at].id.clone(), tokens: brief.size().tokens }
+}
+
+/// Specifications that are longer than they may be.
+pub(super) fn over_budget(spec: &PlanSpec, source: &Source, texts: &SpecTexts) -> Vec<String> {
+    let warning = |at: usize| {
+        let id = &source.graph.tasks()[at].id;
+        Brief::of(&source.graph, at, texts.sources()).warning(id, spec.brief.max_tokens)
+    };
+    let mut warnings: Vec<String> = to_do(source).filter_map(warning).collect();
+    let more = warnings.len().saturating_sub(NAMED);
+    warnings.truncate(NAMED);
+    if more > 0 {
+        warnings.push(format!("{more} more specifications are too long"));
+    }
+    warnings
+}

@@ -1,0 +1,47 @@
+//! `refrain plan status`, and `refrain status` of a plan.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+use refrain_engine::Service;
+
+use super::which::WhichArgs;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+use crate::plan::board::{self, Art};
+
+/// Show how a plan stands: its waves, its tasks, what is worked on, what is blocked and why
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Print the status object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the status.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    // One that runs is meant before one that is over.
+    let open =
+        |service: &Service| args.which.find(service, "refrain plan status", |word| !word.has_stopped());
+    let id = open(&service).or_else(|_| args.which.find(&service, "refrain plan status", |_| true))?;
+    show(context, &service, &id, args.json)
+}
+
+/// Prints the status of this plan.
+pub(crate) fn show(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    json: bool,
+) -> Result<ExitCode, CliError> {
+    let status = service.plan_status(id)?;
+    match json {
+        true => out::print_json(&status)?,
+        false => out::print(&board::text(&status, Art::of(context), refrain_engine::now())),
+    }
+    Ok(Code::Done.into())
+}

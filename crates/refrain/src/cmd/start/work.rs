@@ -1,0 +1,113 @@
+//! The options that `start` and `plan run` share: who works, what it may cost, where, and what proves it.
+
+use camino::Utf8PathBuf;
+use refrain_core::agent::Usd;
+use refrain_core::promise::PromiseText;
+use refrain_core::spec::Millis;
+use refrain_core::values::Limit;
+use refrain_engine::config::Command;
+
+use super::Match;
+use super::kinds::{AgentName, Format, May, Mode};
+use super::stuck::StuckArgs;
+use crate::cmd::gate_args::GateArgs;
+use crate::cmd::heading;
+use crate::cmd::review_args::ReviewArgs;
+use crate::values;
+
+/// What is to be done.
+#[derive(Debug, Default, clap::Args)]
+pub(in crate::cmd) struct TaskArgs {
+    /// The task, in words; `-` reads it from stdin
+    #[arg(group = "source", value_name = "PROMPT")]
+    pub(in crate::cmd) words: Vec<String>,
+    /// The task, as one text
+    #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(in crate::cmd) prompt: Option<String>,
+    /// The file that holds the task
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "FILE")]
+    pub(in crate::cmd) prompt_file: Option<Utf8PathBuf>,
+    /// The task that the configuration has under this name
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "NAME")]
+    pub(in crate::cmd) prompt_name: Option<String>,
+}
+
+/// How it is claimed to be done.
+#[derive(Debug, Default, clap::Args)]
+pub(in crate::cmd) struct PromiseArgs {
+    /// The words that claim the work done; COMPLETE where they are left out
+    #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
+    pub(in crate::cmd) completion_promise: Option<PromiseText>,
+    /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
+    #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
+    pub(in crate::cmd) no_promise: bool,
+    /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
+    #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
+    pub(in crate::cmd) promise_match: Option<Match>,
+}
+
+/// Who works, and how.
+#[derive(Debug, clap::Args)]
+pub(in crate::cmd) struct WorkArgs {
+    /// What to run; words are split like a shell's, no shell runs it
+    #[arg(help_heading = heading::RUN, long, short, value_name = "CMD ARGS")]
+    pub(in crate::cmd) command: Option<Command>,
+    /// Which adapter runs it, or an agent that the configuration names; without it the kind follows the program's name, and is
+    /// generic for all others
+    #[arg(help_heading = heading::RUN, long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
+    pub(in crate::cmd) agent: Option<String>,
+    /// One more argument for it
+    #[arg(help_heading = heading::RUN, long, value_name = "ARG", allow_hyphen_values = true)]
+    pub(in crate::cmd) agent_arg: Vec<String>,
+    /// Set a variable for it
+    #[arg(help_heading = heading::RUN, long, value_name = "K=V", value_parser = values::variable)]
+    pub(in crate::cmd) env: Vec<(String, String)>,
+    /// Start it from a short list of variables, not from all of yours
+    #[arg(help_heading = heading::RUN, long)]
+    pub(in crate::cmd) clean_env: bool,
+    /// How the prompt reaches it; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
+    pub(in crate::cmd) prompt_mode: Option<Mode>,
+    /// What its standard output is; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
+    pub(in crate::cmd) output_format: Option<Format>,
+    /// Which model it uses; its own choice where it is left out
+    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(in crate::cmd) model: Option<String>,
+    /// What it may do unattended; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
+    pub(in crate::cmd) permissions: Option<May>,
+    /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub(in crate::cmd) max_duration: Option<Limit<Millis>>,
+    /// How much money the loop may cost, in US dollars
+    #[arg(help_heading = heading::COST, long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
+    pub(in crate::cmd) max_cost: Option<Limit<Usd>>,
+    /// How many tokens the loop may use, in and out
+    #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
+    pub(in crate::cmd) max_tokens: Option<Limit<u64>>,
+    /// How long the loop may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub(in crate::cmd) retry_for: Option<Limit<Millis>>,
+    /// How long one attempt may take; a bare number is seconds
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub(in crate::cmd) timeout: Option<Limit<Millis>>,
+    /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub(in crate::cmd) idle_timeout: Option<Limit<Millis>>,
+    /// How long to rest between iterations
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
+    pub(in crate::cmd) pause: Option<Limit<Millis>>,
+    /// Where to run it; here, where it is left out
+    #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
+    pub(in crate::cmd) working_dir: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cmd) gates: GateArgs,
+    #[command(flatten)]
+    pub(in crate::cmd) reviews: ReviewArgs,
+    #[command(flatten)]
+    pub(in crate::cmd) stuck: StuckArgs,
+    /// Give it your prompt alone, in every iteration
+    #[arg(help_heading = heading::RUN, long)]
+    pub(in crate::cmd) no_iteration_context: bool,
+}

@@ -1,0 +1,351 @@
+//! How a plan stands, for people: its facts, its waves with a bar each (seed 001, "SCUD Wave View"), what is worked on, what
+//! is blocked and why, and its tasks.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use owo_colors::OwoColorize;
+use refrain_core::agent::Usd;
+use refrain_core::plan::TaskId;
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord};
+use textwrap::core::display_width;
+
+use crate::cli::Context;
+use crate::out;
+use crate::phrase::{self, Row};
+use crate::table::{self, Column, Cut};
+use crate::telling::{clock, words};
+
+/// What can be drawn where this is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Art {
+    /// How many columns there are; none where no terminal is.
+    width: Option<usize>,
+    /// More than ASCII.
+    blocks: bool,
+}
+
+impl Art {
+    /// What standard output takes: blocks and lines where neither the locale nor the terminal speaks against it.
+    pub(crate) fn of(context: &Context) -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| context.variable(name));
+        let is_wide = locale.is_none_or(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        let blocks = is_wide && context.variable("TERM") != Some("dumb");
+        Self { width: out::terminal_width(), blocks }
+    }
+
+    /// How wide a frame is, where one is drawn: on a terminal that has room for it.
+    fn frame(self) -> Option<usize> {
+        const ROOM: std::ops::RangeInclusive<usize> = 40..=100;
+        self.width.filter(|width| self.blocks && *width >= *ROOM.start()).map(|width| width.min(*ROOM.end()))
+    }
+}
+
+/// How many waves, blocked tasks or tasks are shown one by one.
+const SHOWN: usize = 20;
+
+/// All of it.
+pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
+    let mut text = facts(view, art.width, now);
+    if view.waves.is_empty() {
+        return text;
+    }
+    let lines = waves(view, art, now);
+    text.push('\n');
+    match art.frame() {
+        Some(width) => text.push_str(&framed(&format!("Plan: {}", flat(&view.tag)), &lines, width)),
+        None => lines.iter().for_each(|line| text.push_str(&(phrase::broken("", 4, line, art.width) + "\n"))),
+    }
+    text.push('\n');
+    text.push_str(&tasks(view, art.width));
+    text
+}
+
+/// One fact a line.
+fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
+    let pipeline = if view.pipeline { ", without waiting for waves" } else { "" };
+    let proof = match view.verification.as_slice() {
+        [] if view.verified.is_none() => "nothing checks it: what lands is unverified".to_owned(),
+        commands => commands.join("; "),
+    };
+    let branch = view.branch.as_ref().map(|branch| format!("branch {branch}"));
+    let commits = u32::try_from(view.wave_commits.len()).unwrap_or(u32::MAX);
+    let commits = (commits > 0).then(|| phrase::counted(commits, "wave commit", "wave commits"));
+    let usage = &view.usage;
+    let used = phrase::progress(usage.iterations_used, Some(usage.iterations_granted));
+    let cost = usage.cost_usd.filter(|cost| *cost > 0.0).map(|cost| Usd::from(cost).to_string());
+    let cap = view.limits.max_cost.map(|cap| format!(" of {cap}")).unwrap_or_default();
+    let used = format!("{used} iterations{}", cost.map(|cost| format!(", {cost}{cap}")).unwrap_or_default());
+    let mut rows = vec![
+        Row::exact("plan", view.id.to_string()),
+        Row::prose("status", format!("{}: {}", view.status.as_str(), view.reason)),
+        Row::exact("tasks", view.tasks_file.clone()),
+        Row::prose("not read", view.tasks_refused.clone().unwrap_or_default()),
+        Row::prose(
+            "runs",
+            format!("{} ({}), {} at a time{pipeline}", words(view.command.iter()), view.agent, view.jobs),
+        ),
+        Row::exact("proof", proof),
+        Row::exact("in", view.project.clone()),
+        Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
+        Row::prose("used", used),
+        Row::prose("likely", estimate(view).unwrap_or_default()),
+        Row::exact("started", clock(view.started_at)),
+        Row::exact("last event", clock(view.updated_at)),
+    ];
+    if let Some(runner) = view.runner.as_ref().filter(|_| view.ended_at.is_none()) {
+        let life = match runner.alive {
+            Some(true) => "alive",
+            Some(false) => "gone",
+            None => "out of sight",
+        };
+        let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
+        rows.push(Row::prose(
+            "runner",
+            format!("pid {} on {}, {life}; quiet for {since}", runner.pid, runner.host),
+        ));
+    }
+    rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
+    phrase::rows(&rows, "", 12, width)
+}
+
+/// When it is through.
+fn estimate(view: &PlanStatus) -> Option<String> {
+    let estimate = view.estimate?;
+    let from = u32::try_from(estimate.from_tasks).unwrap_or(u32::MAX);
+    let from = phrase::counted(from, "task", "tasks");
+    let left = estimate.left_ms;
+    Some(match estimate.at {
+        Some(at) => format!("through in {left}, at {} (from {from})", clock(at)),
+        None => format!("{left} of work left (from {from})"),
+    })
+}
+
+/// The lines of the wave view.
+fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
+    let complete = view.waves.iter().take_while(|wave| wave.status == WaveWord::Complete).count();
+    let current = (complete + 1).min(view.waves.len());
+    let mut lines = vec![
+        format!("Wave {current} of {}", view.waves.len()).bold().to_string(),
+        format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
+        String::new(),
+    ];
+    // Those around where it is.
+    let first = current.saturating_sub(SHOWN / 2).min(view.waves.len().saturating_sub(SHOWN));
+    let last = (first + SHOWN).min(view.waves.len());
+    if first > 0 {
+        lines.push(format!("… {first} waves before"));
+    }
+    lines.extend(view.waves[first..last].iter().map(|it| wave(it, art)));
+    if last < view.waves.len() {
+        lines.push(format!("… {} more waves", view.waves.len() - last));
+    }
+    if !view.current.is_empty() {
+        lines.extend([String::new(), format!("Current Tasks: {}", view.current.len())]);
+        lines.extend(view.current.iter().flat_map(|task| at_work(task, now)));
+    }
+    if !view.blocked.is_empty() {
+        lines.extend([String::new(), format!("Blocked Tasks: {}", view.blocked.len())]);
+        for task in view.blocked.iter().take(SHOWN) {
+            let (title, reason) = (flat(&task.title), flat(&task.reason));
+            let tune = if task.awaits_tune { ", awaiting tune" } else { "" };
+            let line = format!("  - Task {}: \"{title}\" ({reason}{tune})", task.task);
+            lines.push(line.yellow().to_string());
+        }
+        lines.extend(more(view.blocked.len()));
+    }
+    let waiting: Vec<_> = view
+        .tasks
+        .iter()
+        .filter(|task| task.status == TaskWord::WaitingOnBlocked)
+        .map(|task| &task.id)
+        .collect();
+    if !waiting.is_empty() {
+        lines.push(format!("Waiting on Blocked: {}", named(&waiting)));
+    }
+    lines
+}
+
+/// `Wave 2: ████████░░░░░░░░ In Progress (2/4 tasks)`.
+fn wave(wave: &WaveView, art: Art) -> String {
+    let cells = if art.width.is_some_and(|width| width < 60) { 8 } else { 16 };
+    let full = (wave.tasks_done * cells).checked_div(wave.tasks_total).unwrap_or(cells);
+    let (on, off) = if art.blocks { ("█", "░") } else { ("#", ".") };
+    let bar = format!("{}{}", on.repeat(full), off.repeat(cells - full));
+    let total = u32::try_from(wave.tasks_total).unwrap_or(u32::MAX);
+    let (done, tasks) = (wave.tasks_done, phrase::counted(total, "task", "tasks"));
+    let is_whole = wave.tasks_done == wave.tasks_total;
+    let (bar, word) = match wave.status {
+        WaveWord::Complete if is_whole => (bar.green().to_string(), format!("Complete ({tasks})")),
+        WaveWord::Complete => {
+            (bar.yellow().to_string(), format!("Complete as far as it goes ({done}/{tasks})"))
+        }
+        WaveWord::InProgress => (bar.cyan().to_string(), format!("In Progress ({done}/{tasks})")),
+        WaveWord::Pending => (bar.dimmed().to_string(), format!("Pending ({tasks})")),
+    };
+    let commit = wave.commit.as_deref().and_then(|commit| commit.get(..10));
+    format!("Wave {}: {bar} {word}{}", wave.wave, commit.map(|it| format!(" {it}")).unwrap_or_default())
+}
+
+fn at_work(task: &CurrentTask, now: Timestamp) -> [String; 2] {
+    let ran = Millis::from(now.duration_since(task.started_at).unsigned_abs());
+    let round = if task.round > 1 { format!(", round {}", task.round) } else { String::new() };
+    let at = phrase::progress(task.iteration, Some(task.max_iterations));
+    let used = phrase::after(&phrase::used(&task.usage));
+    let doing = task.reason.as_ref().map(|reason| format!(": {}", flat(reason))).unwrap_or_default();
+    [
+        format!("  - Task {}: {}", task.task, flat(&task.title).bold()),
+        format!("    Complexity: {}{round}, iteration {at} for {ran}{used}{doing}", task.complexity),
+    ]
+}
+
+/// The tasks, one a line: all of them, or those that are not done where there are many.
+fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
+    let all: Vec<&TaskView> = view.tasks.iter().filter(|task| task.wave.is_some()).collect();
+    let is_open = |task: &&&TaskView| task.status != TaskWord::Done;
+    let shown: Vec<&TaskView> = match all.len() {
+        0..=SHOWN => all.clone(),
+        _ => all.iter().filter(is_open).take(SHOWN).copied().collect(),
+    };
+    let column = |title, cut, right, cell: &dyn Fn(&TaskView) -> String| Column {
+        title,
+        cells: shown.iter().map(|task| Cow::Owned(cell(task))).collect(),
+        cut,
+        right,
+        paint: &table::plain,
+    };
+    let status = |row: usize, cell: &str| coloured(shown[row].status, cell);
+    let columns = [
+        column("TASK", Cut::No, false, &|task| task.id.to_string()),
+        Column {
+            paint: &status,
+            ..column("STATUS", Cut::No, false, &|task| task.status.as_str().to_owned())
+        },
+        column("WAVE", Cut::No, true, &|task| task.wave.map(|wave| wave.to_string()).unwrap_or_default()),
+        column("COMPLEXITY", Cut::No, true, &|task| task.complexity.to_string()),
+        column("ITERATIONS", Cut::No, true, &|task| task.iterations.to_string()),
+        column("TITLE", Cut::End, false, &|task| flat(&task.title)),
+        column("NOTE", Cut::End, false, &note),
+    ];
+    let mut text = table::lines(&columns, width).concat();
+    if shown.len() < all.len() {
+        text.push_str(&format!(
+            "… {} more; refrain plan status {} --json has all\n",
+            all.len() - shown.len(),
+            view.id
+        ));
+    }
+    text
+}
+
+/// What there is to say of a task beside how it stands.
+fn note(task: &TaskView) -> String {
+    let waits: Vec<_> = task.waits_for.iter().collect();
+    match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {
+        (Some(reason), ..) => flat(reason),
+        (None, false, _) => format!("after {}", named(&waits)),
+        (None, true, Some(commit)) => commit.to_owned(),
+        (None, true, None) => String::new(),
+    }
+}
+
+fn coloured(word: TaskWord, text: &str) -> String {
+    match word {
+        TaskWord::Done | TaskWord::Review => text.green().to_string(),
+        TaskWord::InProgress | TaskWord::Landing => text.cyan().to_string(),
+        TaskWord::Blocked | TaskWord::AwaitingTune | TaskWord::WaitingOnBlocked | TaskWord::Failed => {
+            text.yellow().to_string()
+        }
+        TaskWord::Pending | TaskWord::Deferred | TaskWord::Cancelled | TaskWord::Expanded => text.to_owned(),
+    }
+}
+
+/// The first of them.
+fn named(ids: &[&TaskId]) -> String {
+    let mut text = ids.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    text.extend(more(ids.len()).map(|more| format!(" {}", more.trim_start())));
+    text
+}
+
+fn more(count: usize) -> Option<String> {
+    (count > SHOWN).then(|| format!("  … and {} more", count - SHOWN))
+}
+
+fn flat(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
+/// The lines in a frame, broken where they do not fit.
+fn framed(title: &str, lines: &[String], width: usize) -> String {
+    let inner = width - 4;
+    let rule =
+        |left: char, right: char| format!("{left}{}{right}\n", "─".repeat(width - 2)).dimmed().to_string();
+    let row = |line: &str| {
+        let room = " ".repeat(inner.saturating_sub(display_width(line)));
+        format!("{} {line}{room} {}\n", "│".dimmed(), "│".dimmed())
+    };
+    let mut text = rule('┌', '┐') + &row(&phrase::cut(title, inner)) + &rule('├', '┤');
+    for line in lines {
+        let options = textwrap::Options::new(inner).subsequent_indent("    ");
+        textwrap::wrap(line, options).iter().for_each(|part| text.push_str(&row(part)));
+    }
+    text + &rule('└', '┘')
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::spec::Millis;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::plan::story::Story;
+
+    fn shown(width: Option<usize>, blocks: bool) -> String {
+        let story = Story::feature();
+        let text = text(&story.view(), Art { width, blocks }, story.now());
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn the_wave_view_is_seed_001s() {
+        insta::assert_snapshot!(shown(Some(80), true), @"");
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
+        insta::assert_snapshot!(shown(None, false), @"");
+    }
+
+    #[rstest]
+    fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
+        let text = shown(Some(width), true);
+        // What is copied is whole, however narrow the terminal is.
+        let is_exact = |line: &str| {
+            ["tasks ", "next ", "in ", "proof ", "plan ", "started ", "last event "]
+                .iter()
+                .any(|name| line.starts_with(name))
+        };
+        for line in text.lines().filter(|line| !is_exact(line)) {
+            assert!(display_width(line) <= width.max(30), "{width}: {line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn of_very_many_the_ones_that_matter_are_shown() {
+        let mut view = Story::feature().view();
+        let wave = view.waves[2].clone();
+        view.waves.extend((5..200).map(|n| WaveView { wave: n, ..wave.clone() }));
+        let task = view.tasks[4].clone();
+        view.tasks.extend(std::iter::repeat_n(task, 500));
+        let art = Art { width: Some(80), blocks: true };
+        let text = text(&view, art, Story::feature().now());
+        assert!(text.lines().count() < 100, "{text}");
+        assert!(text.contains("more waves") && text.contains("more; refrain plan status"), "{text}");
+        let _ = Millis(0);
+    }
+}

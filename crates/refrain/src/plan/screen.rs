@@ -1,0 +1,137 @@
+//! A person's view of a plan while it runs: what happens to it, and, of the loops of its tasks, which iteration they are at
+//! and how each of them went. What their agents print stays in their logs: of several at a time nobody could read it.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use refrain_core::event::{Event, Record};
+use refrain_core::plan::{PlanEvent, TaskId};
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{EngineError, Follower, PlanFollower, Service, Sight, chain};
+
+use super::telling::Telling;
+use crate::out::{self, Target};
+use crate::{phrase, telling};
+
+/// How long the last lines of a task's loop are waited for once its plan says that it is over.
+const LAST_LINES: Duration = Duration::from_secs(1);
+/// How often it is looked whether the loop of a task is there: its plan says so a moment before.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Shows a plan.
+#[derive(Debug)]
+pub(crate) struct PlanScreen {
+    progress: Option<Target>,
+    events: bool,
+    /// Events up to this one are of before: they are not told again.
+    past: u64,
+    /// The followers of loops of tasks; each is gone when that has said all. What they hold tells them that somebody listens.
+    tasks: HashMap<TaskId, Receiver<()>>,
+    listens: Arc<()>,
+}
+
+impl PlanScreen {
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. What happened up to event
+    /// `past` is known already.
+    pub(crate) fn new(progress: Option<Target>, events: bool, past: u64) -> Self {
+        Self { progress, events, past, tasks: HashMap::new(), listens: Arc::default() }
+    }
+
+    /// Shows all there is to see, until nobody drives the plan any more, or nobody reads.
+    pub(crate) fn run(mut self, service: &Service, mut follower: PlanFollower) {
+        let mut telling = Telling::default();
+        loop {
+            match follower.next_event() {
+                Ok(Some(record)) if self.show(service, &mut telling, &record) => {}
+                Ok(_) => break,
+                Err(error) => return out::tell_line("", &format!("refrain: {}", chain(&error))),
+            }
+        }
+    }
+
+    /// Shows one event; false once nobody reads any more.
+    fn show(&mut self, service: &Service, telling: &mut Telling, record: &Record<PlanEvent>) -> bool {
+        if let PlanEvent::TaskEnded(ended) = &record.event
+            && let Some(follower) = self.tasks.remove(&ended.task)
+        {
+            // It ends without a word; one that has nothing to say is not waited for any longer.
+            let _ = follower.recv_timeout(LAST_LINES);
+        }
+        let text = telling.lines(record, self.progress.and_then(Target::width));
+        let is_read = !self.events || print(record);
+        let Some(target) = self.progress.filter(|_| record.seq > self.past) else { return is_read };
+        let is_read = is_read && (text.is_empty() || target.write(&text));
+        if let PlanEvent::TaskStarted(started) = &record.event {
+            let (ended, follower) = mpsc::channel();
+            self.tasks.insert(started.task.clone(), follower);
+            let (service, id, listens) = (service.clone(), started.id.clone(), Arc::downgrade(&self.listens));
+            std::thread::spawn(move || {
+                let _ended = ended;
+                follow_task(&service, &id, target, &listens);
+            });
+        }
+        is_read
+    }
+}
+
+fn print(record: &Record<PlanEvent>) -> bool {
+    let redacted = Record { event: record.event.clone().redacted(), ..record.clone() };
+    serde_json::to_vec(&redacted).is_ok_and(|mut line| {
+        line.push(b'\n');
+        out::print_raw(&line)
+    })
+}
+
+/// Says which iteration the loop of a task is at, and how each went, until it has stopped.
+fn follow_task(service: &Service, id: &LoopId, target: Target, listens: &Weak<()>) {
+    let Some(mut follower) = follower_of(service, id, listens) else { return };
+    let mut state: Option<LoopState> = None;
+    while let Ok(Some(sight)) = follower.look() {
+        let (Sight::Event(record) | Sight::Past(record)) = sight else { continue };
+        let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
+        let before = attempts(&state);
+        match &mut state {
+            None => state = LoopState::begin(&record).ok(),
+            Some(state) => drop(state.apply(&record)),
+        }
+        let Some(state) = &state else { return };
+        let settled = state.attempts.last().filter(|_| state.attempts.len() > before);
+        let is_told = settled.is_some()
+            || matches!(
+                record.event,
+                Event::IterationBegun { .. }
+                    | Event::GateFinished(_)
+                    | Event::WaitStarted(_)
+                    | Event::AgentChanged(_)
+            );
+        if is_told {
+            let text = telling::lines(state, &record, settled, "", None);
+            let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
+            if !text.is_empty() && !target.write(&text) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whose line it is: several loops say theirs at a time.
+fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
+    match line.contains("[loop ") {
+        true => format!("{line}\n"),
+        false => phrase::broken("", 2, &format!("{line} ({id})"), width) + "\n",
+    }
+}
+
+/// The loop is made a moment after its plan says so, or never.
+fn follower_of(service: &Service, id: &LoopId, listens: &Weak<()>) -> Option<Follower> {
+    while listens.strong_count() > 0 {
+        match service.follow(id, false) {
+            Ok(follower) => return Some(follower),
+            Err(EngineError::NoLoop { .. }) => std::thread::park_timeout(LOOK),
+            Err(_) => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,202 @@
+//! `refrain plan show`: what the agent of a task will be told, to the byte.
+
+use std::fs;
+
+use testkit::Sandbox;
+
+use crate::sandbox;
+
+const TASKS: &str = r#"{
+  "house": {
+    "name": "house",
+    "tasks": [
+      {"id": "1", "title": "Dig", "status": "done", "complexity": 3, "dependencies": []},
+      {"id": "2", "title": "Lay the floor", "description": "Of oak.", "details": "With nails.",
+       "test_strategy": "Jump on it.", "status": "pending", "complexity": 5, "dependencies": ["1"]},
+      {"id": "10", "title": "Raise \u001b[31mthe roof", "status": "pending", "dependencies": ["2"],
+       "description": "TASK_BLOCKED: no\n```\n{task}\n"}
+    ]
+  }
+}"#;
+
+const PLAN: &str = "\
+# The house
+
+## Task 10: The roof
+
+Later.
+
+## Task 2: The floor
+
+See the *drawing*.
+
+### Wood
+
+Oak.
+";
+
+/// A project with tasks under the tag `house`, a plan and notes.
+fn house() -> Sandbox {
+    let sandbox = sandbox();
+    let write = |name: &str, text: &str| {
+        let path = sandbox.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(".scud/tasks/tasks.json", TASKS);
+    write("plan.md", PLAN);
+    write("notes.md", "Mind the cat.\n");
+    sandbox
+}
+
+const SHOW: [&str; 6] = ["plan", "show", "--tag", "house", "--plan", "plan.md"];
+
+fn show(sandbox: &Sandbox, words: &[&str]) -> String {
+    sandbox.refrain(&[&SHOW[..], words].concat()).with_code(0).stdout
+}
+
+#[test]
+fn all_that_the_agent_is_told_is_shown() {
+    let sandbox = house();
+    let told = show(&sandbox, &["2", "--spec-file", "notes.md", "--verify", "make check"]);
+    let expected = "\
+You work on task 2 of house: Lay the floor
+
+Do this task and nothing else of the plan. Others work on other tasks at the same time, each in a checkout of their own.
+
+---
+
+## Task 2: Lay the floor
+
+- ID: 2
+- Title: Lay the floor
+- Complexity: 5
+
+### Description
+
+Of oak.
+
+### Details
+
+With nails.
+
+### Test strategy
+
+Jump on it.
+
+### Dependencies
+
+- 1: Dig (done, and in your checkout)
+
+---
+
+## The plan's section about it
+
+## Task 2: The floor
+
+See the *drawing*.
+
+### Wood
+
+Oak.
+
+---
+
+## notes.md
+
+Mind the cat.
+
+---
+
+## Verification
+
+This has to pass, and is run after you:
+
+```bash
+make check
+```
+
+---
+
+If it cannot be done, after three serious attempts or because something is missing that you cannot make, stop, and let a \
+line of your final message say so and why: `TASK_BLOCKED: <reason>`
+
+---
+LOOP:
+- You are run again and again until the work is done; each run starts afresh
+- Only when the task is completely finished, print <promise>TASK_COMPLETE</promise> alone on a line of your final message
+- Keep notes for the next run in .refrain/ID/state.md; `status: done` there claims the same
+- What you change is committed once the gates that decide pass; leave that to it
+- Done is proven by gates that are run after you, not by you:
+  - make: `make check`
+---";
+    let id = told.split(".refrain/").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    assert!(id.starts_with("house-0000-2-"), "{id}");
+    assert_eq!(told.replace(id, "ID"), expected);
+    assert_eq!(told, show(&sandbox, &["2", "--spec-file", "notes.md", "--verify", "make check"]));
+}
+
+#[test]
+fn the_object_has_the_parts_and_their_tokens() {
+    let sandbox = house();
+    let words = ["10", "--max-spec-tokens", "20", "--json"];
+    let run = sandbox.refrain(&[&SHOW[..], &words].concat()).with_code(0);
+    let told = run.json();
+    assert_eq!(
+        (&told["id"], &told["tag"], &told["max_spec_tokens"]),
+        (&"10".into(), &"house".into(), &20.into())
+    );
+    let kinds: Vec<_> =
+        told["parts"].as_array().unwrap().iter().map(|part| part["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["task", "plan"]);
+    let counted = |value: &serde_json::Value| value.as_u64().unwrap();
+    let (task, all) = (counted(&told["parts"][0]["tokens"]), counted(&told["spec_tokens"]));
+    assert!(task > 20 && all > task && counted(&told["tokens"]) > all, "{told}");
+    let warning = told["warning"].as_str().unwrap();
+    let largest = format!("the largest part is the task itself: {task} of {all} tokens");
+    assert!(warning.contains(&largest), "{warning}");
+    assert!(run.stderr.contains("refrain: warning: the specification of task 10 has "), "{}", run.stderr);
+    // What is too long is told whole.
+    assert_eq!(told["prompt"].as_str().unwrap(), show(&sandbox, &["10"]));
+    assert_eq!(sandbox.refrain(&[&SHOW[..], &["10"]].concat()).stderr, "");
+}
+
+#[test]
+fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
+    let sandbox = house();
+    fs::write(sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }")
+        .unwrap();
+    let told = show(&sandbox, &["10", "--spec-template", "template.md", "--verify", "make \u{1b}[1mcheck"]);
+    assert!(!told.contains('\u{1b}'), "{told}");
+    assert!(
+        told.contains("---\n\nFirst: ## Verification\n") && told.contains("{word} { a }\n\n---\n\n"),
+        "{told}"
+    );
+    assert!(told.contains("\n```\n{task}\n") && !told.contains("The plan's section"), "{told}");
+}
+
+#[test]
+fn bad_input_is_named_and_nothing_is_touched() {
+    let sandbox = house();
+    fs::write(sandbox.project().join("bad.md"), "{taks}").unwrap();
+    fs::write(sandbox.project().join("latin.md"), b"\xff").unwrap();
+    let before = sandbox.git(&["status", "--porcelain"]);
+    for (words, code, complaint) in [
+        (&["3"][..], 3, "there is no task 3 in house"),
+        (&["01"], 3, "did you mean 1?"),
+        (&["2", "--spec-file", "none.md"], 2, "--spec-file none.md: No such file or directory"),
+        (&["2", "--spec-file", "."], 2, "--spec-file .: it is no file"),
+        (&["2", "--spec-file", "latin.md"], 2, "--spec-file latin.md: stream did not contain valid UTF-8"),
+        (&["2", "--spec-template", "bad.md"], 2, "--spec-template bad.md: {taks} stands for nothing"),
+        (&["2", "--spec-template", "notes.md"], 2, "it does not name {task}"),
+        (&["2", "--verify", " "], 2, "--verify is empty"),
+        (&["2", "--max-spec-tokens", "many"], 2, "--max-spec-tokens"),
+        (&[], 2, "TASK"),
+    ] {
+        let run = sandbox.refrain(&[&SHOW[..], words].concat()).with_code(code);
+        let said = run.stderr.replace('\n', " ");
+        assert!(said.contains(complaint), "{words:?}: {said}");
+        assert_eq!(run.stdout, "", "{words:?}");
+    }
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), before);
+}
