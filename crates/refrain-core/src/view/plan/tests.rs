@@ -160,7 +160,7 @@ fn a_plan_in_the_middle_of_its_second_wave() {
     assert_eq!(commit, expected, "seed 001's own keys");
     let current: Vec<_> = view.current.iter().map(|it| (it.task.as_str(), it.iteration, it.status)).collect();
     assert_eq!(current, [("2", 2, Some(StatusWord::Running)), ("3", 0, None)]);
-    assert_eq!(view.current[0].id_of_loop.as_str(), "feature-x-2");
+    assert_eq!(view.current[0].id_of_loop.as_str(), "feature-x-2-443ca1cb");
     assert_eq!(view.usage.cost_usd, Some(0.75), "with what is being spent");
     assert_eq!((view.usage.iterations_used, view.usage.iterations_reserved), (1, 6));
     assert_eq!(view.verification, ["cargo test"]);
@@ -322,5 +322,5 @@ fn a_return_is_told_until_it_has_landed() {
     assert_eq!(story.view().tasks[0].reason.as_deref(), Some(said));
     let task = story.does("1", 1).view().tasks.swap_remove(0);
     assert_eq!((task.reason, task.rounds, task.iterations), (None, 2, 2));
-    assert_eq!(task.id_of_loop.unwrap().as_str(), "feature-x-1-r2");
+    assert_eq!(task.id_of_loop.unwrap().as_str(), "feature-x-1-49b1c3ee");
 }
