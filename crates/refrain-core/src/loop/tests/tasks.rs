@@ -44,7 +44,7 @@ fn what_a_silent_agent_changed_is_for_the_gates_to_judge() {
 
 #[test]
 fn one_that_changed_nothing_claims_nothing() {
-    let journal = gated(|_| ()).attempts(finished(Exit::Code(0))).takes(0).gates_end(&[0]).takes(0);
+    let journal = gated(|_| ()).attempts(finished(Exit::Code(0))).takes(0).gates_end(&[0]);
     assert_eq!(journal.state.attempts[0].claim, None, "the gates pass on what it began at");
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     journal.refuses(Event::LoopEnded(RESULT));
