@@ -23,7 +23,7 @@ use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
-use crate::system;
+use crate::{limits, system};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
@@ -384,6 +384,7 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
+        limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
         Ok(Self { child, process, socket, inlet: Inlet::default() })
     }
