@@ -27,8 +27,9 @@ use crate::{limits, system};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
-/// How much is read at once.
-const CHUNK: usize = 128 << 10;
+/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
+const CHUNK: usize = 8 << 10;
+const LARGEST_CHUNK: usize = 128 << 10;
 
 /// How to start a keeper.
 #[derive(Clone, Debug)]
@@ -178,7 +179,7 @@ struct Worker<L, F> {
     report: F,
     /// The keeper said that an agent left others behind, and not yet that they are gone.
     sweep_owed: bool,
-    /// What is read goes through here; pages that were never needed cost nothing.
+    /// What is read goes through here. It grows where it was filled.
     chunk: Vec<u8>,
 }
 
@@ -391,10 +392,13 @@ impl Keeper {
 }
 
 impl<L: Listener> Attempt<L> {
-    fn read(&mut self, printed: bool, complained: bool, chunk: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, printed: bool, complained: bool, chunk: &mut Vec<u8>) -> io::Result<()> {
         if printed && let Some(n) = self.stdout.read(chunk)? {
             self.listener.hear(&chunk[..n]);
             self.meter.tick();
+            if n == chunk.len() && n < LARGEST_CHUNK {
+                chunk.resize(2 * n, 0);
+            }
         }
         if complained && self.stderr.read(chunk)?.is_some() {
             self.meter.tick();
