@@ -61,7 +61,7 @@ fn asleep(bench: &Bench, program: &Path) -> Result<Vec<Row>> {
 }
 
 fn at_full_speed(bench: &Bench, program: &Path) -> Result<Vec<Row>> {
-    let (rounds, loops, short, long) = bench.pick((7, 100, 5, 25), (1, 5, 1, 3));
+    let (rounds, loops, short, long) = bench.pick((5, 100, 5, 25), (1, 5, 1, 3));
     let of = |is_ours: bool, iterations: u32| -> Result<Sample> {
         let sandbox = Sandbox::new(&bench.tools)?;
         let words = if is_ours {
