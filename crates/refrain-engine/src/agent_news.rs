@@ -35,14 +35,19 @@ pub(crate) enum AgentNews {
 
 /// The supervisor of one loop, and both ends of what it reports.
 pub(crate) struct Supervised {
+    /// Dropped first: whoever still has news to give must not wait for somebody to take it.
+    pub(crate) news: mpsc::Receiver<AgentNews>,
     pub(crate) supervisor: Supervisor<Hearing>,
     pub(crate) sender: mpsc::Sender<AgentNews>,
-    pub(crate) news: mpsc::Receiver<AgentNews>,
-    pub(crate) files: SharedFiles,
 }
 
 /// Starts the supervisor, whose reports become news: what must block to be read is read on its thread.
-pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<Supervised, EngineError> {
+pub(crate) fn supervise(
+    spec: &Spec,
+    host: &Host,
+    pulse: &Arc<Pulse>,
+    files: &SharedFiles,
+) -> Result<Supervised, EngineError> {
     let keeper = KeeperSpec {
         program: host.program.clone(),
         env: environment::base(spec, host.env.iter().cloned()),
@@ -50,9 +55,7 @@ pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<
     };
     // An attempt reports at most five times before the next one starts, and says now and then what it used.
     let (sender, news) = mpsc::channel(8);
-    let files = SharedFiles::default();
-    let (spec, shared, pulse, reports) =
-        (spec.clone(), Arc::clone(&files), Arc::clone(pulse), sender.clone());
+    let (spec, shared, pulse, reports) = (spec.clone(), Arc::clone(files), Arc::clone(pulse), sender.clone());
     let supervisor = Supervisor::start(keeper, move |report: Report<Hearing>| {
         let news = match report {
             Report::Started(process) => AgentNews::Started(process),
@@ -101,5 +104,5 @@ pub(crate) fn supervise(spec: &Spec, host: &Host, pulse: &Arc<Pulse>) -> Result<
         let _ = reports.blocking_send(news);
     })
     .map_err(|error| EngineError::Process("the supervisor cannot be started", error))?;
-    Ok(Supervised { supervisor, sender, news, files })
+    Ok(Supervised { news, supervisor, sender })
 }

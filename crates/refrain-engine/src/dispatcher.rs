@@ -9,34 +9,36 @@ use std::ffi::OsString;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
 use refrain_core::{LoopState, Step};
-use refrain_proc::{Meter, Supervisor, identity};
+use refrain_proc::{Meter, identity};
 use refrain_store::journal::{Committed, Durability};
-use refrain_store::{Doorbell, Journal, LoopDir, RunnerLock, WorktreeLock};
+use refrain_store::{Doorbell, Journal, LoopDir};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::account::Account;
-use crate::agent_news::{AgentNews, Supervised, supervise};
+use crate::agent_news::AgentNews;
 use crate::asking::answer_without_runner;
 use crate::budget::Purse;
+use crate::crew::Crew;
 use crate::executor::SharedFiles;
-use crate::hearing::Hearing;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
 use crate::repository::{Done, LONGEST, Opened, Tools, Work};
-use crate::runner::Runner;
+use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
 use crate::{EngineError, now};
+
+/// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// What can happen to a runner.
 enum Input {
@@ -63,14 +65,11 @@ struct Flight {
 }
 
 /// A runner at work.
-pub(crate) struct Drive {
-    /// Dropped first: whoever still has news to give must not wait for somebody to take it.
-    news: mpsc::Receiver<AgentNews>,
-    /// Dropped next: nobody is left before the lock is free.
-    supervisor: Supervisor<Hearing>,
-    journal: Journal,
-    lock: RunnerLock,
-    worktree: WorktreeLock,
+pub(crate) struct Drive<'a> {
+    host: &'a Host,
+    crew: Crew,
+    journal: Box<Journal>,
+    locks: Locks,
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
@@ -78,14 +77,9 @@ pub(crate) struct Drive {
     ground: Ground,
     ready: Option<(Step, Ready)>,
     pulse: Arc<Pulse>,
-    /// The other end of it, for what an attempt uses.
-    sender: mpsc::Sender<AgentNews>,
     account: Option<Account>,
     /// Only lent to the thread that asks for money.
     purse: Option<Purse>,
-    state_home: Utf8PathBuf,
-    env: Vec<(OsString, OsString)>,
-    git_env: Vec<(OsString, OsString)>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -95,15 +89,15 @@ pub(crate) struct Drive {
     look_again: bool,
 }
 
-impl Drive {
+impl<'a> Drive<'a> {
     /// Takes the loop over, on disk; `ready` is called then.
     pub(crate) async fn begin(
         runner: Runner,
-        host: &Host,
+        host: &'a Host,
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let Runner { mut journal, lock, worktree, pulse, .. } = runner;
+        let Runner { mut journal, locks, pulse, .. } = runner;
         let signals = SignalSources::new(signals)?;
         let doorbell = install_doorbell(journal.dir())?;
         // Whoever resumed it here has taken it over already.
@@ -112,47 +106,66 @@ impl Drive {
             journal.push(journal.state().recover(own), now())?;
         }
         let batch = journal.batch(Durability::Synced);
-        let spec = journal.state().spec.clone();
+        let (spec, held) = (journal.state().spec.clone(), Arc::clone(&locks));
         let committed = blocking(move || {
             let committed = batch.write();
             mirror::open(&spec);
+            drop(held);
             committed
         })
         .await?;
         pulse.update(|beat| beat.journal = committed.length);
         ready();
 
-        let spec = journal.state().spec.clone();
-        let Supervised { supervisor, sender, news, files } = supervise(&spec, host, &pulse)?;
-        let env = environment::base(&spec, host.env.iter().cloned());
-        Ok(Self {
-            account: Account::new(&spec, &env, &host.state_home),
-            purse: Some(Purse::new(&spec, journal.dir(), host)),
-            state_home: host.state_home.clone(),
-            env,
-            git_env: environment::of_git(&spec, host.env.iter().cloned()),
-            sender,
+        let mut drive = Self {
+            host,
+            crew: Crew::new(),
+            account: None,
+            purse: Some(Purse::new(&journal.state().spec, journal.dir(), host)),
             flight: None,
             journal,
-            lock,
-            worktree,
+            locks,
             work: None,
             opened: Opened::default(),
             ground: Ground::default(),
             ready: None,
             pulse,
-            supervisor,
-            news,
-            files,
+            files: SharedFiles::default(),
             doorbell,
             signals,
             // What came while nobody drove the loop comes first.
             look_again: true,
-        })
+        };
+        drive.account = drive.own_account();
+        Ok(drive)
+    }
+
+    /// The gate of the account that its agents use now.
+    fn own_account(&self) -> Option<Account> {
+        Account::new(&self.journal.state().spec, &self.env(), &self.host.state_home)
+    }
+
+    /// What its agents start from. Made when it is needed: of a loop that sleeps nothing is kept that others have too.
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        environment::base(&self.journal.state().spec, self.host.env.iter().cloned())
+    }
+
+    /// What git is run in, likewise.
+    fn git_env(&self) -> Vec<(OsString, OsString)> {
+        environment::of_git(&self.journal.state().spec, self.host.env.iter().cloned())
+    }
+
+    /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
+    fn ready_crew(&mut self) -> Result<mpsc::Sender<AgentNews>, EngineError> {
+        let Self { crew, journal, host, pulse, files, locks, .. } = self;
+        crew.ready(&journal.state().spec, host, (pulse, files), locks)
     }
 
     /// Drives the loop until it stops.
     pub(crate) async fn run(mut self) -> Result<LoopState, EngineError> {
+        if let Some(wish) = self.signals.standing() {
+            self.handle(Input::Signal(wish)).await?;
+        }
         loop {
             if std::mem::take(&mut self.look_again) {
                 self.handle(Input::Bell).await?;
@@ -172,7 +185,7 @@ impl Drive {
                 Step::StopAttempt(because) => {
                     self.journal.push(Event::AttemptStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(ear::ladder(self.journal.state().spec.agent.kind));
+                    self.crew.stop(ear::ladder(self.journal.state().spec.agent.kind));
                 }
                 Step::RunGate { .. } if self.lacks_ground(step) => self.work(step).await?,
                 Step::RunGate { gate, run } => self.start_gate(gate, run).await?,
@@ -180,7 +193,7 @@ impl Drive {
                     let ladder = self.gate_ladder();
                     self.journal.push(Event::GateStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(ladder);
+                    self.crew.stop(ladder);
                 }
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
                     self.journal.push(
@@ -199,7 +212,7 @@ impl Drive {
                     let ladder = critique.map(|critique| ear::ladder(critique.critic.kind));
                     self.journal.push(Event::CritiqueStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.supervisor.stop(ladder.unwrap_or_default());
+                    self.crew.stop(ladder.unwrap_or_default());
                 }
                 Step::ChangeAgent => self.change_agent(now)?,
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
@@ -230,7 +243,7 @@ impl Drive {
     fn change_agent(&mut self, now: Timestamp) -> Result<(), EngineError> {
         let Some(agent) = self.journal.state().other_agent().cloned() else { return Ok(()) };
         self.journal.push(Event::AgentChanged(Box::new(agent)), now)?;
-        self.account = Account::new(&self.journal.state().spec, &self.env, &self.state_home);
+        self.account = self.own_account();
         Ok(())
     }
 
@@ -240,11 +253,12 @@ impl Drive {
             // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
             self.commit(Durability::Synced).await?;
             let tools = Tools {
-                env: &self.git_env,
+                env: &self.git_env(),
                 opened: &self.opened,
                 ground: &self.ground,
-                state_home: &self.state_home,
+                state_home: &self.host.state_home,
                 longest: LONGEST,
+                locks: &self.locks,
             };
             self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &tools)?;
         }
@@ -274,13 +288,14 @@ impl Drive {
         // looked at again now and then. All else is measured on the timer's own clock.
         let waits = self.journal.state().wait.is_some();
         let longest = Duration::from_secs(if waits { 60 } else { 24 * 3600 });
-        let timer = until.map(|until| {
-            let left = Duration::try_from(until.duration_since(now())).unwrap_or_default();
-            Instant::now() + left.min(longest)
-        });
+        let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
+        if waits && !self.journal.state().sweeping && left.is_some_and(|left| left >= LONG_WAIT) {
+            self.crew.dismiss().await;
+        }
+        let timer = left.map(|left| Instant::now() + left.min(longest));
         let mut rung = [0; 64];
         let input = tokio::select! {
-            Some(news) = self.news.recv() => Input::Agent(news),
+            news = self.crew.news() => Input::Agent(news),
             _ = self.doorbell.readable() => {
                 let _ = self.doorbell.try_read(&mut rung);
                 Input::Bell
@@ -297,18 +312,18 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let Self { news, journal, lock, worktree, supervisor, git_env, ground, .. } = self;
+        let git_env = self.git_env();
+        let Self { mut crew, journal, locks, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         let known = state.clone();
+        crew.dismiss().await;
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             mirror::close(&state, &dir);
-            drop(news);
-            drop(supervisor);
             if let Some(place) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 place.leave();
             }
-            drop((journal, worktree, lock));
+            drop((journal, locks));
             answer_without_runner(&dir, &git_env)
         });
         Ok(later.await?.unwrap_or(known))
@@ -319,7 +334,7 @@ impl Drive {
         let committed = match durability {
             // A few hundred bytes into the page cache: handing them to another thread takes longer.
             Durability::Written => batch.write()?,
-            Durability::Synced => blocking(move || batch.write()).await?,
+            Durability::Synced => self.blocking(move || batch.write()).await?,
         };
         self.committed(committed).await
     }
@@ -329,7 +344,7 @@ impl Drive {
         while let Some(bytes) = committed.restored {
             self.journal.push(Event::JournalRestored { bytes }, now())?;
             let batch = self.journal.batch(Durability::Synced);
-            committed = blocking(move || batch.write()).await?;
+            committed = self.blocking(move || batch.write()).await?;
             // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here
             // once more.
             if let Ok(doorbell) = install_doorbell(self.journal.dir()) {
@@ -339,6 +354,20 @@ impl Drive {
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())
+    }
+
+    /// Runs what blocks where blocking is allowed; the loop's locks are held until it is done, whoever waits for it.
+    fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + use<T, W>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        let locks = Arc::clone(&self.locks);
+        blocking(move || {
+            let done = work();
+            drop(locks);
+            done
+        })
     }
 }
 

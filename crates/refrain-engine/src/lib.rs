@@ -13,6 +13,7 @@ mod asking;
 mod budget;
 mod catalog;
 mod clock;
+mod crew;
 mod dispatcher;
 mod doctor;
 mod error;
@@ -51,6 +52,7 @@ pub use refrain_git::GitError;
 pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::READY as DETACHED_READY;
 pub use refrain_proc::keeper;
+pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
 pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::layout::AttemptDir;
@@ -58,7 +60,7 @@ pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
-pub use signals::Signals;
+pub use signals::{Signals, Wishes};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

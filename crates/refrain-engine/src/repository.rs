@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::proving_ground::{Ground, Ready};
+use crate::runner::Locks;
 use crate::{EngineError, chain, keeping, now, proving_ground};
 
 /// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
@@ -55,6 +56,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) state_home: &'a Utf8Path,
     /// How long it may take.
     pub(crate) longest: Duration,
+    pub(crate) locks: &'a Locks,
 }
 
 impl Work {
@@ -97,7 +99,12 @@ impl Work {
             state_home: tools.state_home.to_owned(),
             longest: tools.longest,
         };
-        let handle = tokio::task::spawn_blocking(move || run(&job));
+        let locks = Arc::clone(tools.locks);
+        let handle = tokio::task::spawn_blocking(move || {
+            let done = run(&job);
+            drop(locks);
+            done
+        });
         Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
     }
 
@@ -116,6 +123,14 @@ impl Work {
     /// Ends it before its time, and whatever git started with it.
     pub(crate) fn abandon(&self) {
         self.cancel.cancel();
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.handle.is_finished() {
+            self.abandon();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
 use refrain_store::{Journal, RunnerLock, WorktreeLock, catalog};
 
-use crate::dispatcher::Drive;
+use crate::dispatcher::{Drive, blocking};
 use crate::follow::Follower;
 use crate::pulse::Pulse;
 use crate::service::Host;
@@ -16,10 +16,9 @@ use crate::{EngineError, now};
 /// A loop that this process has the right to drive.
 #[derive(Debug)]
 pub struct Runner {
-    pub(crate) journal: Journal,
-    pub(crate) lock: RunnerLock,
-    /// Its share in its worktree.
-    pub(crate) worktree: WorktreeLock,
+    /// On the heap, as the state is large and futures hold what they are given several times over.
+    pub(crate) journal: Box<Journal>,
+    pub(crate) locks: Locks,
     /// Loops that work in the same worktree.
     pub(crate) neighbours: Vec<String>,
     /// Its own worktree was gone, and was made anew from its branch.
@@ -28,6 +27,10 @@ pub struct Runner {
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
 }
+
+/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
+/// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
+pub(crate) type Locks = Arc<(WorktreeLock, RunnerLock)>;
 
 /// A loop's share in its worktree, and whom it shares it with.
 pub(crate) type Share = (WorktreeLock, Vec<String>);
@@ -40,7 +43,8 @@ impl Runner {
         past: u64,
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
-        Self { journal, lock, worktree, neighbours, is_restored: false, pulse: Arc::default(), past }
+        let (journal, locks) = (Box::new(journal), Arc::new((worktree, lock)));
+        Self { journal, locks, neighbours, is_restored: false, pulse: Arc::default(), past }
     }
 
     /// The loop.
@@ -81,6 +85,10 @@ impl Runner {
 
     /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.
     ///
+    /// One thread can drive many: what it returns need not be moved to another (`spawn_local`), and whatever blocks is done on
+    /// the runtime's own threads for that. Whoever drops it ends the loop's processes as if this process had died: the loop
+    /// has crashed, and its locks are free once they are gone, which is when the runtime is, at the latest.
+    ///
     /// # Errors
     /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
     pub async fn drive(
@@ -91,15 +99,17 @@ impl Runner {
     ) -> Result<LoopState, EngineError> {
         let pulse = Arc::clone(&self.pulse);
         let dir = self.journal.dir().clone();
-        let driven = Drive::begin(self, host, signals, ready).await;
+        // Gone once it has begun.
+        let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
         let state = match driven {
             // On the heap: what it holds between two inputs is large.
             Ok(drive) => Box::pin(drive.run()).await,
             Err(error) => Err(error),
         };
         pulse.update(|beat| beat.over = true);
-        // Only a convenience: what is not noted, the next one who lists finds. Nothing else runs in this thread any more.
-        let _ = catalog::note(&host.data_home, &dir);
+        let data_home = host.data_home.clone();
+        // Only a convenience: what is not noted, the next one who lists finds.
+        let _ = blocking(move || catalog::note(&data_home, &dir)).await;
         state
     }
 }

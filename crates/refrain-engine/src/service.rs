@@ -217,9 +217,9 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<LoopState, EngineError> {
-        let Runner { journal, lock, worktree, .. } = runner;
+        let Runner { journal, locks, .. } = runner;
         // Whoever takes over claims both.
-        drop((worktree, lock));
+        drop(locks);
         let log = journal.dir().runner_log();
         detach::start(&self.host.program, "refrain", args, log.as_std_path())
             .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;

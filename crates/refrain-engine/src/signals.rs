@@ -1,12 +1,18 @@
-//! The signals that a runner's process gets, and what they ask of its loop.
+//! What the process that drives a loop is told, by signals or by whoever hosts it, and what that asks of the loop.
 
+use refrain_core::event::Urgency;
 use refrain_proc::detach;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::EngineError;
 
+/// When the loops that listen to it are to pause; none while they are to go on. A wish that was said before a loop listened
+/// counts for it too, and the later one counts only where it is the more urgent one. Without its sender nothing is wished.
+pub type Wishes = watch::Receiver<Option<Urgency>>;
+
 /// How a runner takes the signals that its process gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Signals {
     /// At a terminal: SIGINT pauses after the iteration, a second one, SIGTERM and SIGHUP pause at once.
     Foreground,
@@ -14,6 +20,9 @@ pub enum Signals {
     Detached,
     /// Not at all: the process belongs to somebody else, who asks through the service.
     None,
+    /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked through the
+    /// service.
+    Given(Wishes),
 }
 
 /// What a signal asks for.
@@ -21,8 +30,8 @@ pub enum Signals {
 pub(crate) enum Wish {
     /// A pause after the iteration; said twice, at once.
     Interrupt,
-    /// A pause at once.
-    Terminate,
+    /// A pause.
+    Pause(Urgency),
 }
 
 /// The signals that a runner listens to.
@@ -31,15 +40,16 @@ pub(crate) struct SignalSources {
     terminate: Option<Signal>,
     hangup: Option<Signal>,
     heed_hangup: bool,
+    wishes: Option<Wishes>,
 }
 
 impl SignalSources {
     pub(crate) fn new(signals: Signals) -> Result<Self, EngineError> {
-        if signals == Signals::Detached {
+        if let Signals::Detached = signals {
             detach::leave_terminal();
         }
         let listen = |kind| match signals {
-            Signals::None => Ok(None),
+            Signals::None | Signals::Given(_) => Ok(None),
             Signals::Foreground | Signals::Detached => signal(kind).map(Some),
         };
         let all = || {
@@ -47,10 +57,20 @@ impl SignalSources {
                 interrupt: listen(SignalKind::interrupt())?,
                 terminate: listen(SignalKind::terminate())?,
                 hangup: listen(SignalKind::hangup())?,
-                heed_hangup: signals == Signals::Foreground,
+                heed_hangup: matches!(signals, Signals::Foreground),
+                wishes: None,
             })
         };
-        all().map_err(|error| EngineError::Process("signals cannot be listened to", error))
+        let sources = all().map_err(|error| EngineError::Process("signals cannot be listened to", error))?;
+        Ok(match signals {
+            Signals::Given(wishes) => Self { wishes: Some(wishes), ..sources },
+            Signals::Foreground | Signals::Detached | Signals::None => sources,
+        })
+    }
+
+    /// What was wished before anybody listened.
+    pub(crate) fn standing(&mut self) -> Option<Wish> {
+        self.wishes.as_mut()?.borrow_and_update().map(Wish::Pause)
     }
 
     /// The next wish; never, where no signals are listened to.
@@ -64,13 +84,24 @@ impl SignalSources {
                 std::future::pending().await
             }
         }
+        async fn wished(wishes: &mut Option<Wishes>) -> Urgency {
+            if let Some(wishes) = wishes {
+                while wishes.changed().await.is_ok() {
+                    if let Some(urgency) = *wishes.borrow_and_update() {
+                        return urgency;
+                    }
+                }
+            }
+            std::future::pending().await
+        }
         loop {
             tokio::select! {
                 () = of(&mut self.interrupt) => return Wish::Interrupt,
-                () = of(&mut self.terminate) => return Wish::Terminate,
+                () = of(&mut self.terminate) => return Wish::Pause(Urgency::Now),
+                urgency = wished(&mut self.wishes) => return Wish::Pause(urgency),
                 () = of(&mut self.hangup) => {
                     if self.heed_hangup {
-                        return Wish::Terminate;
+                        return Wish::Pause(Urgency::Now);
                     }
                 }
             }

@@ -1,14 +1,26 @@
-//! The documented example does what it says.
+//! The examples do what they say.
 
+use std::rc::Rc;
+
+use camino::Utf8PathBuf;
+use refrain_core::event::End;
+use refrain_core::r#loop::Grant;
+use refrain_engine::{Host, Service, Signals};
 use testkit::Sandbox;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+/// Built beside this test by `cargo test`, which says no more of where.
+fn example(name: &str) -> String {
+    let here = std::env::current_exe().unwrap_or_default();
+    let example = here.ancestors().nth(2).unwrap_or(&here).join("examples").join(name);
+    assert!(example.is_file(), "{}: `cargo test -p refrain-engine` builds it", example.display());
+    example.to_string_lossy().into_owned()
+}
 
 #[test]
 fn a_loop_is_started_and_followed_from_rust() {
-    // Built beside this test by `cargo test`, which says no more of where.
-    let here = std::env::current_exe().unwrap();
-    let example = here.ancestors().nth(2).unwrap().join("examples/start_and_follow");
-    assert!(example.is_file(), "{}: `cargo test -p refrain-engine` builds it", example.display());
-    let sandbox = Sandbox::new(example.to_str().unwrap());
+    let sandbox = Sandbox::new(&example("start_and_follow"));
     let agent = sandbox.agent(
         "agent",
         "echo \"at work: $2\"; test $REFRAIN_ITERATION = 1 || echo '<promise>COMPLETE</promise>'",
@@ -21,5 +33,56 @@ fn a_loop_is_started_and_followed_from_rust() {
     assert!(run.stdout.contains("it prints \"at work: Mend it."), "{lines:#?}");
     let last = lines.last().unwrap();
     assert!(last.contains(": completed after 2 iterations: the agent made its promise"), "{last}");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_nobody_behind_and_all_its_loops_go_on() {
+    let program = example("hosts");
+    let sandbox = Sandbox::new(&program);
+    let gate = sandbox.gate("all");
+    let agent = sandbox.agent(
+        "agent",
+        "ulimit -Sn > $NOTES/$REFRAIN_LOOP_ID\nread -r _ < \"$GATES/all\"\necho '<promise>COMPLETE</promise>'",
+    );
+    let tasks = ["task-0", "task-1"];
+    let host =
+        sandbox.tool("sh", &["-c", &format!("ulimit -Sn 500; exec {program} . 2 5 0 {agent}")]).spawn();
+    for task in tasks {
+        assert_eq!(sandbox.wait_for_note(task), "500\n", "agents have what the host was started with");
+    }
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", host.pid())).unwrap();
+    assert!(!limits.contains(" 500 "), "the host has more: {limits}");
+    host.kill();
+    sandbox.nobody_survives();
+
+    let project = Utf8PathBuf::from_path_buf(sandbox.project()).unwrap();
+    let home = project.join("home");
+    let host = Rc::new(Host {
+        program: program.into(),
+        env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        data_home: home.clone(),
+        state_home: home.clone(),
+        config_home: home,
+        version: "test".into(),
+    });
+    let service = Service::open(&project, (*host).clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (_wish, wishes) = watch::channel(None);
+    let all = LocalSet::new();
+    let driven = tasks.map(|task| {
+        gate.let_one_pass();
+        let runner = service.resume(&task.parse().unwrap(), &Grant::default(), false).unwrap();
+        let (host, signals) = (Rc::clone(&host), Signals::Given(wishes.clone()));
+        all.spawn_local(async move { runner.drive(&host, signals, || {}).await.unwrap() })
+    });
+    runtime.block_on(all.run_until(async {
+        for driven in driven {
+            let state = driven.await.unwrap();
+            let end = state.ended.map(|ended| ended.end);
+            assert!(matches!(end, Some(End::Completed { .. })), "{end:?}");
+            assert_eq!((state.charged, state.attempts.len()), (1, 2), "the first was refunded");
+        }
+    }));
     sandbox.nobody_survives();
 }

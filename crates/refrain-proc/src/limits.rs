@@ -1,6 +1,8 @@
 //! What the system lets this process and its children have.
 
-use rustix::process::{Resource, getrlimit};
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::identity;
 
@@ -19,5 +21,25 @@ pub fn own() -> Limits {
     Limits {
         open_files: getrlimit(Resource::Nofile).current,
         processes: getrlimit(Resource::Nproc).current.filter(|_| !identity::is_root()),
+    }
+}
+
+/// What this process had before it was given more.
+static FOUND: OnceLock<Rlimit> = OnceLock::new();
+
+/// Lets this process have as many files open as it may at all: whoever drives many loops needs a few for each. Where that is
+/// refused it has as many as before. Keepers get back what was found here, and agents with them: some programs look at all
+/// numbers that a file could have, or count on small ones.
+pub fn raise_open_files() {
+    let found = *FOUND.get_or_init(|| getrlimit(Resource::Nofile));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: found.maximum, ..found });
+}
+
+/// Gives a child what this process had, before it starts anybody.
+pub(crate) fn hand_down(child: u32) {
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    if let (Some(found), Some(child)) = (FOUND.get(), child) {
+        // A child that is gone needs nothing.
+        let _ = prlimit(Some(child), Resource::Nofile, *found);
     }
 }

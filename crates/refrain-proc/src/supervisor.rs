@@ -23,12 +23,13 @@ use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
-use crate::system;
+use crate::{limits, system};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
-/// How much is read at once.
-const CHUNK: usize = 128 << 10;
+/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
+const CHUNK: usize = 8 << 10;
+const LARGEST_CHUNK: usize = 128 << 10;
 
 /// How to start a keeper.
 #[derive(Clone, Debug)]
@@ -376,6 +377,7 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
+        limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
         Ok(Self { child, process, socket, inlet: Inlet::default() })
     }
@@ -386,6 +388,9 @@ impl<L: Listener> Attempt<L> {
         if printed && let Some(n) = self.stdout.read(&mut self.chunk)? {
             self.listener.hear(&self.chunk[..n]);
             self.meter.tick();
+            if n == self.chunk.len() && n < LARGEST_CHUNK {
+                self.chunk.resize(2 * n, 0);
+            }
         }
         if complained && self.stderr.read(&mut self.chunk)?.is_some() {
             self.meter.tick();

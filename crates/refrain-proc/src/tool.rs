@@ -23,6 +23,7 @@ use std::time::Duration;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::limits;
 use crate::program::in_path;
 pub use begun::Begun;
 use talk::Talk;
@@ -272,9 +273,14 @@ impl<'a> Tool<'a> {
         command.args(&self.args).current_dir(self.dir).process_group(0);
         // Whoever goes on printing when we no longer listen would be ended by that.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
-        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn().map_err(|source| {
-            ToolError::Missing { program: self.program.to_string_lossy().into_owned(), source }
-        })
+        let spawned = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn();
+        let child = spawned.map_err(|source| {
+            let program = self.program.to_string_lossy().into_owned();
+            ToolError::Missing { program, source }
+        })?;
+        // It runs already, but has hardly begun: the hooks that git starts are a person's programs.
+        limits::hand_down(child.id());
+        Ok(child)
     }
 
     /// Where a tool is found along a PATH that is not ours; none where the system knows without us.

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::files::write;
 
 /// The loop that needs no program. Its state is a counter file, its output log holds the last iteration.
-const SHELL_LOOP: &str = r#"i=0
+pub(crate) const SHELL_LOOP: &str = r#"i=0
 while [ $i -lt "$1" ]; do
   i=$((i+1)); echo $i > .iteration
   claude -p "$(cat PROMPT.md)" > out.txt 2>&1

@@ -14,6 +14,7 @@ mod commit;
 mod contestants;
 mod counts;
 mod growth;
+mod hosts;
 mod idle;
 mod iteration;
 mod lingering;

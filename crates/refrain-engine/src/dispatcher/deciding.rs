@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use refrain_core::{Live, Step, next_step};
 
-use super::{Drive, blocking};
+use super::Drive;
 use crate::EngineError;
 use crate::budget::Purse;
 
-impl Drive {
+impl Drive<'_> {
     /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
     /// one that tries first.
     pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
@@ -18,11 +18,12 @@ impl Drive {
         let mut step = next_step(self.journal.state(), &live, now);
         let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
         if let Some(mut account) = account {
-            let (account, wait) = blocking(move || {
-                let wait = account.wait(now);
-                (account, wait)
-            })
-            .await;
+            let (account, wait) = self
+                .blocking(move || {
+                    let wait = account.wait(now);
+                    (account, wait)
+                })
+                .await;
             self.account = Some(account);
             live.account = wait;
             step = next_step(self.journal.state(), &live, now);
@@ -45,11 +46,12 @@ impl Drive {
         work: impl FnOnce(&mut Purse) -> T + Send + 'static,
     ) -> Option<T> {
         let mut purse = self.purse.take()?;
-        let (purse, result) = blocking(move || {
-            let result = work(&mut purse);
-            (purse, result)
-        })
-        .await;
+        let (purse, result) = self
+            .blocking(move || {
+                let result = work(&mut purse);
+                (purse, result)
+            })
+            .await;
         self.purse = Some(purse);
         Some(result)
     }

@@ -4,13 +4,13 @@ use refrain_core::event::{Ask, Event, Urgency};
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
-use super::{Drive, Input, blocking};
+use super::{Drive, Input};
 use crate::agent_news::AgentNews;
 use crate::repository::Done;
 use crate::signals::Wish;
 use crate::{EngineError, now};
 
-impl Drive {
+impl Drive<'_> {
     pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
@@ -28,12 +28,17 @@ impl Drive {
                 None => self.pause(Urgency::AfterIteration),
                 Some(_) => self.pause(Urgency::Now),
             },
-            Input::Signal(Wish::Terminate) => self.pause(Urgency::Now),
+            Input::Signal(Wish::Pause(urgency)) => self.pause(urgency),
         }
     }
 
+    /// Where that is nothing new, or the loop has ended while it was said, there is nothing to record.
     fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
-        Ok(self.journal.push(Event::Asked { request: None, ask: Ask::Pause(urgency) }, now())?)
+        let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
+        if state.pause < Some(urgency) && state.admits(&ask).is_ok() {
+            self.journal.push(Event::Asked { request: None, ask }, now())?;
+        }
+        Ok(())
     }
 
     async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
@@ -98,7 +103,7 @@ impl Drive {
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
     async fn answer(&mut self) -> Result<(), EngineError> {
         let dir = self.journal.dir().clone();
-        let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        let waiting = self.blocking(move || inbox::waiting(&dir)).await?;
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
@@ -109,7 +114,7 @@ impl Drive {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        self.blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
         Ok(())
     }
 }

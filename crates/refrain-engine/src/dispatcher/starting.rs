@@ -14,8 +14,10 @@ use refrain_core::{AttemptId, LoopState, Step};
 use refrain_proc::keeper::StopLadder;
 use refrain_proc::{Job, Meter};
 use refrain_store::journal::Durability;
+use tokio::sync::mpsc;
 
-use super::{Drive, Flight, blocking};
+use super::{Drive, Flight};
+use crate::agent_news::AgentNews;
 use crate::budget::Purse;
 use crate::error::chain;
 use crate::executor::{self, Plan};
@@ -25,7 +27,7 @@ use crate::judge::Brief;
 use crate::repository::changes;
 use crate::{EngineError, now};
 
-impl Drive {
+impl Drive<'_> {
     /// The record first, synced; then the agent.
     pub(super) async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
         let dir = self.journal.dir().attempt(id);
@@ -44,25 +46,26 @@ impl Drive {
                     let touched = touched.as_deref().and_then(executor::end_of);
                     (executor::last_words(&logs), gate::last_words(&gate_logs), touched, earlier.collect())
                 };
-                blocking(read).await
+                self.blocking(read).await
             }
         };
         let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
         let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
-        let heard = (self.take_off(), self.sender.clone());
+        let heard = (self.take_off(), self.ready_crew()?);
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env, heard, allowance);
+        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env(), heard, allowance);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);
-        let (committed, job) = blocking(move || {
-            let committed = batch.write()?;
-            Ok::<_, EngineError>((committed, executor::prepare(&spec, plan, &files)))
-        })
-        .await?;
+        let (committed, job) = self
+            .blocking(move || {
+                let committed = batch.write()?;
+                Ok::<_, EngineError>((committed, executor::prepare(&spec, plan, &files)))
+            })
+            .await?;
         self.committed(committed).await?;
         match job {
-            Ok(job) => self.supervisor.run(job),
+            Ok(job) => self.crew.run(job),
             Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
         }
         Ok(())
@@ -80,6 +83,7 @@ impl Drive {
     /// The record first, synced with all that led here; then the gate.
     pub(super) async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
         let ground = self.ready.take().map(|(_, ready)| ready);
+        let news = self.ready_crew()?;
         let meter = self.take_off();
         let state = self.journal.state();
         let proving = state.proving();
@@ -101,7 +105,7 @@ impl Drive {
                 let (review, dir) = (review.clone(), self.journal.dir().clone());
                 self.journal.push(started, now())?;
                 self.commit(Durability::Synced).await?;
-                self.prepare(meter, candidate, move |state, changes| {
+                self.prepare((meter, news), candidate, move |state, changes| {
                     Brief::review(state, (&gate, &review), (of, run), &dir, changes)
                 })
                 .await
@@ -109,7 +113,7 @@ impl Drive {
             }
         };
         match job {
-            Ok(job) => self.supervisor.run(job),
+            Ok(job) => self.crew.run(job),
             Err(error) => {
                 self.flight = None;
                 self.journal.push(Event::GateSpawnFailed { error }, now())?;
@@ -125,14 +129,14 @@ impl Drive {
         let (Some(critic), Some(last)) = (critic, state.last_charged()) else { return Ok(()) };
         let (of, dir) = (last.id, self.journal.dir().clone());
         let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
-        let meter = self.take_off();
+        let heard = (self.take_off(), self.ready_crew()?);
         self.journal.push(Event::CritiqueStarted { iteration }, now())?;
         self.commit(Durability::Synced).await?;
         let brief = move |state: &LoopState, changes: Option<&Changes>| {
             Brief::critique(state, &critic, of, &dir, changes)
         };
-        match self.prepare(meter, candidate, brief).await {
-            Ok(job) => self.supervisor.run(job),
+        match self.prepare(heard, candidate, brief).await {
+            Ok(job) => self.crew.run(job),
             Err(error) => {
                 self.flight = None;
                 self.journal.push(Event::CritiqueFailed { error: chain(&error) }, now())?;
@@ -144,15 +148,15 @@ impl Drive {
     /// Everything that must be there before an agent judges: what was changed, and what it is told of that.
     async fn prepare(
         &self,
-        meter: Arc<Meter>,
+        heard: (Arc<Meter>, mpsc::Sender<AgentNews>),
         candidate: Option<Candidate>,
         brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
     ) -> Result<Job<Hearing>, EngineError> {
-        let (state, env, news) = (self.journal.state().clone(), self.env.clone(), self.sender.clone());
+        let (state, env) = (self.journal.state().clone(), self.env());
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        blocking(move || {
+        self.blocking(move || {
             let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
-            brief(&state, changes.as_ref()).prepare(&state, &env, (meter, news), allowance)
+            brief(&state, changes.as_ref()).prepare(&state, &env, heard, allowance)
         })
         .await
     }

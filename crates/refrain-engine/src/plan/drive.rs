@@ -350,7 +350,8 @@ impl PlanDrive {
                 let again = self.journal.state().pause.is_some();
                 let urgency = match wish {
                     Wish::Interrupt if !again => Urgency::AfterIteration,
-                    Wish::Interrupt | Wish::Terminate => Urgency::Now,
+                    Wish::Interrupt => Urgency::Now,
+                    Wish::Pause(urgency) => urgency,
                 };
                 self.record(PlanEvent::Asked { request: None, ask: Ask::Pause(urgency) })
             }

@@ -7,6 +7,7 @@ use refrain_core::event::{FORMAT, Identity};
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
+use refrain_proc::limits::raise_open_files;
 use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::{Journal, LoopDir, RunnerLock, projects};
@@ -57,6 +58,8 @@ impl PlanRunner {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<PlanState, EngineError> {
+        // Each loop needs a handful.
+        raise_open_files();
         let pulse = Arc::clone(&self.pulse);
         let set = LocalSet::new();
         let driven = set.run_until(async {

@@ -49,7 +49,7 @@ pub(super) async fn verify(
     let Ok(of) = LoopState::begin(&record) else {
         return Ok(PlanEvent::Hindered { error: "the plan's gates cannot be run".to_owned() });
     };
-    let mut supervised = supervise(&spec, host, &Arc::default())?;
+    let mut supervised = supervise(&spec, host, &Arc::default(), &Arc::default())?;
     let mut failed = None;
     for gate in spec.gates.iter().filter(|gate| gate.hard) {
         let Check::Command(command) = &gate.check else { continue };

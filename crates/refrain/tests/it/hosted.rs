@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use camino::Utf8PathBuf;
-use refrain_core::r#loop::Outcome;
+use refrain_core::event::{End, Urgency};
+use refrain_core::r#loop::{Grant, Outcome};
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{LoopState, Spec};
-use refrain_engine::{Host, Service, Signals};
+use refrain_engine::{Host, Runner, Service, Signals};
 use testkit::{Sandbox, Signal, signal_process};
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
 
 use crate::{CLAIM, sandbox};
 
@@ -74,19 +77,33 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
     }
 }
 
-/// Drives both loops to their ends on one thread.
-fn drive(sandbox: &Sandbox, agents: [String; 2]) -> [LoopState; 2] {
-    let host = host(sandbox);
-    let service = Service::open(&utf8(&sandbox.project()), host.clone()).unwrap();
-    let [a, b] = ["a", "b"].map(|id| {
+fn service(sandbox: &Sandbox) -> Service {
+    Service::open(&utf8(&sandbox.project()), host(sandbox)).unwrap()
+}
+
+fn start(sandbox: &Sandbox, agents: [String; 2]) -> [Runner; 2] {
+    let service = service(sandbox);
+    ["a", "b"].map(|id| {
         let agent = agents[usize::from(id == "b")].clone();
         service.start(spec(sandbox, id, agent), Some(id.parse().unwrap())).unwrap()
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (a, b) = runtime.block_on(async {
-        tokio::join!(a.drive(&host, Signals::None, || {}), b.drive(&host, Signals::None, || {}))
-    });
+    })
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Drives both loops until they stop, on one thread, each with its own wishes.
+fn drive_given([a, b]: [Runner; 2], host: &Host, signals: [Signals; 2]) -> [LoopState; 2] {
+    let [of_a, of_b] = signals;
+    let (a, b) =
+        runtime().block_on(async { tokio::join!(a.drive(host, of_a, || {}), b.drive(host, of_b, || {})) });
     [a.unwrap(), b.unwrap()]
+}
+
+/// Drives both loops to their ends on one thread.
+fn drive(sandbox: &Sandbox, agents: [String; 2]) -> [LoopState; 2] {
+    drive_given(start(sandbox, agents), &host(sandbox), [Signals::None, Signals::None])
 }
 
 #[test]
@@ -138,5 +155,92 @@ fn what_is_asked_of_one_is_not_asked_of_the_other() {
     });
     assert_eq!(a.attempts[0].outcome, Outcome::Cancelled);
     assert_eq!((b.charged, b.cancel), (1, None));
+    sandbox.nobody_survives();
+}
+
+fn end(state: &LoopState) -> Option<End> {
+    state.ended.map(|ended| ended.end)
+}
+
+#[test]
+fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
+    let sandbox = sandbox();
+    let gates = ["a", "b"].map(|name| sandbox.gate(name));
+    let waits = |id: &str, then: &str| {
+        let says = format!("echo $$ > $NOTES/{id}.$REFRAIN_ITERATION");
+        sandbox.agent(id, &format!("{says}\nread -r _ < \"$GATES/{id}\"\n{then}"))
+    };
+    let runners = start(&sandbox, [waits("a", "true"), waits("b", CLAIM)]);
+    let (wish, wishes) = watch::channel(None);
+    let [a, b] = std::thread::scope(|scope| {
+        let host = host(&sandbox);
+        let signals = [Signals::Given(wishes), Signals::None];
+        let driven = scope.spawn(move || drive_given(runners, &host, signals));
+        sandbox.wait_for_note("a.1");
+        sandbox.wait_for_note("b.1");
+        wish.send_replace(Some(Urgency::AfterIteration));
+        gates[0].let_one_pass();
+        sandbox.wait_for_status("a", "paused");
+        gates[1].let_one_pass();
+        driven.join().unwrap()
+    });
+    assert_eq!((end(&a), a.charged), (Some(End::Paused), 1), "its iteration was finished");
+    assert!(matches!(end(&b), Some(End::Completed { .. })), "{:?}", b.ended);
+
+    // What was wished before a loop is driven counts for it.
+    let (service, host, id) = (service(&sandbox), host(&sandbox), "a".parse().unwrap());
+    let again = || service.resume(&id, &Grant::default(), false).unwrap();
+    let drive =
+        |a: Runner, wishes| runtime().block_on(a.drive(&host, Signals::Given(wishes), || {})).unwrap();
+    let a = drive(again(), wish.subscribe());
+    assert_eq!((end(&a), a.attempts.len()), (Some(End::Paused), 1), "nothing was begun");
+
+    wish.send_replace(None);
+    let a = std::thread::scope(|scope| {
+        let driven = scope.spawn(|| drive(again(), wish.subscribe()));
+        sandbox.wait_for_note("a.2");
+        wish.send_replace(Some(Urgency::Now));
+        driven.join().unwrap()
+    });
+    assert_eq!((end(&a), a.charged, a.attempts.len()), (Some(End::Paused), 1, 2), "its agent was ended");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("a");
+    let waits = |id| sandbox.agent(id, &format!("echo x >> $NOTES/{id}\nread -r _ < \"$GATES/a\"\n{CLAIM}"));
+    let runners = start(&sandbox, [waits("a"), waits("b")]);
+    let host = host(&sandbox);
+    let runtime = runtime();
+    let (say, at_work) = oneshot::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            sandbox.wait_for_note("a");
+            sandbox.wait_for_note("b");
+            say.send(())
+        });
+        runtime.block_on(async {
+            let [a, b] = runners;
+            let drive = |runner: Runner| runner.drive(&host, Signals::None, || {});
+            tokio::select! {
+                _ = async { tokio::join!(drive(a), drive(b)) } => panic!("they have stopped"),
+                at_work = at_work => at_work.unwrap(),
+            }
+        });
+    });
+    // Waits for what they have begun.
+    drop(runtime);
+    sandbox.nobody_survives();
+    let service = service(&sandbox);
+    for id in ["a", "b"] {
+        assert_eq!(sandbox.status(id)["status"], "crashed");
+        let runner = service.resume(&id.parse().unwrap(), &Grant::default(), false).unwrap();
+        gate.let_one_pass();
+        let state = self::runtime().block_on(runner.drive(&host, Signals::None, || {})).unwrap();
+        assert!(matches!(end(&state), Some(End::Completed { .. })), "{:?}", state.ended);
+        assert_eq!((state.charged, state.attempts.len()), (1, 2), "the first was refunded");
+    }
     sandbox.nobody_survives();
 }
