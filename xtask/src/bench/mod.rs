@@ -29,5 +29,6 @@ mod stats;
 mod strace;
 mod suite;
 mod tools;
+mod worktree;
 
 pub(crate) use suite::{Options, run};
