@@ -25,6 +25,7 @@ mod keeping;
 mod mirror;
 mod offer;
 mod pins;
+mod pool;
 mod protection;
 mod proving_ground;
 mod pulse;
