@@ -74,7 +74,7 @@ pub(crate) fn tidy(
             return Ok(tidied);
         }
         if let Some(slot) = take(project, state_home, &all[at])? {
-            repository.clear_slot(&slot.folder(), &slot.dir())?;
+            repository.clear_slot(&slot.folder())?;
             let left = pool::size(&slot.dir(), MOST_FILES).0;
             let freed = all[at].bytes.saturating_sub(left);
             tidied.freed += freed;

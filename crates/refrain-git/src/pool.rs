@@ -16,7 +16,7 @@ use crate::Cancel;
 use crate::clean::remove;
 use crate::error::{GitError, OnPath};
 use crate::pool_look::SETTLED;
-use crate::pool_place::{Folder, folder, mend};
+use crate::pool_place::{Folder, folder, forget_mending, mend};
 use crate::repository::Repository;
 use crate::save::Saved;
 use crate::worktree::Removal;
@@ -92,7 +92,8 @@ impl Repository {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
         let is_begun = begun.exists();
-        let there = match folder(self, request.folder, request.beside)? {
+        forget_mending(self, request.beside)?;
+        let there = match folder(self, request.folder)? {
             Folder::Nothing => {
                 write_note(&begun)?;
                 self.add_slot(request)?;
@@ -131,7 +132,10 @@ impl Repository {
             }
             saved
         };
-        remove(&request.folder.join(".refrain"))?;
+        if request.folder.join(".refrain").symlink_metadata().is_ok() {
+            // The notes of the task before; what the project itself has there stays.
+            there.git().output(["clean", "-ffdqx", "--", ".refrain"], &[])?;
+        }
         self.settle(&there, request, saved)
     }
 
@@ -140,7 +144,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
-        match folder(self, at, beside)? {
+        match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
                 let there = self.there(at)?;
                 Ok(Standing::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
@@ -174,7 +178,7 @@ impl Repository {
         if note(beside).exists() {
             return Ok(Vec::new());
         }
-        match folder(self, at, beside)? {
+        match folder(self, at)? {
             Folder::Nothing => Ok(Vec::new()),
             Folder::Strange(reason) => Ok(vec![reason]),
             Folder::Broken => {
@@ -196,8 +200,8 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] where it cannot be removed.
-    pub fn clear_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<(), GitError> {
-        match folder(self, at, beside)? {
+    pub fn clear_slot(&self, at: &Utf8Path) -> Result<(), GitError> {
+        match folder(self, at)? {
             Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
             Folder::Nothing | Folder::Broken | Folder::Strange(_) => Ok(()),
         }
@@ -208,7 +212,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot do it.
     pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
-        if let Folder::Whole = folder(self, at, beside)? {
+        if let Folder::Whole = folder(self, at)? {
             self.there(at)?.wake_slot(None)?;
         }
         let value = self.slot_value(at, beside)?;

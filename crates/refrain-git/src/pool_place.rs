@@ -24,16 +24,8 @@ pub(crate) enum Folder {
     Strange(String),
 }
 
-/// Looks at the folder; what somebody left who was killed while mending it is taken away first.
-pub(crate) fn folder(
-    repository: &Repository,
-    folder: &Utf8Path,
-    beside: &Utf8Path,
-) -> Result<Folder, GitError> {
-    let aside = aside(beside);
-    if aside.symlink_metadata().is_ok() {
-        forget(repository, &aside)?;
-    }
+/// Looks at the folder.
+pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),
         Ok(meta) if !meta.is_dir() => return Ok(Folder::Strange("it is no folder".to_owned())),
@@ -120,12 +112,17 @@ fn aside(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("mending")
 }
 
-fn forget(repository: &Repository, path: &Utf8Path) -> Result<(), GitError> {
-    if repository.listed(path)?.is_some() {
+/// Takes away what somebody left who was killed while mending.
+pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Result<(), GitError> {
+    let path = aside(beside);
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if repository.listed(&path)?.is_some() {
         let force = ["worktree", "remove", "--force", "--force", path.as_str()];
         repository.git().to_its_end().run(force, &[])?;
     }
-    remove(path)
+    remove(&path)
 }
 
 fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {

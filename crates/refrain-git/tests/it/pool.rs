@@ -448,7 +448,7 @@ fn one_goes_only_where_nothing_of_value_is_in_it() {
     slot.ready("refrain/plan/1", &at);
     slot.write("target/app", "built\n");
     slot.write("src/a.rs", "half done\n");
-    repository.clear_slot(&slot.folder(), &slot.beside).unwrap();
+    repository.clear_slot(&slot.folder()).unwrap();
     assert!(!slot.path("target").exists() && slot.read("src/a.rs") == "half done\n");
     let kept = Removal::Kept("1 file is not committed".to_owned());
     assert_eq!(repository.remove_slot(&slot.folder(), &slot.beside).unwrap(), kept);
