@@ -395,6 +395,23 @@ fn a_git_that_is_killed_in_the_middle_of_the_files_is_followed_by_one_that_finis
 }
 
 #[test]
+fn many_are_made_ready_at_once() {
+    let place = place();
+    let (first, second) = (place.head(), next(&place));
+    for (round, at) in [&first, &second].into_iter().enumerate() {
+        std::thread::scope(|scope| {
+            for number in 1..=4 {
+                let place = &place;
+                scope.spawn(move || {
+                    Slot::new(place, number).ready(&format!("refrain/plan/{number}.{round}"), at);
+                });
+            }
+        });
+    }
+    assert_eq!(place.git(&["worktree", "list"]).lines().count(), 5);
+}
+
+#[test]
 fn an_index_or_a_head_that_cannot_be_read_is_mended() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
