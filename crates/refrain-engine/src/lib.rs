@@ -27,6 +27,7 @@ mod mirror;
 mod offer;
 mod pins;
 mod plan;
+mod pool;
 mod protection;
 mod proving_ground;
 mod pulse;

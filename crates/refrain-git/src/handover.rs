@@ -7,24 +7,20 @@
 //! git folder says what was begun. With it the next call finishes: what is on disk already is taken as it is, and a file that
 //! was cut off in the middle of being written is written again.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
-use crate::candidate::SUBMODULE;
 use crate::clean::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
+use crate::handover_disk::{Disk, Step};
 use crate::index::{Index, Locked};
-use crate::merge::oid;
 use crate::repository::Repository;
-use crate::stage::{self, Change, File};
 
 /// What is to be handed over, and to whom.
 #[derive(Clone, Copy, Debug)]
@@ -76,30 +72,6 @@ pub enum HandedOver {
     IndexLocked,
 }
 
-/// A path that is another in the commit.
-struct Step {
-    path: Vec<u8>,
-    from: File,
-    to: File,
-}
-
-impl Step {
-    fn is_submodule(&self) -> bool {
-        [&self.from, &self.to].into_iter().flatten().any(|(mode, _)| mode == SUBMODULE)
-    }
-}
-
-/// What each path is on disk.
-#[derive(Debug, Default)]
-struct Disk {
-    /// As it is to be already.
-    ahead: BTreeSet<Vec<u8>>,
-    /// What is left of one who was killed writing it.
-    cut_off: Vec<PathBuf>,
-    /// Something else than either, so it is the person's.
-    in_the_way: BTreeSet<Vec<u8>>,
-}
-
 impl Repository {
     /// Hands a commit over.
     ///
@@ -149,7 +121,7 @@ impl Repository {
 }
 
 /// Says what was begun and is not over.
-struct Note {
+pub(crate) struct Note {
     path: Utf8PathBuf,
     text: String,
 }
@@ -159,7 +131,7 @@ impl Note {
         Self { path: repository.git_dir().join("refrain-handover"), text: format!("{expected} {to}\n") }
     }
 
-    fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
     }
 
@@ -175,13 +147,13 @@ impl Note {
 }
 
 /// A hand-over on its way, under the lock of the person's index.
-struct Job<'a> {
-    repository: &'a Repository,
-    request: HandOverRequest<'a>,
+pub(crate) struct Job<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) request: HandOverRequest<'a>,
     /// On the private index.
-    git: Git<'a>,
+    pub(crate) git: Git<'a>,
     head: &'a Oid,
-    note: &'a Note,
+    pub(crate) note: &'a Note,
 }
 
 impl Job<'_> {
@@ -263,168 +235,6 @@ impl Job<'_> {
             }
         }
         Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back).map(drop)
-    }
-
-    /// What is another in the commit.
-    fn steps(&self) -> Result<Vec<Step>, GitError> {
-        let HandOverRequest { expected, to, .. } = self.request;
-        let words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", expected.as_str(), to.as_str()];
-        let printed = self.git.output(words, &[])?;
-        let mut fields = printed.split(|byte| *byte == 0);
-        let mut steps = Vec::new();
-        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
-            let head = String::from_utf8_lossy(head);
-            let words: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
-            let side = |mode: usize, object: usize| -> Result<Option<(String, Oid)>, GitError> {
-                let (mode, object) = (words.get(mode), words.get(object));
-                let mode = mode.filter(|mode| **mode != "000000");
-                mode.zip(object)
-                    .map(|(mode, object)| Ok(((*mode).to_owned(), oid("diff-tree", object)?)))
-                    .transpose()
-            };
-            steps.push(Step { path: path.to_vec(), from: side(0, 2)?, to: side(1, 3)? });
-        }
-        Ok(steps)
-    }
-
-    /// Looks at what is on disk and in the index of the paths that are to change. It is their content that counts, and not
-    /// what the index remembers of them.
-    fn look(&self, steps: &[Step]) -> Result<Disk, GitError> {
-        let as_new = self.differing(".new", steps.iter().map(|step| (&step.path, &step.to)))?;
-        let as_old = self.differing(".old", steps.iter().map(|step| (&step.path, &step.from)))?;
-        let staged = self.staged()?;
-        let sparse = self.sparse()?;
-        let gone: BTreeSet<&[u8]> =
-            steps.iter().filter(|step| step.to.is_none()).map(|step| step.path.as_slice()).collect();
-        let mut disk = Disk::default();
-        for step in steps {
-            let path = &step.path;
-            let staged = staged.get(path);
-            // As the index of the last commit, or as that of the next, has it.
-            let fits = staged.is_none_or(|staged| *staged == step.to);
-            if step.is_submodule() || sparse.contains(path) {
-                if !fits {
-                    disk.in_the_way.insert(path.clone());
-                }
-                continue;
-            }
-            let there = fs::symlink_metadata(self.repository.on_disk(path)).ok();
-            let is = |side: &Option<_>, differing: &BTreeSet<Vec<u8>>| match side {
-                Some(_) => !differing.contains(path),
-                None => there.is_none(),
-            };
-            let is_new = is(&step.to, &as_new);
-            let is_old = is(&step.from, &as_old) && staged.is_none();
-            if is_new && fits {
-                disk.ahead.insert(path.clone());
-            } else if fits && !is_old && self.is_cut_off(step, there.as_ref())? {
-                disk.cut_off.push(self.repository.on_disk(path));
-            } else if step.from.is_none() {
-                disk.in_the_way.extend(self.in_the_place_of(path, &gone));
-            } else if !is_old {
-                disk.in_the_way.insert(path.clone());
-            }
-        }
-        Ok(disk)
-    }
-
-    /// Which of these are not on disk as they are said to be.
-    fn differing<'p>(
-        &self,
-        name: &str,
-        files: impl Iterator<Item = (&'p Vec<u8>, &'p File)>,
-    ) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        let index = Utf8PathBuf::from(format!("{}{name}", self.request.index));
-        remove(&index)?;
-        let git = self.git.with_index(&index);
-        self.put(git, files.filter(|(_, file)| file.is_some()))?;
-        // It says with its exit code that there are some.
-        git.run(["update-index", "-q", "--refresh"], &[])?;
-        let printed = git.output(["diff-files", "-z", "--name-only", "--ignore-submodules=all"], &[])?;
-        remove(&index)?;
-        Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
-    }
-
-    /// Puts files into an index; one without a mode goes.
-    fn put<'p>(
-        &self,
-        git: Git<'_>,
-        files: impl Iterator<Item = (&'p Vec<u8>, &'p File)>,
-    ) -> Result<(), GitError> {
-        let (mut gone, mut there) = (Vec::new(), Vec::new());
-        for (path, file) in files {
-            match file {
-                Some((mode, object)) => there.extend(stage::info(mode, object, path)),
-                None => gone.extend(stage::info("0", self.request.to, path)),
-            }
-        }
-        // First what is gone: a file may have become a folder.
-        gone.extend(there);
-        stage::put(git, &gone)
-    }
-
-    /// What the person staged: paths that the index has otherwise than the last commit, and how.
-    fn staged(&self) -> Result<BTreeMap<Vec<u8>, File>, GitError> {
-        let words = ["diff-index", "--cached", "-z", "--raw", "--no-renames", self.request.expected.as_str()];
-        let printed = self.git.output(words, &[])?;
-        Ok(Change::all(&printed).into_iter().map(|change| (change.path.to_vec(), change.file())).collect())
-    }
-
-    /// The paths that the person has git leave out of the worktree.
-    fn sparse(&self) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        if !self.repository.git_dir().join("info/sparse-checkout").exists() {
-            return Ok(BTreeSet::new());
-        }
-        let printed = self.git.output(["ls-files", "-t", "-z"], &[])?;
-        let records = printed.split(|byte| *byte == 0);
-        Ok(records.filter_map(|record| record.strip_prefix(b"S ")).map(<[u8]>::to_vec).collect())
-    }
-
-    /// What of the person's is where a new path is to be: a file, those in a folder of that name, or a file where a folder
-    /// above it should be. What goes with the same step is not theirs.
-    fn in_the_place_of(&self, path: &[u8], gone: &BTreeSet<&[u8]>) -> Vec<Vec<u8>> {
-        let root = self.repository.root().as_std_path();
-        let relative = |path: &Path| {
-            path.strip_prefix(root).map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default()
-        };
-        let own = self.repository.on_disk(path);
-        let above = own.ancestors().skip(1).take_while(|above| *above != root);
-        let is_file = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
-        let blocking = above.filter(is_file).map(relative).find(|path| !gone.contains(path.as_slice()));
-        let mut found: Vec<Vec<u8>> = blocking.into_iter().collect();
-        files_below(&own, &mut |file| {
-            let path = relative(file);
-            if !gone.contains(path.as_slice()) {
-                found.push(path);
-            }
-        });
-        found
-    }
-
-    /// Whether this is what is left where somebody was killed in the middle of this very hand-over: the file is gone, or
-    /// begins as the new one and ends too early.
-    fn is_cut_off(&self, step: &Step, there: Option<&Metadata>) -> Result<bool, GitError> {
-        if !self.note.is_there() {
-            return Ok(false);
-        }
-        let Some(there) = there else { return Ok(step.from.is_some()) };
-        let Some((_, object)) = step.to.as_ref().filter(|_| there.is_file()) else { return Ok(false) };
-        let whole = self.git.output(["cat-file", "blob", object.as_str()], &[])?;
-        Ok(fs::read(self.repository.on_disk(&step.path)).is_ok_and(|begin| whole.starts_with(&begin)))
-    }
-}
-
-/// Names every file at or below a path, links too.
-fn files_below(path: &Path, name: &mut impl FnMut(&Path)) {
-    let mut left: Vec<PathBuf> = vec![path.to_owned()];
-    while let Some(path) = left.pop() {
-        match fs::symlink_metadata(&path) {
-            Ok(meta) if meta.is_dir() => {
-                left.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-            }
-            Ok(_) => name(&path),
-            Err(_) => {}
-        }
     }
 }
 

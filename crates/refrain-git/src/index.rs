@@ -14,6 +14,7 @@ use refrain_core::git::Oid;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use sha1::{Digest, Sha1};
 
+use crate::clean::remove;
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
 
@@ -60,6 +61,11 @@ pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     set_modified(path, meta.mtime(), meta.mtime_nsec())
 }
 
+/// Takes the lock of a private index away, which only a git that was killed over it leaves: nobody else knows the place.
+pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
+    remove(&Utf8PathBuf::from(format!("{index}.lock")))
+}
+
 /// The index of a worktree.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -83,6 +89,7 @@ impl Index {
     /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
     /// have been written in the same tick of the clock.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
+        unlock_private(copy)?;
         let seen = self.seen();
         match fs::copy(&self.path, copy) {
             Ok(_) => {

@@ -12,6 +12,7 @@ use refrain_core::text::cut_middle;
 use crate::Cancel;
 use crate::error::GitError;
 use crate::git::{Git, said};
+use crate::index::unlock_private;
 use crate::message::NOBODY;
 use crate::repository::Repository;
 use crate::stage;
@@ -80,6 +81,7 @@ impl Repository {
         if changes.is_empty() {
             return Ok(None);
         }
+        unlock_private(index)?;
         let git = git.with_index(index);
         git.output(["read-tree", work.as_str()], &[])?;
         let lines: Vec<u8> = changes.iter().flat_map(stage::Change::line).collect();

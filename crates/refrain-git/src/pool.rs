@@ -10,17 +10,15 @@
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Base, LeftOut, Oid, Operation, PathGlob};
+use refrain_core::git::{Oid, PathGlob};
 
 use crate::Cancel;
 use crate::clean::remove;
 use crate::error::{GitError, OnPath};
-use crate::git::Git;
-use crate::pool_place::{Folder, folder, mend};
-use crate::repository::{Repository, has_conflicts, is_refrains};
-use crate::save::{Job, Saved, TREE};
-use crate::status::{self, Status};
-use crate::tree::TreeRequest;
+use crate::pool_look::SETTLED;
+use crate::pool_place::{Folder, folder, forget_mending, mend};
+use crate::repository::Repository;
+use crate::save::Saved;
 use crate::worktree::Removal;
 
 /// What overrules the person's configuration here, over what always does.
@@ -34,15 +32,6 @@ const SETTINGS: &[&str] = &[
     "-c",
     "checkout.thresholdForParallelism=100",
 ];
-
-/// The trailer that says where saved work was found.
-const SLOT: &str = "Refrain-Slot";
-
-/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
-const SETTLED: &str = "refs/worktree/refrain-settled";
-
-/// References that keep a commit.
-const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
 
 /// What is to be made ready, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +92,8 @@ impl Repository {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
         let is_begun = begun.exists();
-        let there = match folder(self, request.folder, request.beside)? {
+        forget_mending(self, request.beside)?;
+        let there = match folder(self, request.folder)? {
             Folder::Nothing => {
                 write_note(&begun)?;
                 self.add_slot(request)?;
@@ -121,10 +111,7 @@ impl Repository {
             there.fill(request.at, request.cancel)?;
             return self.settle(&there, request, None);
         };
-        // Whoever held them is dead: the worktree is ours alone.
-        for lock in ["index.lock", "HEAD.lock"] {
-            remove(&there.git_dir().join(lock))?;
-        }
+        there.wake_slot(request.cancel)?;
         let saved = if is_begun {
             there.reset(request.at, request.cancel)?;
             None
@@ -145,7 +132,10 @@ impl Repository {
             }
             saved
         };
-        remove(&request.folder.join(".refrain"))?;
+        if request.folder.join(".refrain").symlink_metadata().is_ok() {
+            // The notes of the task before; what the project itself has there stays.
+            there.git().output(["clean", "-ffdqx", "--", ".refrain"], &[])?;
+        }
         self.settle(&there, request, saved)
     }
 
@@ -154,7 +144,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
-        match folder(self, at, beside)? {
+        match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
                 let there = self.there(at)?;
                 Ok(Standing::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
@@ -179,7 +169,8 @@ impl Repository {
         }
     }
 
-    /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress.
+    /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress. It is only
+    /// looked at.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked.
@@ -187,7 +178,7 @@ impl Repository {
         if note(beside).exists() {
             return Ok(Vec::new());
         }
-        match folder(self, at, beside)? {
+        match folder(self, at)? {
             Folder::Nothing => Ok(Vec::new()),
             Folder::Strange(reason) => Ok(vec![reason]),
             Folder::Broken => {
@@ -209,8 +200,8 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] where it cannot be removed.
-    pub fn clear_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<(), GitError> {
-        match folder(self, at, beside)? {
+    pub fn clear_slot(&self, at: &Utf8Path) -> Result<(), GitError> {
+        match folder(self, at)? {
             Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
             Folder::Nothing | Folder::Broken | Folder::Strange(_) => Ok(()),
         }
@@ -221,6 +212,9 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot do it.
     pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
+        if let Folder::Whole = folder(self, at)? {
+            self.there(at)?.wake_slot(None)?;
+        }
         let value = self.slot_value(at, beside)?;
         if let Some(reason) = value.into_iter().next() {
             return Ok(Removal::Kept(reason));
@@ -318,168 +312,6 @@ impl Repository {
             }
         }
         Ok(None)
-    }
-
-    /// Looks for what would be lost here.
-    fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
-        let git = self.git().until(cancel);
-        self.unhide(git)?;
-        if self.reference("HEAD")?.is_none()
-            && let Some(last) = self.last_head()
-            && self.recorded(&last)?.is_some()
-        {
-            // Its branch was deleted: git would take every file for a new one.
-            git.output(["update-ref", "--no-deref", "HEAD", last.as_str()], &[])?;
-        }
-        let mut status = status::look(git)?;
-        status.entries.retain(|entry| !is_refrains(&entry.path));
-        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
-        let is_kept = match &status.head {
-            Some(head) if status.branch.is_none() => self.is_kept(git, head)?,
-            _ => true,
-        };
-        Ok(Look { status, operation, is_kept })
-    }
-
-    /// Takes the marks away that hide changes of files from git.
-    fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
-        let printed = git.output(["ls-files", "-v", "-z"], &[])?;
-        let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
-        for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 2) {
-            let path = [&record[2..], b"\0"].concat();
-            if record[0].eq_ignore_ascii_case(&b's') {
-                skipped.extend_from_slice(&path);
-            }
-            if record[0].is_ascii_lowercase() {
-                assumed.extend_from_slice(&path);
-            }
-        }
-        for (how, paths) in [("--no-skip-worktree", skipped), ("--no-assume-unchanged", assumed)] {
-            if !paths.is_empty() {
-                Git::output(git, ["update-index", how, "-z", "--stdin"], &paths)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The commit that the head was at when somebody looked last, as its log says.
-    fn last_head(&self) -> Option<Oid> {
-        let log = fs::read_to_string(self.git_dir().join("logs/HEAD")).ok()?;
-        log.lines().last()?.split(' ').nth(1)?.parse().ok()
-    }
-
-    /// Whether a commit is on a branch, or of no further use.
-    fn is_kept(&self, git: Git<'_>, head: &Oid) -> Result<bool, GitError> {
-        if self.reference(SETTLED)?.as_ref() == Some(head) {
-            return Ok(true);
-        }
-        let words = ["for-each-ref", "--count=1", "--contains", head.as_str()];
-        Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
-    }
-
-    /// Saves what was found on a branch; or why that cannot be.
-    fn save_slot(
-        &self,
-        look: &Look,
-        request: ReadyRequest<'_>,
-    ) -> Result<Result<Option<Saved>, Vec<String>>, GitError> {
-        if look.is_clean() {
-            return Ok(Ok(None));
-        }
-        let ReadyRequest { largest_file, allow_secrets, cancel, .. } = request;
-        let (base, index) = (Base::default(), request.beside.join("index"));
-        let tree = TreeRequest { base: &base, index: &index, largest_file, allow_secrets, cancel };
-        let (tree, left_out) = self.tree_and_rest(tree)?;
-        if !left_out.is_empty() {
-            return Ok(Err(left_out.iter().map(|LeftOut { path, why }| format!("{path}: {why}")).collect()));
-        }
-        let (branch, of) = look.names();
-        let job = Job {
-            repository: self,
-            branch: &branch,
-            message: &format!("wip: what was left in {of}\n\n{}", look.reasons().join("\n")),
-            trailers: &[(SLOT, &of), (TREE, tree.as_str())],
-            files: &[],
-            git: self.git().until(cancel).with_index(&index),
-        };
-        let saved = job.run()?;
-        if let Some(operation) = look.operation {
-            self.quit(operation)?;
-        }
-        Ok(Ok(Some(saved)))
-    }
-
-    /// Has git forget what it was in the middle of; what it had put aside for that goes to the stash.
-    fn quit(&self, operation: Operation) -> Result<(), GitError> {
-        let words: &[&str] = match operation {
-            Operation::Merge => &["merge", "--quit"],
-            Operation::Rebase if self.git_dir().join("rebase-apply/applying").exists() => &["am", "--quit"],
-            Operation::Rebase => &["rebase", "--quit"],
-            Operation::CherryPick => &["cherry-pick", "--quit"],
-            Operation::Revert => &["revert", "--quit"],
-            Operation::Bisect => &["bisect", "reset", "HEAD"],
-        };
-        self.git().output(words, &[]).map(drop)
-    }
-
-    /// Why submodules that are filled here are in the way of another commit: what is in them does not follow, and nobody
-    /// knows whether it is anywhere else.
-    fn moving_repositories(&self, look: &Look, at: &Oid) -> Result<Vec<String>, GitError> {
-        let Some(head) = look.status.head.as_ref().filter(|head| *head != at) else { return Ok(Vec::new()) };
-        if !self.git_dir().join("modules").exists() || !self.holds_repositories()? {
-            return Ok(Vec::new());
-        }
-        let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", head.as_str(), at.as_str()];
-        let printed = self.git().output(words, &[])?;
-        let mut fields = printed.split(|byte| *byte == 0);
-        let mut reasons = Vec::new();
-        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
-            if head.windows(7).any(|mode| mode == b"160000 ") {
-                reasons
-                    .push(format!("{}: a submodule that would have to move", String::from_utf8_lossy(path)));
-            }
-        }
-        Ok(reasons)
-    }
-}
-
-/// What was found in a worktree.
-struct Look {
-    status: Status,
-    operation: Option<Operation>,
-    /// Whether the head is on a branch, or of no further use.
-    is_kept: bool,
-}
-
-impl Look {
-    fn is_clean(&self) -> bool {
-        self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
-    }
-
-    /// What would be lost.
-    fn reasons(&self) -> Vec<String> {
-        let changed = self.status.entries.len();
-        let files = match changed {
-            0 => None,
-            1 => Some("1 file is not committed".to_owned()),
-            many => Some(format!("{many} files are not committed")),
-        };
-        let operation = self.operation.map(|operation| format!("a {operation} was in progress"));
-        let head = self.status.head.as_ref().filter(|_| !self.is_kept);
-        let head = head.map(|head| format!("its head {} was on no branch", head.short()));
-        files.into_iter().chain(operation).chain(head).collect()
-    }
-
-    /// A branch for it, and what it is the rest of.
-    fn names(&self) -> (String, String) {
-        match (&self.status.branch, &self.status.head) {
-            (Some(branch), _) => {
-                let own = branch.strip_prefix("refrain/").unwrap_or(branch);
-                (format!("wip/slot-{}", own.replace('/', "-")), branch.clone())
-            }
-            (None, Some(head)) => (format!("wip/slot-{}", head.short()), head.to_string()),
-            (None, None) => ("wip/slot".to_owned(), "an unborn branch".to_owned()),
-        }
     }
 }
 

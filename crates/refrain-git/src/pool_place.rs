@@ -24,16 +24,8 @@ pub(crate) enum Folder {
     Strange(String),
 }
 
-/// Looks at the folder; what somebody left who was killed while mending it is taken away first.
-pub(crate) fn folder(
-    repository: &Repository,
-    folder: &Utf8Path,
-    beside: &Utf8Path,
-) -> Result<Folder, GitError> {
-    let aside = aside(beside);
-    if aside.symlink_metadata().is_ok() {
-        forget(repository, &aside)?;
-    }
+/// Looks at the folder.
+pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),
         Ok(meta) if !meta.is_dir() => return Ok(Folder::Strange("it is no folder".to_owned())),
@@ -52,11 +44,11 @@ pub(crate) fn folder(
         let common = dir.join(common.trim_end()).canonicalize_utf8().ok()?;
         Some(common == repository.common_dir().canonicalize_utf8().ok()?)
     };
-    if repository.git_dir_of(folder).is_some_and(|dir| !dir.join("HEAD").is_file() && has_modules(&dir)) {
+    if repository.git_dir_of(folder).is_some_and(|dir| !has_head(&dir) && has_modules(&dir)) {
         return Ok(Folder::Strange("its git folder is broken, and has the commits of submodules".to_owned()));
     }
     Ok(match ours(&git_dir) {
-        Some(true) if git_dir.join("HEAD").is_file() => Folder::Whole,
+        Some(true) if has_head(&git_dir) => Folder::Whole,
         Some(true) | None => Folder::Broken,
         Some(false) => Folder::Strange("it belongs to another repository".to_owned()),
     })
@@ -78,6 +70,12 @@ fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
     Some(dot_git.parent()?.join(path))
 }
 
+/// Whether git knows a git folder by its head.
+fn has_head(git_dir: &Utf8Path) -> bool {
+    let head = fs::read_to_string(git_dir.join("HEAD")).unwrap_or_default();
+    head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()
+}
+
 /// Ties files to the repository again: to the git folder that is theirs, or to a new one, whose head is at `at`. No file is
 /// written.
 pub(crate) fn mend(
@@ -90,7 +88,7 @@ pub(crate) fn mend(
     let known = repository.git_dir_of(folder);
     remove(&dot_git)?;
     if let Some(git_dir) = known {
-        if ["HEAD", "commondir"].iter().all(|name| git_dir.join(name).is_file()) {
+        if has_head(&git_dir) && git_dir.join("commondir").is_file() {
             return write(&dot_git, &format!("gitdir: {git_dir}\n"));
         }
         // Without its head it is no use to anybody, and git cannot remove it either.
@@ -114,12 +112,17 @@ fn aside(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("mending")
 }
 
-fn forget(repository: &Repository, path: &Utf8Path) -> Result<(), GitError> {
-    if repository.listed(path)?.is_some() {
+/// Takes away what somebody left who was killed while mending.
+pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Result<(), GitError> {
+    let path = aside(beside);
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if repository.listed(&path)?.is_some() {
         let force = ["worktree", "remove", "--force", "--force", path.as_str()];
         repository.git().to_its_end().run(force, &[])?;
     }
-    remove(path)
+    remove(&path)
 }
 
 fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {

@@ -30,5 +30,6 @@ mod stats;
 mod strace;
 mod suite;
 mod tools;
+mod worktree;
 
 pub(crate) use suite::{Options, run};

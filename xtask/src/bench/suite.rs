@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, report,
-    startup,
+    startup, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -54,6 +54,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("lingering", lingering::run),
     ("cancel", cancel::run),
     ("commit", commit::run),
+    ("worktree", worktree::run),
     ("catalog", catalog::run),
     ("hosts", hosts::run),
     ("agents", agents::run),

@@ -6,9 +6,11 @@ use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::{RunnerLock, checkout, ground, layout::LoopDir};
+use refrain_store::{Project, RunnerLock, checkout, ground, layout::LoopDir, pool as slots};
 
-use crate::chain;
+use super::places::size;
+use crate::pool::Tidied;
+use crate::{chain, pool};
 
 /// A finding, and how it could be mended.
 #[derive(Debug)]
@@ -35,6 +37,30 @@ pub(super) enum Cure {
     FreeDoorbell(LoopDir),
     /// Removes the clean checkouts of a project that is gone, unless a loop has one by now.
     RemoveCheckouts(Utf8PathBuf),
+    /// Removes the worktrees for tasks of a project that is gone, unless one is used or held by now.
+    RemovePool(Utf8PathBuf),
+    /// Makes room among the worktrees for tasks.
+    TidyPool {
+        /// Whose.
+        project: Project,
+        /// Where they are.
+        state_home: Utf8PathBuf,
+        /// Their repository.
+        repository: Arc<Repository>,
+        /// How much room they may take, in bytes.
+        budget: u64,
+    },
+    /// Gives a worktree that was held back to tasks.
+    GiveBack {
+        /// Whose.
+        project: Project,
+        /// Where it is.
+        state_home: Utf8PathBuf,
+        /// Its repository.
+        repository: Arc<Repository>,
+        /// Which one.
+        number: u32,
+    },
     /// Has git forget a worktree whose folder is gone.
     Forget(Arc<Repository>, Utf8PathBuf),
 }
@@ -96,6 +122,25 @@ impl Cure {
             Self::RemoveCheckouts(home) => {
                 checkout::remove_all(&home).map_err(|error| chain(&error))?;
                 Ok("removed".to_owned())
+            }
+            Self::RemovePool(home) => {
+                slots::remove_all(&home).map_err(|error| chain(&error))?;
+                Ok("removed".to_owned())
+            }
+            Self::TidyPool { project, state_home, repository, budget } => {
+                let tidied = pool::tidy(&project, &state_home, &repository, budget);
+                let Tidied { freed, cleared, removed } = tidied.map_err(|error| chain(&error))?;
+                match freed {
+                    0 => Err("all that lies in them may be nowhere else".to_owned()),
+                    _ => Ok(format!("{} freed: {cleared} emptied of caches, {removed} removed", size(freed))),
+                }
+            }
+            Self::GiveBack { project, state_home, repository, number } => {
+                let left = pool::give_back(&project, &state_home, &repository, number);
+                match left.map_err(|error| chain(&error))?.into_iter().next() {
+                    None => Ok("given back".to_owned()),
+                    Some(reason) => Err(reason),
+                }
             }
             Self::Forget(repository, path) => {
                 match repository.forget_worktree(&path).map_err(|error| chain(&error))? {

@@ -3,7 +3,9 @@
 use refrain_core::view::checkup::Checkup;
 
 use super::cure::Found;
-use super::{agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places};
+use super::{
+    agents, autostart, budget, checkouts, configuration, git, leftovers, loops, machine, places, pool,
+};
 use crate::Service;
 
 impl Service {
@@ -21,6 +23,7 @@ impl Service {
             found.extend(loops::look(self));
             found.extend(leftovers::look());
             found.extend(checkouts::look(self));
+            found.extend(pool::look(self, variables));
             found.extend(autostart::look(self.host()));
             match agents.join() {
                 Ok(agents) => found.extend(agents),

@@ -137,7 +137,10 @@ fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
     let Ok(all) = repository.worktrees() else { return vec![] };
     let home = &service.host().state_home;
     let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
-    let ours: Vec<Worktree> = all.into_iter().filter(|tree| tree.path.starts_with(&home)).collect();
+    // Those of the pool are nobody's for long, and mended when they are needed.
+    let pool = service.project().pool(&home);
+    let is_of_a_loop = |tree: &Worktree| tree.path.starts_with(&home) && !tree.path.starts_with(&pool);
+    let ours: Vec<Worktree> = all.into_iter().filter(is_of_a_loop).collect();
     if ours.is_empty() {
         return vec![];
     }

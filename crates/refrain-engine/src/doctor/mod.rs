@@ -14,6 +14,7 @@ mod leftovers;
 mod loops;
 mod machine;
 mod places;
+mod pool;
 mod reboot;
 
 pub use autostart::{Autostart, AutostartChange};

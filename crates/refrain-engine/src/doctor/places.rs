@@ -59,7 +59,7 @@ fn disk(dir: &Utf8Path, room: Room) -> Finding {
     finding.about(dir.as_str())
 }
 
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes {
         ..LITTLE_ROOM => format!("{} MiB", bytes / MIB),

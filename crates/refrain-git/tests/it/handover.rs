@@ -318,6 +318,23 @@ fn whoever_was_killed_on_the_way_is_followed_by_one_who_finishes(
 }
 
 #[test]
+fn a_git_that_is_killed_in_the_middle_of_the_files_is_followed_by_one_that_finishes() {
+    let it = Waiting::of(|place| {
+        place.write("src/a.rs", "fn a() { wave() }\n");
+        place.write(".gitattributes", "zz.txt filter=die\n");
+        place.write("zz.txt", "the last\n");
+    });
+    it.place.write("README.md", "# Mine\n");
+    it.place.has_git_die();
+    assert!(matches!(it.try_hand_over(Some("main")), Err(GitError::Failed { .. })));
+    assert_eq!((it.place.head(), it.lock().exists(), it.note().exists()), (it.begin.clone(), false, true));
+    it.place.lets_git_live();
+    assert_eq!(it.hand_over(), HandedOver::Done);
+    assert_eq!((it.place.status(), it.place.head()), (vec![" M README.md".to_owned()], it.wave.clone()));
+    assert_eq!(it.place.read("zz.txt"), "the last\n");
+}
+
+#[test]
 fn a_branch_that_moves_under_the_lock_has_the_files_put_back() {
     let it = Waiting::new();
     let place = &it.place;

@@ -129,6 +129,18 @@ impl Place {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Has every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
+    pub(crate) fn has_git_die(&self) {
+        let die = self.top.join("die");
+        self.write_at(&die, "");
+        self.git(&["config", "filter.die.smudge", &format!("test -e {die} && kill -9 $PPID; cat")]);
+        self.git(&["config", "filter.die.clean", "cat"]);
+    }
+
+    pub(crate) fn lets_git_live(&self) {
+        fs::remove_file(self.top.join("die")).unwrap();
+    }
+
     pub(crate) fn git_path(&self, what: &str) -> Utf8PathBuf {
         self.root.join(self.git(&["rev-parse", "--git-path", what]))
     }

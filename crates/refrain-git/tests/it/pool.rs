@@ -368,6 +368,63 @@ fn whoever_was_killed_on_the_way_left_nothing_that_is_saved() {
 }
 
 #[test]
+fn a_git_that_is_killed_in_the_middle_of_the_files_is_followed_by_one_that_finishes() {
+    let place = place();
+    let (slot, first) = (Slot::new(&place, 1), place.head());
+    place.write(".gitattributes", "zz.txt filter=die\n");
+    place.write("zz.txt", "the last\n");
+    let second = next(&place);
+    for (branch, at) in [("refrain/plan/1", &first), ("refrain/plan/2", &second)] {
+        slot.ready(branch, at);
+        slot.ready("refrain/plan/0", &first);
+        place.has_git_die();
+        let killed = slot.try_ready("refrain/plan/3", &second, None);
+        assert!(matches!(killed, Err(GitError::Failed { .. })), "{killed:?}");
+        assert_eq!(slot.standing(), Standing::Unready);
+        place.lets_git_live();
+        assert_eq!(slot.ready("refrain/plan/3", &second), None, "nothing of it is saved");
+        place.git(&["worktree", "remove", "--force", slot.folder().as_str()]);
+        place.git(&["branch", "-D", "refrain/plan/3"]);
+        place.has_git_die();
+        assert!(slot.try_ready("refrain/plan/3", &second, None).is_err(), "a fresh one");
+        place.lets_git_live();
+        slot.ready("refrain/plan/3", &second);
+        place.git(&["worktree", "remove", "--force", slot.folder().as_str()]);
+        place.git(&["branch", "-D", "refrain/plan/3"]);
+    }
+}
+
+#[test]
+fn many_are_made_ready_at_once() {
+    let place = place();
+    let (first, second) = (place.head(), next(&place));
+    for (round, at) in [&first, &second].into_iter().enumerate() {
+        std::thread::scope(|scope| {
+            for number in 1..=4 {
+                let place = &place;
+                scope.spawn(move || {
+                    Slot::new(place, number).ready(&format!("refrain/plan/{number}.{round}"), at);
+                });
+            }
+        });
+    }
+    assert_eq!(place.git(&["worktree", "list"]).lines().count(), 5);
+}
+
+#[test]
+fn an_index_or_a_head_that_cannot_be_read_is_mended() {
+    let place = place();
+    let (slot, at) = (Slot::new(&place, 1), place.head());
+    for (file, number) in [("index", 1), ("HEAD", 2)] {
+        slot.ready("refrain/plan/0", &at);
+        slot.write("src/a.rs", "half done\n");
+        place.write_at(slot.git_dir().join(file), "nonsense");
+        let saved = slot.ready(&format!("refrain/plan/{number}"), &at).unwrap();
+        assert_eq!(place.committed(saved.commit.as_str()), ["M src/a.rs"], "{file}");
+    }
+}
+
+#[test]
 fn a_branch_is_moved_only_where_that_was_said() {
     let place = place();
     let (slot, other, at) = (Slot::new(&place, 1), Slot::new(&place, 2), place.head());
@@ -408,7 +465,7 @@ fn one_goes_only_where_nothing_of_value_is_in_it() {
     slot.ready("refrain/plan/1", &at);
     slot.write("target/app", "built\n");
     slot.write("src/a.rs", "half done\n");
-    repository.clear_slot(&slot.folder(), &slot.beside).unwrap();
+    repository.clear_slot(&slot.folder()).unwrap();
     assert!(!slot.path("target").exists() && slot.read("src/a.rs") == "half done\n");
     let kept = Removal::Kept("1 file is not committed".to_owned());
     assert_eq!(repository.remove_slot(&slot.folder(), &slot.beside).unwrap(), kept);

@@ -36,6 +36,8 @@ pub struct Config {
     pub prompts: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work.
     pub gates: BTreeMap<String, Gate>,
+    /// The worktrees that the tasks of plans work in.
+    pub worktrees: Worktrees,
     /// What the work may not touch.
     pub protect: Protect,
     /// Who looks at the progress.
@@ -173,6 +175,28 @@ pub struct Git {
     #[serde(deserialize_with = "written::globs")]
     #[schemars(with = "Option<Command>", extend("default" = []))]
     pub allow_secrets: Option<Vec<PathGlob>>,
+}
+
+/// `[worktrees]`: those that tasks work in one after the other, with what their tools keep in them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Worktrees {
+    /// How much room those of a project may take that nobody uses, in bytes or like "20GiB". Beyond it goes what git ignores in
+    /// those that were unused for longest, then they themselves; never one with work in it that is nowhere else.
+    #[serde(deserialize_with = "written::bytes")]
+    #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
+    pub disk_budget: Option<u64>,
+}
+
+impl Worktrees {
+    /// How much room they may take unless configured: 20 GiB.
+    pub const DISK_BUDGET: u64 = 20 << 30;
+
+    /// How much room they may take, in bytes.
+    #[must_use]
+    pub fn disk_budget(&self) -> u64 {
+        self.disk_budget.unwrap_or(Self::DISK_BUDGET)
+    }
 }
 
 /// `[budget]`: caps that loops share. Of the user's file and a project's the lower value holds.

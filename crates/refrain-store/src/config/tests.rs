@@ -226,6 +226,9 @@ when = "claim"
 frozen = ["ci/**"]
 existing = ["tests/**"]
 
+[worktrees]
+disk-budget = "512MiB"
+
 [prices."gpt-5.5"]
 input = 1.25
 cached-input = 0.125
@@ -240,6 +243,7 @@ output = 10
     assert_eq!((start.permissions, start.env.len()), (Some(Permissions::Full), 2));
     assert_eq!((start.max_cost, start.pause), (Some(Limit::None), Some(Limit::None)));
     assert_eq!((start.output_cap, config.git.largest_file), (Some(64 << 20), Some(1 << 20)));
+    assert_eq!(config.worktrees.disk_budget(), 512 << 20);
     assert_eq!(config.gates["test"].timeout, Some(Millis(600_000)));
 }
 

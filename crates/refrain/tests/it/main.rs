@@ -68,6 +68,8 @@ mod stopping;
 #[cfg(test)]
 mod stuck;
 #[cfg(test)]
+mod task_worktrees;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod verbs;
