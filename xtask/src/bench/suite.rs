@@ -7,8 +7,8 @@ use clap::Args;
 use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
-    agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, report,
-    startup, worktree,
+    agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
+    report, startup, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -57,6 +57,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("worktree", worktree::run),
     ("catalog", catalog::run),
     ("hosts", hosts::run),
+    ("plan", plan::run),
     ("agents", agents::run),
 ];
 
