@@ -12,7 +12,7 @@ use testkit::{Sandbox, Signal, signal_process};
 
 use crate::{CLAIM, sandbox};
 
-fn utf8(path: &Path) -> Utf8PathBuf {
+pub(crate) fn utf8(path: &Path) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(path.to_owned()).unwrap()
 }
 

@@ -68,6 +68,8 @@ mod stopping;
 #[cfg(test)]
 mod stuck;
 #[cfg(test)]
+mod task_loops;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod verbs;

@@ -1,8 +1,6 @@
 //! `refrain plan show`: what the agent of a task will be told, to the byte.
 
-use std::fs;
-
-use testkit::Sandbox;
+use testkit::{Sandbox, write};
 
 use crate::sandbox;
 
@@ -38,11 +36,8 @@ Oak.
 /// A project with tasks under the tag `house`, a plan and notes.
 fn house() -> Sandbox {
     let sandbox = sandbox();
-    let write = |name: &str, text: &str| {
-        let path = sandbox.project().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let write = |name: &str, text: &str| write(&sandbox.project().join(name), text);
+    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     write(".scud/tasks/tasks.json", TASKS);
     write("plan.md", PLAN);
     write("notes.md", "Mind the cat.\n");
@@ -164,8 +159,7 @@ fn the_object_has_the_parts_and_their_tokens() {
 #[test]
 fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
     let sandbox = house();
-    fs::write(sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }")
-        .unwrap();
+    write(&sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }");
     let told = show(&sandbox, &["10", "--spec-template", "template.md", "--verify", "make \u{1b}[1mcheck"]);
     assert!(!told.contains('\u{1b}'), "{told}");
     assert!(
@@ -176,14 +170,26 @@ fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
 }
 
 #[test]
+fn a_plan_whose_headings_are_the_tasks_is_told_once() {
+    let sandbox = house();
+    let words = ["plan", "show", "2", "--plan", "plan.md", "--verify", "true"];
+    let told = sandbox.refrain(&words).with_code(0).stdout;
+    assert_eq!(told.matches("See the *drawing*.").count(), 1, "{told}");
+    assert!(told.contains("You work on task 2 of plan: The floor\n") && told.contains("### Wood"), "{told}");
+    let marked = PLAN.replace("The floor", "The floor (in-progress)");
+    write(&sandbox.project().join("plan.md"), marked);
+    assert_eq!(sandbox.refrain(&words).with_code(0).stdout, told, "it may have begun");
+}
+
+#[test]
 fn bad_input_is_named_and_nothing_is_touched() {
     let sandbox = house();
-    fs::write(sandbox.project().join("bad.md"), "{taks}").unwrap();
-    fs::write(sandbox.project().join("latin.md"), b"\xff").unwrap();
+    write(&sandbox.project().join("bad.md"), "{taks}");
+    write(&sandbox.project().join("latin.md"), b"\xff");
     let before = sandbox.git(&["status", "--porcelain"]);
     for (words, code, complaint) in [
         (&["3"][..], 3, "there is no task 3 in house"),
-        (&["01"], 3, "did you mean 1?"),
+        (&["01"], 3, "refrain plan waves shows those that there are"),
         (&["2", "--spec-file", "none.md"], 2, "--spec-file none.md: No such file or directory"),
         (&["2", "--spec-file", "."], 2, "--spec-file .: it is no file"),
         (&["2", "--spec-file", "latin.md"], 2, "--spec-file latin.md: stream did not contain valid UTF-8"),
