@@ -19,6 +19,7 @@ mod iteration;
 mod lingering;
 mod output;
 mod page;
+mod plan;
 mod proc_fs;
 mod report;
 mod running;

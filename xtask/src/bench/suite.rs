@@ -7,7 +7,7 @@ use clap::Args;
 use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
-    agents, cancel, catalog, commit, counts, growth, idle, iteration, lingering, output, page, report,
+    agents, cancel, catalog, commit, counts, growth, idle, iteration, lingering, output, page, plan, report,
     startup,
 };
 use crate::failure::{Result, fail};
@@ -55,6 +55,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("cancel", cancel::run),
     ("commit", commit::run),
     ("catalog", catalog::run),
+    ("plan", plan::run),
     ("agents", agents::run),
 ];
 

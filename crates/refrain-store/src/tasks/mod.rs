@@ -4,6 +4,9 @@
 mod file;
 mod find;
 
+#[cfg(test)]
+mod tests;
+
 pub use file::{Read, Stamp, TaskFile, Written};
 pub use find::find;
 

@@ -42,6 +42,8 @@ mod main_job;
 #[cfg(test)]
 mod notifications;
 #[cfg(test)]
+mod plan_files;
+#[cfg(test)]
 mod plan_show;
 #[cfg(test)]
 mod processes;

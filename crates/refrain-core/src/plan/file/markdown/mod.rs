@@ -1,6 +1,6 @@
 //! Plans and checklists in Markdown.
 //!
-//! Where there are headings `Task 3: title`, at any level, each of them is a task, and one below another is a part of it.
+//! Where there are headings `Task 3: title`, at any level, each of them is a task, and `Task 3.1` below it is a part of it.
 //! Boxes (`- [ ]`) in it are its steps; with all of them ticked it is done. Otherwise each item of a list with a box is a
 //! task, one below another is a part of it, and a ticked one is done. Code is passed over.
 //!

@@ -158,7 +158,9 @@ impl Seen {
             let line = trimmed(text, heading.inner.clone());
             let (mark, title) = marked(text, &line);
             let Some((id, title)) = words::heading(&squeeze(title)) else { continue };
-            let parent = open.last().map(|(_, parent)| *parent);
+            // Levels of headings mean too many things: what is a part of a task says so by its number.
+            let is_part = |of: &Found| id.as_str().starts_with(&format!("{}.", of.id));
+            let parent = open.iter().rev().map(|(_, parent)| *parent).find(|parent| is_part(&found[*parent]));
             open.push((heading.level, found.len()));
             ranges.push(heading.range.end..text.len());
             found.push(Found::new(id, title, true, line.end, mark, parent));

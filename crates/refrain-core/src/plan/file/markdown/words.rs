@@ -27,8 +27,9 @@ enum Key {
 }
 
 static LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let keys = "(dependencies|depends on|files|verify|verification)";
-    Regex::new(&format!(r"(?i)^\s*(?:[-*+]\s+)?(?:\*\*|__)?{keys}(?:\*\*|__)?\s*:(?:\*\*|__)?(.*)$")).ok()
+    // Small or large, in ASCII: of Unicode's tables those are not built in.
+    let keys = "((?i-u:dependencies|depends on|files|verify|verification))";
+    Regex::new(&format!(r"^\s*(?:[-*+]\s+)?(?:\*\*|__)?{keys}(?:\*\*|__)?\s*:(?:\*\*|__)?(.*)$")).ok()
 });
 
 impl Said {

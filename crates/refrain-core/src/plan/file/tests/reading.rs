@@ -296,7 +296,7 @@ fn a_plan_with_headings() {
         told(PLAN, Shape::Markdown, ""),
         [
             r#"1 "Schema" pending"#,
-            r#"2 "Hash" in 1 blocked after 1 3 4"#,
+            r#"2 "Hash" blocked after 1 3 4"#,
             r#"3 "Task 3" pending"#,
             r#"A "no heading" pending after 1 3"#,
         ]
