@@ -150,7 +150,7 @@ fn the_object_has_the_parts_and_their_tokens() {
     let warning = told["warning"].as_str().unwrap();
     let largest = format!("the largest part is the task itself: {task} of {all} tokens");
     assert!(warning.contains(&largest), "{warning}");
-    assert!(run.stderr.contains("refrain: warning: the specification of task 10 has "), "{}", run.stderr);
+    assert!(run.stderr.contains("refrain: warning: what is told of task 10 has "), "{}", run.stderr);
     // What is too long is told whole.
     assert_eq!(told["prompt"].as_str().unwrap(), show(&sandbox, &["10"]));
     assert_eq!(sandbox.refrain(&[&SHOW[..], &["10"]].concat()).stderr, "");
@@ -179,6 +179,23 @@ fn a_plan_whose_headings_are_the_tasks_is_told_once() {
     let marked = PLAN.replace("The floor", "The floor (in-progress)");
     write(&sandbox.project().join("plan.md"), marked);
     assert_eq!(sandbox.refrain(&words).with_code(0).stdout, told, "it may have begun");
+}
+
+#[test]
+fn a_check_names_every_task_of_which_too_much_is_told() {
+    let sandbox = house();
+    let check = ["plan", "check", "--tag", "house", "--plan", "plan.md", "--verify", "true"];
+    let fine = sandbox.refrain(&check).with_code(0).stdout;
+    assert!(fine.contains("nothing is wrong with it"), "{fine}");
+    let checked =
+        sandbox.refrain(&[&check[..], &["--max-spec-tokens", "20", "--json"]].concat()).with_code(0).json();
+    let problems = checked["problems"].as_array().unwrap();
+    let told: Vec<_> = problems.iter().map(|it| (it["kind"].as_str().unwrap(), &it["tasks"][0])).collect();
+    assert_eq!(told, [("over-budget", &"2".into()), ("over-budget", &"10".into())], "1 is done");
+    let text = problems[0]["text"].as_str().unwrap();
+    assert!(text.contains(", more than 20; the largest part is the task itself: "), "{text}");
+    let words = [&check[..], &["--spec-file", "none.md"]].concat();
+    assert!(sandbox.refrain(&words).with_code(2).stderr.contains("--spec-file none.md"));
 }
 
 #[test]

@@ -144,16 +144,16 @@ fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
     let plan = PlanDocument::read(format!("## Task 2\n\n{long}"));
     let brief = brief(&bare(), Sources { plan: Some(&plan), ..Sources::default() });
     let size = brief.size();
-    let warning = brief.warning(&bare().id, 5_000).unwrap();
+    let warning = brief.over_budget(&bare().id, 5_000).unwrap().to_string();
     assert!(size.tokens > 6_000 && size.parts[1].tokens > 6_000, "{size:?}");
     assert!(
-        warning.starts_with("the specification of task 2 has 6,") && warning.contains(", more than 5,000; "),
+        warning.starts_with("what is told of task 2 has 6,") && warning.contains(", more than 5,000; "),
         "{warning}"
     );
     assert!(warning.contains("; the largest part is the plan's section: 6,"), "{warning}");
     assert!(brief.text().contains(long.trim_end()));
-    assert_eq!(brief.warning(&bare().id, size.tokens), None);
-    assert!(brief.warning(&bare().id, size.tokens - 1).is_some());
+    assert_eq!(brief.over_budget(&bare().id, size.tokens), None);
+    assert!(brief.over_budget(&bare().id, size.tokens - 1).is_some());
 }
 
 #[test]
