@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{TaskId, TaskStatus};
+use crate::text::grouped;
 
 /// One thing that is wrong, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +45,11 @@ pub enum Problem {
         /// The task.
         task: TaskId,
         /// How long it is, in tokens.
-        tokens: usize,
+        tokens: u64,
         /// How long it may be.
-        budget: usize,
-        /// The part of it that is the longest, in words.
-        largest: String,
+        budget: u64,
+        /// The part of it that is the longest, in words, and how long that is.
+        largest: (String, u64),
     },
     /// A complexity that is none of SCUD's.
     Complexity {
@@ -152,10 +153,14 @@ impl fmt::Display for Problem {
                 let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
                 write!(f, "nothing would prove task{s} {names}{more} done: give --verify CMD")
             }
-            Self::OverBudget { task, tokens, budget, largest } => write!(
-                f,
-                "what would be told of task {task} takes {tokens} tokens of {budget}, most of it {largest}"
-            ),
+            Self::OverBudget { task, tokens, budget, largest: (largest, of_it) } => {
+                let (tokens, budget, of_it) = (grouped(*tokens), grouped(*budget), grouped(*of_it));
+                write!(
+                    f,
+                    "what is told of task {task} has {tokens} tokens, more than {budget}; the largest part is {largest}: \
+                     {of_it} of {tokens} tokens"
+                )
+            }
             Self::Complexity { task, complexity } => write!(
                 f,
                 "task {task} has complexity {complexity}; SCUD knows 0 and Fibonacci's numbers up to 89"

@@ -15,4 +15,3 @@ mod verify;
 pub use follow::PlanFollower;
 pub use service::PlanRunner;
 pub use status::usual_jobs;
-pub use told::Surroundings;

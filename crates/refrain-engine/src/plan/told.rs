@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::Check;
 use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
-use refrain_core::plan::{BriefSpec, Graph, PlanSpec, Return, Task, TaskId};
+use refrain_core::plan::{Graph, PlanSpec, Return, Task, TaskId};
 use refrain_git::Repository;
 use refrain_store::DiskError;
 
@@ -16,44 +16,25 @@ use crate::{EngineError, executor};
 /// How much of both sides of a conflict is told, in bytes.
 const SIDES: usize = 16 << 10;
 
-/// What is told of every task of a plan besides itself.
-#[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    document: Option<PlanDocument>,
-    files: Vec<SpecFile>,
-    verification: Vec<String>,
-}
-
-impl Surroundings {
-    /// Reads what a plan's agents are told, and what proves their work.
-    ///
-    /// # Errors
-    /// [`DiskError`] for a file that cannot be read.
-    pub fn read(spec: &BriefSpec, verification: Vec<String>) -> Result<Self, DiskError> {
-        let document = spec.document.as_deref().map(read).transpose()?.map(PlanDocument::read);
-        let file = |path: &camino::Utf8PathBuf| {
-            let name = path.file_name().unwrap_or(path.as_str()).to_owned();
-            Ok(SpecFile { name, text: read(path)? })
-        };
-        Ok(Self {
-            document,
-            files: spec.files.iter().map(file).collect::<Result<_, DiskError>>()?,
-            verification,
-        })
-    }
-
-    /// The specification of a task that stands in the file `tasks`.
-    #[must_use]
-    pub fn brief(&self, spec: &BriefSpec, tasks: &Utf8Path, graph: &Graph, at: usize) -> Brief {
-        let sources = Sources {
-            plan: self.document.as_ref(),
-            plan_has_tasks: spec.document.as_deref() == Some(tasks),
-            files: &self.files,
-            verification: &self.verification,
-            template: spec.template.as_ref(),
-        };
-        Brief::of(graph, at, sources)
-    }
+/// The specification of the task that stands there in the graph.
+fn specify(spec: &PlanSpec, graph: &Graph, at: usize) -> Result<Brief, DiskError> {
+    let document = spec.brief.document.as_deref().map(read).transpose()?;
+    let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {
+        true => PlanDocument::of_task_file(&text, graph.tasks()),
+        false => PlanDocument::read(text),
+    });
+    let file = |path: &Utf8PathBuf| {
+        let name = path.file_name().unwrap_or(path.as_str()).to_owned();
+        Ok(SpecFile { name, text: read(path)? })
+    };
+    let files: Vec<_> = spec.brief.files.iter().map(file).collect::<Result<_, DiskError>>()?;
+    let sources = Sources {
+        plan: document.as_ref(),
+        files: &files,
+        verification: &commands(spec),
+        template: spec.brief.template.as_ref(),
+    };
+    Ok(Brief::of(graph, at, sources))
 }
 
 fn read(path: &Utf8Path) -> Result<String, DiskError> {
@@ -68,9 +49,8 @@ pub(super) fn prompt(
     (repository, begin): (&Repository, &Begin),
 ) -> Result<String, EngineError> {
     let spec = &round.spec;
-    let surroundings = Surroundings::read(&spec.brief, commands(spec))?;
     let at = graph.index(task).ok_or_else(|| EngineError::TaskGone(task.clone()))?;
-    let brief = surroundings.brief(&spec.brief, &spec.tasks, graph, at);
+    let brief = specify(spec, graph, at)?;
     let again = again(round, repository, begin)?;
     let task: &Task = &graph.tasks()[at];
     Ok(brief::prompt(task, &spec.tag, &brief, again.as_ref()))

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::{CLAIM, sandbox};
 
-fn utf8(path: &Path) -> Utf8PathBuf {
+pub(crate) fn utf8(path: &Path) -> Utf8PathBuf {
     Utf8PathBuf::from_path_buf(path.to_owned()).unwrap()
 }
 

@@ -70,6 +70,8 @@ mod stopping;
 #[cfg(test)]
 mod stuck;
 #[cfg(test)]
+mod task_loops;
+#[cfg(test)]
 mod task_worktrees;
 #[cfg(test)]
 mod terminal;

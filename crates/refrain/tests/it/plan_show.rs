@@ -1,8 +1,6 @@
 //! `refrain plan show`: what the agent of a task will be told, to the byte.
 
-use std::fs;
-
-use testkit::Sandbox;
+use testkit::{Sandbox, write};
 
 use crate::sandbox;
 
@@ -38,11 +36,8 @@ Oak.
 /// A project with tasks under the tag `house`, a plan and notes.
 fn house() -> Sandbox {
     let sandbox = sandbox();
-    let write = |name: &str, text: &str| {
-        let path = sandbox.project().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let write = |name: &str, text: &str| write(&sandbox.project().join(name), text);
+    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     write(".scud/tasks/tasks.json", TASKS);
     write("plan.md", PLAN);
     write("notes.md", "Mind the cat.\n");
@@ -155,7 +150,7 @@ fn the_object_has_the_parts_and_their_tokens() {
     let warning = told["warning"].as_str().unwrap();
     let largest = format!("the largest part is the task itself: {task} of {all} tokens");
     assert!(warning.contains(&largest), "{warning}");
-    assert!(run.stderr.contains("refrain: warning: the specification of task 10 has "), "{}", run.stderr);
+    assert!(run.stderr.contains("refrain: warning: what is told of task 10 has "), "{}", run.stderr);
     // What is too long is told whole.
     assert_eq!(told["prompt"].as_str().unwrap(), show(&sandbox, &["10"]));
     assert_eq!(sandbox.refrain(&[&SHOW[..], &["10"]].concat()).stderr, "");
@@ -164,8 +159,7 @@ fn the_object_has_the_parts_and_their_tokens() {
 #[test]
 fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
     let sandbox = house();
-    fs::write(sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }")
-        .unwrap();
+    write(&sandbox.project().join("template.md"), "First: {verification}\n\n{task}\n\n{{word}} { a }");
     let told = show(&sandbox, &["10", "--spec-template", "template.md", "--verify", "make \u{1b}[1mcheck"]);
     assert!(!told.contains('\u{1b}'), "{told}");
     assert!(
@@ -176,14 +170,43 @@ fn what_stands_in_a_task_steers_neither_terminal_nor_template() {
 }
 
 #[test]
+fn a_plan_whose_headings_are_the_tasks_is_told_once() {
+    let sandbox = house();
+    let words = ["plan", "show", "2", "--plan", "plan.md", "--verify", "true"];
+    let told = sandbox.refrain(&words).with_code(0).stdout;
+    assert_eq!(told.matches("See the *drawing*.").count(), 1, "{told}");
+    assert!(told.contains("You work on task 2 of plan: The floor\n") && told.contains("### Wood"), "{told}");
+    let marked = PLAN.replace("The floor", "The floor (in-progress)");
+    write(&sandbox.project().join("plan.md"), marked);
+    assert_eq!(sandbox.refrain(&words).with_code(0).stdout, told, "it may have begun");
+}
+
+#[test]
+fn a_check_names_every_task_of_which_too_much_is_told() {
+    let sandbox = house();
+    let check = ["plan", "check", "--tag", "house", "--plan", "plan.md", "--verify", "true"];
+    let fine = sandbox.refrain(&check).with_code(0).stdout;
+    assert!(fine.contains("nothing is wrong with it"), "{fine}");
+    let checked =
+        sandbox.refrain(&[&check[..], &["--max-spec-tokens", "20", "--json"]].concat()).with_code(0).json();
+    let problems = checked["problems"].as_array().unwrap();
+    let told: Vec<_> = problems.iter().map(|it| (it["kind"].as_str().unwrap(), &it["tasks"][0])).collect();
+    assert_eq!(told, [("over-budget", &"2".into()), ("over-budget", &"10".into())], "1 is done");
+    let text = problems[0]["text"].as_str().unwrap();
+    assert!(text.contains(", more than 20; the largest part is the task itself: "), "{text}");
+    let words = [&check[..], &["--spec-file", "none.md"]].concat();
+    assert!(sandbox.refrain(&words).with_code(2).stderr.contains("--spec-file none.md"));
+}
+
+#[test]
 fn bad_input_is_named_and_nothing_is_touched() {
     let sandbox = house();
-    fs::write(sandbox.project().join("bad.md"), "{taks}").unwrap();
-    fs::write(sandbox.project().join("latin.md"), b"\xff").unwrap();
+    write(&sandbox.project().join("bad.md"), "{taks}");
+    write(&sandbox.project().join("latin.md"), b"\xff");
     let before = sandbox.git(&["status", "--porcelain"]);
     for (words, code, complaint) in [
         (&["3"][..], 3, "there is no task 3 in house"),
-        (&["01"], 3, "did you mean 1?"),
+        (&["01"], 3, "refrain plan waves shows those that there are"),
         (&["2", "--spec-file", "none.md"], 2, "--spec-file none.md: No such file or directory"),
         (&["2", "--spec-file", "."], 2, "--spec-file .: it is no file"),
         (&["2", "--spec-file", "latin.md"], 2, "--spec-file latin.md: stream did not contain valid UTF-8"),

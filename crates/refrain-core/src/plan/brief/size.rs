@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Brief, PartKind};
-use crate::plan::TaskId;
 use crate::plan::tokens::{may_exceed, tokens};
-use crate::text::grouped;
+use crate::plan::{Problem, TaskId};
 
 /// How large a specification is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,18 +39,17 @@ impl Brief {
         Size { tokens: tokens(self.text()), parts: self.parts().iter().map(of).collect() }
     }
 
-    /// What to say where it has more than `most` tokens: by how much, and which part is the largest. Nothing is counted where
-    /// it cannot be that large.
+    /// What is wrong with it where it has more than `most` tokens: by how much, and which part is the largest. Nothing is
+    /// counted where it cannot be that large.
     #[must_use]
-    pub fn warning(&self, task: &TaskId, most: u64) -> Option<String> {
-        let size = may_exceed(self.text(), most).then(|| self.size())?;
-        let all = grouped(size.tokens);
-        let largest = size.parts.iter().max_by_key(|part| part.tokens).filter(|_| size.tokens > most)?;
-        Some(format!(
-            "the specification of task {task} has {all} tokens, more than {}; the largest part is {}: {} of {all} tokens",
-            grouped(most),
-            largest.name,
-            grouped(largest.tokens),
-        ))
+    pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
+        let size = may_exceed(self.text(), most).then(|| self.size()).filter(|size| size.tokens > most)?;
+        let largest = size.parts.into_iter().max_by_key(|part| part.tokens)?;
+        Some(Problem::OverBudget {
+            task: task.clone(),
+            tokens: size.tokens,
+            budget: most,
+            largest: (largest.name, largest.tokens),
+        })
     }
 }

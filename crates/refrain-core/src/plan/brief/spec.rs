@@ -24,8 +24,6 @@ pub(super) const RULE: &str = "\n\n---\n\n";
 pub struct Sources<'a> {
     /// The plan.
     pub plan: Option<&'a PlanDocument>,
-    /// The plan is the task file: what its sections say, the tasks say themselves.
-    pub plan_has_tasks: bool,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
     /// The shell commands that prove every task which names none of its own.
@@ -89,7 +87,7 @@ impl Brief {
             text: printable(&text).trim().to_owned(),
         };
         let mut parts = vec![part(PartKind::Task, "the task itself", about(graph, at))];
-        if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id, sources.plan_has_tasks)) {
+        if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id)) {
             parts.push(part(PartKind::Plan, "the plan's section", text));
         }
         for SpecFile { name, text } in sources.files {
@@ -178,9 +176,8 @@ fn about(graph: &Graph, at: usize) -> String {
 }
 
 /// What the plan says about the task, with a word on where that is from; nothing of an empty plan.
-fn section(plan: &PlanDocument, task: &TaskId, has_tasks: bool) -> Option<String> {
+fn section(plan: &PlanDocument, task: &TaskId) -> Option<String> {
     let (note, text, mark) = match plan.about(task) {
-        Excerpt::Section(_) if has_tasks => return None,
         Excerpt::Section(text) => ("", text, ""),
         Excerpt::Whole(text) => ("(no heading of the plan names this task: this is all of it)\n\n", text, ""),
         Excerpt::Beginning(text) => (

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Again, Brief, PartKind, PlanDocument, Sources, SpecFile, prompt};
+use crate::plan::file::{self, Shape};
 use crate::plan::{Graph, Task, TaskId, TaskStatus};
 use crate::promise::{Promise, Scanner};
 
@@ -101,11 +102,20 @@ fn where_the_plan_does_not_name_the_task_that_is_said() {
         text.contains("cut at 2,000 characters)\n\nxxx") && text.ends_with("x\n\n[… cut here]"),
         "{text}"
     );
-    let own = PlanDocument::read("## Task 2: Floor\n\nOf oak.\n".into());
-    let sources = Sources { plan: Some(&own), plan_has_tasks: true, ..Sources::default() };
-    assert_eq!(brief(&bare(), sources).parts().len(), 1, "the task says it itself");
     let empty = PlanDocument::read(" \n".into());
     assert_eq!(brief(&bare(), Sources { plan: Some(&empty), ..Sources::default() }).parts().len(), 1);
+}
+
+#[test]
+fn how_tasks_stand_in_a_plan_is_not_told() {
+    let before = "## Task 2: Floor\n\n- [ ] saw\n- [x] nail\n";
+    for marked in
+        [before.replace("Floor", "Floor (in-progress)"), before.replace("Floor", "Floor (blocked: no oak)")]
+    {
+        let tasks = file::read(&marked, Shape::Markdown, "").unwrap().tasks;
+        assert_ne!(tasks[0].status, TaskStatus::Pending);
+        assert_eq!(PlanDocument::of_task_file(&marked, &tasks), PlanDocument::read(before.to_owned()));
+    }
 }
 
 #[test]
@@ -134,16 +144,16 @@ fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
     let plan = PlanDocument::read(format!("## Task 2\n\n{long}"));
     let brief = brief(&bare(), Sources { plan: Some(&plan), ..Sources::default() });
     let size = brief.size();
-    let warning = brief.warning(&bare().id, 5_000).unwrap();
+    let warning = brief.over_budget(&bare().id, 5_000).unwrap().to_string();
     assert!(size.tokens > 6_000 && size.parts[1].tokens > 6_000, "{size:?}");
     assert!(
-        warning.starts_with("the specification of task 2 has 6,") && warning.contains(", more than 5,000; "),
+        warning.starts_with("what is told of task 2 has 6,") && warning.contains(", more than 5,000; "),
         "{warning}"
     );
     assert!(warning.contains("; the largest part is the plan's section: 6,"), "{warning}");
     assert!(brief.text().contains(long.trim_end()));
-    assert_eq!(brief.warning(&bare().id, size.tokens), None);
-    assert!(brief.warning(&bare().id, size.tokens - 1).is_some());
+    assert_eq!(brief.over_budget(&bare().id, size.tokens), None);
+    assert!(brief.over_budget(&bare().id, size.tokens - 1).is_some());
 }
 
 #[test]

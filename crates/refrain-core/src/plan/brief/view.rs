@@ -74,7 +74,7 @@ impl ToldTask {
             title: task.title.clone(),
             max_spec_tokens,
             spec_tokens: size.tokens,
-            warning: brief.warning(&task.id, max_spec_tokens),
+            warning: brief.over_budget(&task.id, max_spec_tokens).map(|problem| problem.to_string()),
             parts: parts.collect(),
             tokens: tokens(&prompt),
             prompt,

@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_core::plan::Standing;
+use refrain_core::plan::brief::Brief;
 use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
 use super::source::{Source, SourceArgs};
+use super::spec_args::SpecArgs;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, phrase};
@@ -14,15 +17,14 @@ use crate::{out, phrase};
 /// Look for what is wrong with a plan, before anything is spent
 ///
 /// Found are tasks that wait for each other, ids that are not there or stand there twice, tasks that nothing would prove done,
-/// and what waits on what nobody is going to do. Exits with 1 where the plan cannot be run as it is.
+/// tasks of which more is told than may be, and what waits on what nobody is going to do. Exits with 1 where the plan cannot be run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// The shell command that proves a task done that names none of its own
-    #[arg(long, value_name = "CMD")]
-    verify: Option<String>,
+    #[command(flatten)]
+    spec: SpecArgs,
     /// Print an object
     #[arg(long)]
     json: bool,
@@ -30,13 +32,17 @@ pub(crate) struct Args {
 
 /// Says all that is wrong.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    if args.verify.as_ref().is_some_and(|command| command.trim().is_empty()) {
-        return Err(CliError::usage("--verify is empty; accepted is a shell command"));
-    }
-    let Source { file, verification, graph, mut problems } = args.source.read(context)?;
-    if args.verify.is_none() && verification.is_none() {
+    let source = args.source.read(context)?;
+    let texts = args.spec.read(context, &args.source, &source)?;
+    let Source { file, graph, mut problems, .. } = source;
+    if texts.verification.is_empty() {
         problems.extend(graph.unverified());
     }
+    let to_do = (0..graph.tasks().len()).filter(|at| graph.standing(*at) == Standing::ToDo);
+    problems.extend(to_do.filter_map(|at| {
+        let brief = Brief::of(&graph, at, texts.sources());
+        brief.over_budget(&graph.tasks()[at].id, args.spec.max_spec_tokens)
+    }));
     let checked = Checked::of(file.path.as_str(), &file.tag, &graph, &problems);
     match args.json {
         true => out::print_json(&checked)?,

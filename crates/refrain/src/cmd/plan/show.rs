@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     };
     let task = &tasks[at];
     let brief = Brief::of(&source.graph, at, texts.sources());
-    let warning = brief.warning(&task.id, args.spec.max_spec_tokens);
+    let warning = brief.over_budget(&task.id, args.spec.max_spec_tokens);
     // The plan that a run would make: there may be none yet.
     let plan = LoopId::derived(tag, 0);
     let about = TaskRef { plan, tag: tag.clone(), id: task.id.clone(), title: task.title.clone(), round: 1 };

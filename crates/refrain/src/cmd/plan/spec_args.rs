@@ -6,6 +6,7 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::BriefSpec;
 use refrain_core::plan::brief::{MAX_TOKENS, PlanDocument, Sources, SpecFile, SpecTemplate};
+use refrain_core::plan::file::Shape;
 
 use super::source::{Source, SourceArgs};
 use crate::cli::Context;
@@ -34,7 +35,6 @@ pub(crate) struct SpecArgs {
 /// What stands in the files.
 pub(crate) struct SpecTexts {
     plan: Option<PlanDocument>,
-    plan_has_tasks: bool,
     files: Vec<SpecFile>,
     /// The shell commands that prove every task which names none of its own.
     pub(crate) verification: Vec<String>,
@@ -61,7 +61,7 @@ impl SpecArgs {
         template.transpose()
     }
 
-    /// Reads the files; `plan` and `source` say which the plan is, and whether the tasks stand there.
+    /// Reads the files; `plan` says which the plan is, `source` what it came to.
     pub(crate) fn read(
         &self,
         context: &Context,
@@ -72,15 +72,17 @@ impl SpecArgs {
             return Err(CliError::usage("--verify is empty; accepted is a shell command"));
         }
         let plan = plan.plan.as_ref().filter(is_document);
-        let plan_has_tasks = plan.is_some_and(|path| context.dir.join(path) == source.file.path);
-        let plan = plan.map(|path| text(context, "--plan", path)).transpose()?;
+        let plan =
+            plan.map(|path| text(context, "--plan", path)).transpose()?.map(|plan| match source.file.shape {
+                Shape::Markdown => PlanDocument::of_task_file(&plan, source.graph.tasks()),
+                Shape::TagJson | Shape::TagsJson | Shape::Scg => PlanDocument::read(plan),
+            });
         let file = |path: &Utf8PathBuf| {
             let name = path.file_name().unwrap_or(path.as_str()).to_owned();
             Ok::<_, CliError>(SpecFile { name, text: text(context, "--spec-file", path)? })
         };
         Ok(SpecTexts {
-            plan: plan.map(PlanDocument::read),
-            plan_has_tasks,
+            plan,
             files: self.spec_file.iter().map(file).collect::<Result<_, _>>()?,
             verification: self.verify.iter().chain(&source.verification).take(1).cloned().collect(),
             template: self.template(context)?,
@@ -93,7 +95,6 @@ impl SpecTexts {
     pub(crate) fn sources(&self) -> Sources<'_> {
         Sources {
             plan: self.plan.as_ref(),
-            plan_has_tasks: self.plan_has_tasks,
             files: &self.files,
             verification: &self.verification,
             template: self.template.as_ref(),
