@@ -129,10 +129,11 @@ fn estimate(view: &PlanStatus) -> Option<String> {
 /// The lines of the wave view.
 fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
     let is_over = |wave: &&WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
-    let complete = view.waves.iter().take_while(is_over).count();
-    let current = (complete + 1).min(view.waves.len());
+    let last_place = view.waves.len().saturating_sub(1);
+    let current = view.waves.iter().take_while(is_over).count().min(last_place);
+    let number = |place: usize| view.waves.get(place).map_or(0, |wave| wave.wave);
     let mut lines = vec![
-        format!("Wave {current} of {}", view.waves.len()).bold().to_string(),
+        format!("Wave {} of {}", number(current), number(last_place)).bold().to_string(),
         format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
         String::new(),
     ];
@@ -147,8 +148,13 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         lines.push(format!("… {} more waves", view.waves.len() - last));
     }
     if !view.current.is_empty() {
-        lines.extend([String::new(), format!("Current Tasks: {}", view.current.len())]);
-        lines.extend(view.current.iter().flat_map(|task| at_work(task, now)));
+        // Where nobody drives the plan they go on with it.
+        let (word, until) = match view.ended_at {
+            None => ("Current", now),
+            Some(ended) => ("Resting", ended),
+        };
+        lines.extend([String::new(), format!("{word} Tasks: {}", view.current.len())]);
+        lines.extend(view.current.iter().flat_map(|task| at_work(task, until)));
     }
     if !view.blocked.is_empty() {
         lines.extend([String::new(), format!("Blocked Tasks: {}", view.blocked.len())]);

@@ -44,6 +44,8 @@ mod notifications;
 #[cfg(test)]
 mod plan_show;
 #[cfg(test)]
+mod plan_verbs;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod projects;

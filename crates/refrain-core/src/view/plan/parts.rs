@@ -256,7 +256,8 @@ pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
             tasks: wave.tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
         }
     };
-    state.waves.iter().enumerate().map(wave).collect()
+    // One that stands empty had tasks that are tried again, in a later one.
+    state.waves.iter().enumerate().filter(|(_, wave)| !wave.tasks.is_empty()).map(wave).collect()
 }
 
 pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {
