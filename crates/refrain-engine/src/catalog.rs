@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
+use refrain_core::LoopId;
 use refrain_core::usage::Tally;
 use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
 use refrain_store::{JournalError, Project, projects};
@@ -14,7 +15,7 @@ use crate::{EngineError, Service};
 /// One row of a list.
 #[derive(Debug)]
 pub enum Listed {
-    /// A loop.
+    /// A loop, or a plan.
     Loop(Box<Brief>),
     /// A loop whose journal cannot be read, or a project: named, so that it is not just missing.
     Damaged {
@@ -26,7 +27,7 @@ pub enum Listed {
 }
 
 impl Service {
-    /// Every loop of the project, last touched first.
+    /// Every loop and plan of the project, but for the loops of tasks, last touched first.
     ///
     /// # Errors
     /// [`EngineError`] where the project's data cannot be listed.
@@ -34,23 +35,50 @@ impl Service {
         self.list_with(false, Detail::Line)
     }
 
-    /// Every loop of the project, or of all that Refrain has worked in and this one, last touched first.
+    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The loops of
+    /// tasks are their plan's affair, and not among them.
     ///
     /// # Errors
     /// [`EngineError`] where nothing can be listed.
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
-                return rows(catalog.update(&self.project, Shelf::Loops, detail)?);
+                let found = catalog.update(&self.project, Shelf::Loops, detail)?;
+                return Ok(rows(found)?.into_iter().chain(self.plan_rows()).collect());
             }
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
                 let found = catalog.update(&project, Shelf::Loops, detail);
                 all.extend(rows(unless_unreadable(&project, found)?)?);
+                all.extend(Self { project, host: self.host.clone() }.plan_rows());
             }
             Ok(all)
         };
-        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+        let mut all = catalog::with(&self.host.data_home, work)?;
+        all.retain(|row| plan_of(row).is_none());
+        Ok(sorted(all))
+    }
+
+    /// The loops of a plan's tasks, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be listed.
+    pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+        let work = |catalog: &mut Catalog| rows(catalog.update(&self.project, Shelf::Loops, detail)?);
+        let mut all = catalog::with(&self.host.data_home, work)?;
+        all.retain(|row| plan_of(row) == Some(plan));
+        Ok(sorted(all))
+    }
+
+    /// The plans of this project, in the form of a list.
+    fn plan_rows(&self) -> Vec<Listed> {
+        let row = |id: &LoopId| match self.plan_status(id) {
+            Ok(status) => Some(Listed::Loop(Box::new(status.try_into().ok()?))),
+            Err(EngineError::Journal(error)) => Some(Listed::Damaged { name: id.to_string(), error }),
+            // It went away in between.
+            Err(_) => None,
+        };
+        self.plans().unwrap_or_default().iter().filter_map(row).collect()
     }
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
@@ -128,6 +156,14 @@ fn unless_unreadable(
             Ok(vec![Found::Damaged { name: project.root.to_string(), error: error.into() }])
         }
         found => found,
+    }
+}
+
+/// The plan whose task a loop is about.
+fn plan_of(row: &Listed) -> Option<&LoopId> {
+    match row {
+        Listed::Loop(brief) => brief.plan.as_ref(),
+        Listed::Damaged { .. } => None,
     }
 }
 

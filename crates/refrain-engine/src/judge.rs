@@ -159,7 +159,7 @@ pub(crate) fn told(log: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Not synced and not renamed: after a power loss no agent is there that could have been told it.
-fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
+pub(crate) fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }

@@ -65,5 +65,5 @@ pub use signals::{Signals, Wishes};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {
-    pub use refrain_proc::tool::{Tool, ToolError, run};
+    pub use refrain_proc::tool::{Tool, ToolError, at_terminal, run};
 }

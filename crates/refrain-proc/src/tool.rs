@@ -304,6 +304,18 @@ pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
+/// Runs a program that a person talks to at their terminal, like an editor, to its end: whether that went well. It belongs to
+/// the person, and gets the terminal as it is.
+///
+/// # Errors
+/// [`ToolError::Missing`] where it cannot be started.
+pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path) -> Result<bool, ToolError> {
+    let missing = |source| ToolError::Missing { program: program.to_owned(), source };
+    #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
+    let mut command = Command::new(program);
+    command.args(args).current_dir(dir).status().map(|status| status.success()).map_err(missing)
+}
+
 fn pid_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }

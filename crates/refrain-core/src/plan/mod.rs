@@ -20,6 +20,7 @@ mod task;
 mod task_loop;
 mod task_ref;
 pub mod tokens;
+pub mod tune;
 pub mod view;
 
 pub use apply::MAX_RETURNS;

@@ -14,6 +14,7 @@ use crate::budget::Standing;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
+use crate::plan::TaskRef;
 use crate::spec::{AgentKind, Limits};
 
 /// The version of the object's shape.
@@ -28,6 +29,9 @@ pub struct Status {
     pub id: LoopId,
     /// What drives it.
     pub kind: Kind,
+    /// The task of a plan that it is about; left out where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRef>,
     /// Where it stands.
     pub status: StatusWord,
     /// Whether gates proved the work; null where no gate decides.
@@ -326,6 +330,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         schema: SCHEMA,
         id: spec.id.clone(),
         kind: if spec.task.is_some() { Kind::Task } else { Kind::Process },
+        task: spec.task.clone(),
         status: word,
         verified: spec.has_hard_gates().then(|| state.is_proven()),
         iteration: state.iteration,

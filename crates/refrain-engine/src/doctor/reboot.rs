@@ -53,11 +53,25 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
             // What cannot be read is named by `doctor` and `list`.
             let Ok(snapshot) = journal::read(&dir) else { continue };
             let state = snapshot.state;
+            // The loop of a task goes on with its plan.
+            if state.spec.task.is_some() {
+                continue;
+            }
             let runs = |boot: &str| boot != own.boot && last.as_deref().is_none_or(|last| boot == last);
             let was_then =
                 state.runner.as_ref().is_some_and(|runner| runner.host == own.host && runs(&runner.boot));
             if was_then && RunnerLock::is_free(&dir) && is_interrupted(&state, &dir, ended) {
                 found.push((service.clone(), state.spec.id));
+            }
+        }
+        for id in service.plans().unwrap_or_default() {
+            let Ok(state) = service.plan(&id) else { continue };
+            let runs = |boot: &str| boot != own.boot && last.as_deref().is_none_or(|last| boot == last);
+            let was_then =
+                state.runner.as_ref().is_some_and(|runner| runner.host == own.host && runs(&runner.boot));
+            let was_to_go_on = state.ended.is_none() && state.cancel.is_none() && state.pause.is_none();
+            if was_then && was_to_go_on && service.is_plan_driven(&id).is_ok_and(|driven| !driven) {
+                found.push((service.clone(), id));
             }
         }
     }

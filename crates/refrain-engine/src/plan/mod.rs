@@ -10,6 +10,7 @@ mod service;
 mod status;
 mod statuses;
 mod told;
+mod tuner;
 mod verify;
 
 pub use follow::PlanFollower;

@@ -74,6 +74,8 @@ pub(super) const STEPS: &[M<'_>] = &[
     M::up("ALTER TABLE loops DROP COLUMN worktree"),
     // What judges used is told, too: all is read anew.
     M::up("DELETE FROM projects"),
+    // Loops of tasks belong to their plan.
+    M::up("ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects"),
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.

@@ -6,17 +6,22 @@ use jiff::Timestamp;
 use refrain_core::agent::Usage;
 use refrain_core::r#loop::{Ended, Outcome};
 use refrain_core::spec::AgentKind;
-use refrain_core::view::{self, Alive, Status, StatusWord};
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{self, Alive, Kind, Status, StatusWord};
 use refrain_core::{LoopId, LoopState};
 
 use super::CatalogError;
 use super::stamp::Stamp;
 
-/// What a list says of a loop, and the whole status object as text for whoever asks for that.
+/// What a list says of a loop, or of a plan, and the whole status object as text for whoever asks for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
-    /// The loop's id.
+    /// Its id.
     pub id: LoopId,
+    /// What drives it.
+    pub kind: Kind,
+    /// The plan whose task it is about.
+    pub plan: Option<LoopId>,
     /// Where it stands.
     pub status: StatusWord,
     /// Iterations begun.
@@ -47,9 +52,33 @@ impl TryFrom<Status> for Brief {
     fn try_from(status: Status) -> Result<Self, CatalogError> {
         let status = status.without_iterations();
         let object = Some(serde_json::to_string(&status)?);
-        let Status { id, status, iteration, max_iterations, updated_at, project, reason, .. } = status;
+        let Status { id, kind, task, status, iteration, max_iterations, updated_at, project, reason, .. } =
+            status;
+        let (project, plan) = (project.into(), task.map(|task| task.plan));
+        Ok(Self { id, kind, plan, status, iteration, max_iterations, updated_at, project, reason, object })
+    }
+}
+
+impl TryFrom<PlanStatus> for Brief {
+    type Error = CatalogError;
+
+    fn try_from(status: PlanStatus) -> Result<Self, CatalogError> {
+        let object = Some(serde_json::to_string(&status)?);
+        let PlanStatus { id, kind, status, usage, updated_at, project, reason, .. } = status;
+        let (iteration, max_iterations) = (usage.iterations_used, Some(usage.iterations_granted));
         let project = project.into();
-        Ok(Self { id, status, iteration, max_iterations, updated_at, project, reason, object })
+        Ok(Self {
+            id,
+            kind,
+            plan: None,
+            status,
+            iteration,
+            max_iterations,
+            updated_at,
+            project,
+            reason,
+            object,
+        })
     }
 }
 

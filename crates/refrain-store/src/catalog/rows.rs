@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_core::LoopId;
 use refrain_core::event::End;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{Kind, StatusWord};
 use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
 
 use super::fold::{Brief, Row, Spending};
@@ -39,7 +40,7 @@ pub(super) fn each(
     };
     let mut query = db.prepare(&format!(
         "SELECT folder, length, modified, inode,
-                ended, name, iteration, max_iterations, updated_at, reason, {object}
+                ended, name, iteration, max_iterations, updated_at, reason, {object}, plan
          FROM loops {join}
          WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
     ))?;
@@ -70,7 +71,10 @@ impl Ends {
 }
 
 fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, CatalogError> {
+    let plan = row.get::<_, Option<String>>(11)?.map(|plan| plan.parse().map_err(unfit)).transpose()?;
     Ok(Brief {
+        kind: if plan.is_some() { Kind::Task } else { Kind::Process },
+        plan,
         id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
         status: ends.read(row.get_ref(4)?.as_str().map_err(unfit)?)?,
         iteration: row.get(6)?,
@@ -103,8 +107,8 @@ pub(super) fn write(
     let mut forget = all.prepare("DELETE FROM loops WHERE project = ?1 AND archived = ?2 AND folder = ?3")?;
     let mut add = all.prepare(
         "INSERT INTO loops (project, archived, folder, length, modified, inode, agent, charged,
-            ended, ended_at, name, iteration, max_iterations, updated_at, reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+            ended, ended_at, name, iteration, max_iterations, updated_at, reason, plan)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     let mut add_object = all.prepare("INSERT INTO objects VALUES (?1, ?2)")?;
     let mut add_attempt = all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
@@ -128,6 +132,7 @@ pub(super) fn write(
             brief.max_iterations,
             brief.updated_at.as_millisecond(),
             brief.reason,
+            brief.plan.as_ref().map(LoopId::as_str),
         ])?;
         add_object.execute(params![id, brief.object])?;
         for (number, Spending { at, model, usage }) in (0_i64..).zip(attempts) {

@@ -8,17 +8,18 @@ use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::{Brief, EngineError, Listed, Service};
 
+use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{committed, out, phrase, values};
 
-/// Stop a loop for good: after its iteration, or at once
+/// Stop a loop, or a plan, for good: after its iteration, or at once
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that is not over, where it is left out
     #[arg(conflicts_with = "all")]
     id: Option<LoopId>,
-    /// Every loop of this project that is not over
+    /// Every loop and plan of this project that is not over
     #[arg(long)]
     all: bool,
     /// End the agent now
@@ -31,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
     if !args.all {
-        let id = values::only_loop(&service, args.id.as_ref(), "refrain cancel", could_be)?;
+        let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
         return cancel(&service, &id, urgency).map(|()| Code::Done.into());
     }
     let rows = service.list()?;
@@ -55,6 +56,9 @@ pub(super) fn could_be(status: &Brief) -> bool {
 }
 
 fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliError> {
+    if service.has_plan(id) {
+        return plan::cancel(service, id, urgency == Urgency::Now).map(drop);
+    }
     match service.ask(id, "be cancelled", Ask::Cancel(urgency), out::tell_slow(id)) {
         Ok(state) => {
             let when = match (state.ended, urgency) {

@@ -18,6 +18,7 @@ use refrain_engine::{Brief, Listed, Service};
 
 use super::{archive, cancel, pause, resume, steer, watch};
 use crate::error::{CliError, Code};
+use crate::values::is_loop;
 use crate::{out, phrase, values};
 
 /// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents and prompts
@@ -80,14 +81,14 @@ type CouldBe = fn(&Brief) -> bool;
 const MEANT: [(&str, CouldBe); 11] = [
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
-    ("logs", any),
+    ("logs", is_loop),
     ("pause", pause::could_be),
-    ("report", any),
+    ("report", is_loop),
     ("resume", resume::could_be),
-    ("show", any),
+    ("show", is_loop),
     ("status", any),
     ("steer", steer::could_be),
-    ("verify", any),
+    ("verify", is_loop),
     ("watch", watch::could_be),
 ];
 

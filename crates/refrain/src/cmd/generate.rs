@@ -4,15 +4,18 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::plan::PlanEvent;
 use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
 use refrain_core::report::{Report, Verdict};
 use refrain_core::usage;
 use refrain_core::view::Status;
 use refrain_core::view::checkup::Checkup;
+use refrain_core::view::plan::PlanStatus;
 use refrain_engine::Trusted;
 
 use super::config::Shown;
+use super::plan::{Rehearsal, Tuned};
 use crate::error::{CliError, Code};
 
 /// Write the generated documentation
@@ -21,11 +24,26 @@ pub(crate) struct Args {
     dir: Utf8PathBuf,
 }
 
+/// A row of `list --json`: a loop, or a plan, as its `kind` says.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is asked for")]
+enum Row {
+    /// A loop.
+    Loop(Box<Status>),
+    /// A plan.
+    Plan(Box<PlanStatus>),
+}
+
 /// Writes the JSON Schemas and the reference of the command line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let schemas = [
         ("status", schemars::schema_for!(Status)),
-        ("list", schemars::schema_for!(Vec<Status>)),
+        ("list", schemars::schema_for!(Vec<Row>)),
+        ("plan-status", schemars::schema_for!(PlanStatus)),
+        ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
+        ("plan-dry-run", schemars::schema_for!(Rehearsal)),
+        ("plan-tune", schemars::schema_for!(Tuned)),
         ("event", schemars::schema_for!(Record)),
         ("show", schemars::schema_for!(Vec<Record>)),
         ("usage", schemars::schema_for!(usage::Report)),

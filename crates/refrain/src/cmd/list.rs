@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
+use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Brief, Detail, Listed, chain};
 
 use crate::cli::Context;
@@ -17,12 +18,15 @@ use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
-/// List the loops of this project
+/// List the loops and plans of this project
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Those of every project that refrain has worked in
     #[arg(long)]
     all_projects: bool,
+    /// The loops of this plan's tasks, which are left out otherwise
+    #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
+    plan: Option<LoopId>,
     /// Print an array of status objects, one a line
     #[arg(long)]
     json: bool,
@@ -32,7 +36,14 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
-    let rows = service.list_with(args.all_projects, detail)?;
+    let rows = match &args.plan {
+        Some(plan) if !service.has_plan(plan) => {
+            let error = format!("no plan {plan} in {}", service.project().root);
+            return Err(CliError::new(Code::NotFound, error).hint("refrain list shows what there is"));
+        }
+        Some(plan) => service.list_tasks(plan, detail)?,
+        None => service.list_with(args.all_projects, detail)?,
+    };
     let loops: Vec<_> = rows.into_iter().filter_map(loop_or_tell).collect();
     if args.json {
         out::print_json_array(loops.iter().filter_map(|brief| brief.object.as_deref()))?;
@@ -77,12 +88,12 @@ fn print(loops: &[Box<Brief>], with_project: bool) {
 }
 
 fn line(into: &mut String, brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> fmt::Result {
-    let Brief { id, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
+    let Brief { id, status, iteration, max_iterations, updated_at, project, .. } = brief;
     let mut word = format!("{:<14}", status.as_str());
     if coloured {
         word = phrase::coloured(*status, &word);
     }
-    let (changed, reason) = (ago(*updated_at, now), flat(reason));
+    let (changed, reason) = (ago(*updated_at, now), reason(brief));
     let iteration = phrase::progress(*iteration, *max_iterations);
     write!(into, "{id:<24} {word} {iteration:>7}  {changed:>12}  {reason}")?;
     if with_project {
@@ -108,12 +119,20 @@ fn row(brief: &Brief, now: Timestamp) -> Row {
         iteration: phrase::progress(brief.iteration, brief.max_iterations),
         changed: ago(brief.updated_at, now),
         project: flat(&brief.project).into_owned(),
-        reason: flat(&brief.reason).into_owned(),
+        reason: reason(brief).into_owned(),
     }
 }
 
 fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
+}
+
+/// Why it stands where it stands; of a plan, that it is one.
+fn reason(brief: &Brief) -> Cow<'_, str> {
+    match (brief.kind, flat(&brief.reason)) {
+        (Kind::Plan, reason) => Cow::Owned(format!("plan: {reason}")),
+        (Kind::Process | Kind::Session | Kind::Task, reason) => reason,
+    }
 }
 
 /// Fit to stand in a line.

@@ -6,11 +6,12 @@ use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_engine::Brief;
 
+use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Stop a loop for now: after its iteration, or at once
+/// Stop a loop, or a plan, for now: after its iteration, or at once
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that runs, where it is left out
@@ -28,7 +29,10 @@ pub(super) fn could_be(status: &Brief) -> bool {
 /// Asks for the pause; returns once the loop has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain pause", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
+    if service.has_plan(&id) {
+        return plan::pause(&service, &id, args.now);
+    }
     let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
     let state = service.ask(&id, "be paused", Ask::Pause(urgency), out::tell_slow(&id))?;
     match state.ended {

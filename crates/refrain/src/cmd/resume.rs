@@ -6,6 +6,7 @@ use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
+use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
@@ -16,7 +17,7 @@ use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
 use crate::{out, values};
 
-/// Let a stopped or crashed loop go on
+/// Let a stopped or crashed loop, or plan, go on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that can go on, where it is left out
@@ -66,8 +67,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let id = if args.last {
         last(&service)?
     } else {
-        values::only_loop(&service, args.id.as_ref(), "refrain resume", could_be)?
+        values::only_one(&service, args.id.as_ref(), "refrain resume", could_be)?
     };
+    if service.has_plan(&id) {
+        return plan(context, &service, &id, args);
+    }
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
     let grant = Grant {
         max_iterations: args.max_iterations,
@@ -110,6 +114,23 @@ fn configured(context: &Context, service: &Service, args: &Args) -> ShowArgs {
             args.show.clone()
         }
     }
+}
+
+/// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
+fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+    for (is_given, flag) in [(args.max_tokens.is_some(), "--max-tokens"), (args.now, "--now")] {
+        if is_given {
+            let error = CliError::usage(format!("{flag}: {id} is a plan, and has none"));
+            return Err(error.hint("refrain plan resume --help shows what it can be granted"));
+        }
+    }
+    let grant = PlanGrant {
+        per_task: None,
+        total: args.max_iterations,
+        max_cost: args.max_cost,
+        max_duration: args.max_duration,
+    };
+    super::plan::resume(context, service, id, &grant, &args.show)
 }
 
 fn hurry(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
@@ -174,6 +195,14 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         out::print("Nothing to resume.\n");
     }
     for (service, id) in loops {
+        if service.has_plan(&id) {
+            let show = ShowArgs { detach: true, ..args.show.clone() };
+            if let Err(error) = super::plan::resume(context, &service, &id, &PlanGrant::default(), &show) {
+                error.report();
+                code = Code::Failed;
+            }
+            continue;
+        }
         let resumed =
             service.resume(&id, &Grant::default(), args.now).map_err(CliError::from).and_then(|runner| {
                 let show = configured(context, &service, args);

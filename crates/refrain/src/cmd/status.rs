@@ -9,6 +9,7 @@ use refrain_core::view::{Status, StatusWord};
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Listed, Located, Service};
 
+use super::plan;
 use crate::cli::Context;
 use crate::committed;
 use crate::error::{CliError, Code};
@@ -16,7 +17,7 @@ use crate::phrase::Row;
 use crate::telling::{clock, words};
 use crate::{gated, out, phrase, values};
 
-/// Show how a loop stands
+/// Show how a loop, or a plan, stands
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; where it is left out, the only one, or the only one that has not stopped
@@ -33,6 +34,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         Some(id) => id,
         None => meant(&service)?,
     };
+    if service.has_plan(&id) {
+        return plan::show_status(context, &service, &id, args.json);
+    }
     let status = service.status(&id)?;
     if args.json {
         out::print_json(&status)?;
@@ -52,7 +56,7 @@ fn meant(service: &Service) -> Result<LoopId, CliError> {
         loops.iter().any(|row| matches!(row, Listed::Loop(status) if tier(status)))
     };
     let tier = tiers.into_iter().find(any).unwrap_or(&|_| true);
-    values::only_loop(service, None, "refrain status", tier)
+    values::only_one(service, None, "refrain status", tier)
 }
 
 /// One fact a line.

@@ -6,6 +6,7 @@ use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::Brief;
 
+use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::live::Live;
@@ -13,7 +14,7 @@ use crate::out::{self, Target};
 use crate::screen::Screen;
 use crate::{phrase, values};
 
-/// Watch a loop as if it had been started here; Ctrl-C leaves it alone
+/// Watch a loop, or a plan, as if it had been started here; Ctrl-C leaves it alone
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that has not stopped, where it is left out
@@ -40,7 +41,10 @@ fn gone(status: &Status) {
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain watch", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
+    if service.has_plan(&id) {
+        return plan::watch(context, &service, &id, args.events);
+    }
     let follower = service.follow(&id, false)?;
     let progress = (!args.events).then_some(Target::Stdout);
     let live = Live::new(context.manner(progress), refrain_engine::now());

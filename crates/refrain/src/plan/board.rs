@@ -128,10 +128,12 @@ fn estimate(view: &PlanStatus) -> Option<String> {
 
 /// The lines of the wave view.
 fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
-    let complete = view.waves.iter().take_while(|wave| wave.status == WaveWord::Complete).count();
-    let current = (complete + 1).min(view.waves.len());
+    let is_over = |wave: &&WaveView| matches!(wave.status, WaveWord::Complete | WaveWord::Blocked);
+    let last_place = view.waves.len().saturating_sub(1);
+    let current = view.waves.iter().take_while(is_over).count().min(last_place);
+    let number = |place: usize| view.waves.get(place).map_or(0, |wave| wave.wave);
     let mut lines = vec![
-        format!("Wave {current} of {}", view.waves.len()).bold().to_string(),
+        format!("Wave {} of {}", number(current), number(last_place)).bold().to_string(),
         format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
         String::new(),
     ];
@@ -146,8 +148,13 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         lines.push(format!("… {} more waves", view.waves.len() - last));
     }
     if !view.current.is_empty() {
-        lines.extend([String::new(), format!("Current Tasks: {}", view.current.len())]);
-        lines.extend(view.current.iter().flat_map(|task| at_work(task, now)));
+        // Where nobody drives the plan they go on with it.
+        let (word, until) = match view.ended_at {
+            None => ("Current", now),
+            Some(ended) => ("Resting", ended),
+        };
+        lines.extend([String::new(), format!("{word} Tasks: {}", view.current.len())]);
+        lines.extend(view.current.iter().flat_map(|task| at_work(task, until)));
     }
     if !view.blocked.is_empty() {
         lines.extend([String::new(), format!("Blocked Tasks: {}", view.blocked.len())]);
@@ -179,12 +186,9 @@ fn wave(wave: &WaveView, art: Art) -> String {
     let bar = format!("{}{}", on.repeat(full), off.repeat(cells - full));
     let total = u32::try_from(wave.tasks_total).unwrap_or(u32::MAX);
     let (done, tasks) = (wave.tasks_done, phrase::counted(total, "task", "tasks"));
-    let is_whole = wave.tasks_done == wave.tasks_total;
     let (bar, word) = match wave.status {
-        WaveWord::Complete if is_whole => (bar.green().to_string(), format!("Complete ({tasks})")),
-        WaveWord::Complete => {
-            (bar.yellow().to_string(), format!("Complete as far as it goes ({done}/{tasks})"))
-        }
+        WaveWord::Complete => (bar.green().to_string(), format!("Complete ({tasks})")),
+        WaveWord::Blocked => (bar.yellow().to_string(), format!("Blocked ({done}/{tasks})")),
         WaveWord::InProgress => (bar.cyan().to_string(), format!("In Progress ({done}/{tasks})")),
         WaveWord::Pending => (bar.dimmed().to_string(), format!("Pending ({tasks})")),
     };
@@ -299,7 +303,6 @@ fn framed(title: &str, lines: &[String], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use refrain_core::spec::Millis;
     use rstest::rstest;
 
     use super::*;
@@ -313,12 +316,12 @@ mod tests {
 
     #[test]
     fn the_wave_view_is_seed_001s() {
-        insta::assert_snapshot!(shown(Some(80), true), @"");
+        insta::assert_snapshot!(shown(Some(80), true));
     }
 
     #[test]
     fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
-        insta::assert_snapshot!(shown(None, false), @"");
+        insta::assert_snapshot!(shown(None, false));
     }
 
     #[rstest]
@@ -346,6 +349,5 @@ mod tests {
         let text = text(&view, art, Story::feature().now());
         assert!(text.lines().count() < 100, "{text}");
         assert!(text.contains("more waves") && text.contains("more; refrain plan status"), "{text}");
-        let _ = Millis(0);
     }
 }

@@ -64,15 +64,21 @@ impl PlanScreen {
         let Some(target) = self.progress.filter(|_| record.seq > self.past) else { return is_read };
         let is_read = is_read && (text.is_empty() || target.write(&text));
         if let PlanEvent::TaskStarted(started) = &record.event {
-            let (ended, follower) = mpsc::channel();
-            self.tasks.insert(started.task.clone(), follower);
-            let (service, id, listens) = (service.clone(), started.id.clone(), Arc::downgrade(&self.listens));
-            std::thread::spawn(move || {
-                let _ended = ended;
-                follow_task(&service, &id, target, &listens);
-            });
+            self.follow(service, &started.task, &started.id);
         }
         is_read
+    }
+
+    /// Says beside the plan what becomes of the loop of a task from now on.
+    pub(crate) fn follow(&mut self, service: &Service, task: &TaskId, id: &LoopId) {
+        let Some(target) = self.progress else { return };
+        let (ended, follower) = mpsc::channel::<()>();
+        self.tasks.insert(task.clone(), follower);
+        let (service, id, listens) = (service.clone(), id.clone(), Arc::downgrade(&self.listens));
+        std::thread::spawn(move || {
+            let _ended = ended;
+            follow_task(&service, &id, target, &listens);
+        });
     }
 }
 
@@ -89,7 +95,11 @@ fn follow_task(service: &Service, id: &LoopId, target: Target, listens: &Weak<()
     let Some(mut follower) = follower_of(service, id, listens) else { return };
     let mut state: Option<LoopState> = None;
     while let Ok(Some(sight)) = follower.look() {
-        let (Sight::Event(record) | Sight::Past(record)) = sight else { continue };
+        let (record, is_past) = match sight {
+            Sight::Event(record) => (record, false),
+            Sight::Past(record) => (record, true),
+            Sight::Said(_) | Sight::Output { .. } | Sight::Joined | Sight::Quiet => continue,
+        };
         let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
         let before = attempts(&state);
         match &mut state {
@@ -98,15 +108,13 @@ fn follow_task(service: &Service, id: &LoopId, target: Target, listens: &Weak<()
         }
         let Some(state) = &state else { return };
         let settled = state.attempts.last().filter(|_| state.attempts.len() > before);
-        let is_told = settled.is_some()
-            || matches!(
-                record.event,
-                Event::IterationBegun { .. }
-                    | Event::GateFinished(_)
-                    | Event::WaitStarted(_)
-                    | Event::AgentChanged(_)
-            );
-        if is_told {
+        let is_told = match record.event {
+            Event::IterationBegun { .. } | Event::WaitStarted(_) | Event::AgentChanged(_) => true,
+            // What fails before the work begins is no news.
+            Event::GateFinished(_) => state.iteration > 0,
+            _ => settled.is_some(),
+        };
+        if is_told && !is_past {
             let text = telling::lines(state, &record, settled, "", None);
             let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
             if !text.is_empty() && !target.write(&text) {

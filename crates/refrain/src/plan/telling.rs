@@ -118,6 +118,9 @@ fn line(
         }
         PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
             let count = phrase::counted(u32::try_from(tasks.len()).unwrap_or(u32::MAX), "task", "tasks");
+            if tasks.is_empty() && commit.is_none() {
+                return note(&format!("wave {wave}: nothing of it could be done"));
+            }
             let commit = match commit {
                 Some(commit) => {
                     format!("feat({}): complete wave {wave} ({})", state.spec.tag, commit.short())
@@ -332,3 +335,7 @@ fn closing(state: &PlanState) -> String {
 fn flat(text: &str) -> String {
     refrain_core::text::printable(text).replace('\n', " ")
 }
+
+#[cfg(test)]
+#[path = "telling_tests.rs"]
+mod tests;

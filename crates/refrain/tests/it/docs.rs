@@ -37,7 +37,14 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 /// The final message of every agent here, whether it works or reviews.
-const MESSAGE: &str = "All tests pass.\\n\\nSPEC_PASS\\n<promise>COMPLETE</promise>";
+const MESSAGE: &str =
+    "All tests pass.\\n\\nSPEC_PASS\\n<promise>TASK_COMPLETE</promise>\\n<promise>COMPLETE</promise>";
+
+/// A plan of two tasks.
+const TASKS: &str = r#"{"tag": "my-feature", "tasks": [
+  {"id": 1, "title": "Set up the router", "status": "pending", "complexity": 1, "depends_on": []},
+  {"id": 2, "title": "Implement auth middleware", "status": "pending", "complexity": 3, "depends_on": [1]}
+]}"#;
 
 /// Where a document's commands are run.
 struct Place {
@@ -87,6 +94,8 @@ impl Place {
         program(&sandbox.project().join("agent.sh"), &agent);
         testkit::write(&sandbox.project().join("TASK.md"), "Fix the tests.\n");
         testkit::write(&sandbox.project().join("spec.md"), "1. All tests pass.\n");
+        fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+        testkit::write(&sandbox.project().join(".scud/tasks/my-feature.json"), TASKS);
         fs::create_dir(sandbox.project().join("specs")).unwrap();
         for task in ["auth.md", "auth-feature.md", "bug-123.md"] {
             testkit::write(&sandbox.project().join("specs").join(task), "1. All tests pass.\n");

@@ -46,6 +46,8 @@ mod plan_files;
 #[cfg(test)]
 mod plan_show;
 #[cfg(test)]
+mod plan_verbs;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod projects;

@@ -39,8 +39,10 @@ pub enum WaveWord {
     Pending,
     /// Something of it was begun.
     InProgress,
-    /// Nothing of it is to be done any more: what is not done is blocked, or waits for what is.
+    /// All of it is done.
     Complete,
+    /// Nothing more of it will be done by itself: a task of it is blocked, or waits for one that is.
+    Blocked,
 }
 
 /// A task, as shown.
@@ -238,21 +240,24 @@ fn has_landed(state: &PlanState, task: usize) -> bool {
 pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
     let wave = |(place, wave): (usize, &crate::plan::Wave)| {
         let is_begun = wave.tasks.iter().any(|task| state.tasks[*task].rounds > 0);
+        let done = wave.tasks.iter().filter(|task| has_landed(state, **task)).count();
         WaveView {
             wave: number(place),
             status: match (&wave.completed, is_begun) {
+                (Some(_), _) if done < wave.tasks.len() => WaveWord::Blocked,
                 (Some(_), _) => WaveWord::Complete,
                 (None, true) => WaveWord::InProgress,
                 (None, false) => WaveWord::Pending,
             },
             tasks_total: wave.tasks.len(),
-            tasks_done: wave.tasks.iter().filter(|task| has_landed(state, **task)).count(),
+            tasks_done: done,
             commit: wave.completed.as_ref().and_then(|commit| Some(commit.as_ref()?.to_string())),
             completed_at: wave.completed_at,
             tasks: wave.tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
         }
     };
-    state.waves.iter().enumerate().map(wave).collect()
+    // One that stands empty had tasks that are tried again, in a later one.
+    state.waves.iter().enumerate().filter(|(_, wave)| !wave.tasks.is_empty()).map(wave).collect()
 }
 
 pub(super) fn wave_commits(state: &PlanState) -> Vec<WaveCommit> {

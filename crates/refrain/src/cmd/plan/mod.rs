@@ -11,6 +11,8 @@ mod show;
 mod source;
 mod spec_args;
 mod status;
+mod tune;
+mod watch;
 mod waves;
 mod which;
 
@@ -19,8 +21,8 @@ use std::process::ExitCode;
 use crate::cli::Context;
 use crate::error::CliError;
 
-pub(crate) use rehearsal::Rehearsal;
-pub(super) use {cancel::cancel, pause::pause, resume::resume, status::show as show_status};
+pub(super) use {cancel::cancel, pause::pause, resume::resume, status::show as show_status, watch::watch};
+pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
 
 /// Work on many tasks that depend on each other
 #[derive(Debug, clap::Args)]
@@ -39,6 +41,7 @@ enum Verb {
     Resume(resume::Args),
     Pause(pause::Args),
     Cancel(cancel::Args),
+    Tune(tune::Args),
 }
 
 /// Does what the verb says.
@@ -52,5 +55,6 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         Verb::Resume(args) => resume::run(context, &args),
         Verb::Pause(args) => pause::run(context, &args),
         Verb::Cancel(args) => cancel::run(context, &args),
+        Verb::Tune(args) => tune::run(context, &args),
     }
 }

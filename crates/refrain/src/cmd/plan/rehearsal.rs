@@ -100,7 +100,8 @@ fn told(source: &Source, texts: &SpecTexts, at: usize) -> Told {
 pub(super) fn over_budget(spec: &PlanSpec, source: &Source, texts: &SpecTexts) -> Vec<String> {
     let warning = |at: usize| {
         let id = &source.graph.tasks()[at].id;
-        Brief::of(&source.graph, at, texts.sources()).warning(id, spec.brief.max_tokens)
+        let brief = Brief::of(&source.graph, at, texts.sources());
+        Some(brief.over_budget(id, spec.brief.max_tokens)?.to_string())
     };
     let mut warnings: Vec<String> = to_do(source).filter_map(warning).collect();
     let more = warnings.len().saturating_sub(NAMED);

@@ -1,0 +1,139 @@
+//! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it only reads, as
+//! reviewers do, in the project as it is.
+
+use std::fs;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use refrain_agents::adapter::Call;
+use refrain_agents::ear::{self, Ear};
+use refrain_agents::{environment, generic};
+use refrain_core::event::Exit;
+use refrain_core::r#loop::Attempt;
+use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, question};
+use refrain_core::plan::{PlanState, TaskId};
+use refrain_core::spec::AgentSpec;
+use refrain_core::{AttemptId, LoopState, Spec};
+use refrain_git::Repository;
+use refrain_proc::{identity, output, tool};
+use refrain_store::{LoopDir, journal, make_dir};
+
+use crate::{EngineError, Service, judge};
+
+/// How long an agent may think about a proposal.
+const LIMIT: Duration = Duration::from_secs(600);
+/// How much of a log is passed on, in bytes.
+const EXCERPT: u64 = 8 << 10;
+
+impl Service {
+    /// How a task of a plan was tried last; none where no round of it was begun.
+    ///
+    /// # Errors
+    /// [`EngineError`] where its loop cannot be read.
+    pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
+        let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
+        let id = plan.spec.loop_of(task, state.rounds);
+        let dir = self.locate(&id)?.dir;
+        let of = journal::read(&dir)?.state;
+        let first = of.attempts.first().map_or(AttemptId { iteration: 1, attempt: 1 }, |attempt| attempt.id);
+        Ok(Some(Tried {
+            task: task.clone(),
+            title: state.card.title.clone(),
+            reason: plan.blocked_because(state).unwrap_or_default(),
+            id_of_loop: id.to_string(),
+            told: read(&dir.attempt(first).prompt()),
+            attempts: of.attempts.iter().map(|attempt| tried(&of, &dir, attempt)).collect(),
+            diff: self.diff_of(plan, task).unwrap_or_default(),
+        }))
+    }
+
+    fn diff_of(&self, plan: &PlanState, task: &TaskId) -> Option<String> {
+        let state = plan.task(task)?;
+        let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
+        let repository = Repository::open(&self.project.worktree, &env).ok()?;
+        Some(repository.changes(state.onto.as_ref(), state.head.as_ref()?).ok()?.diff)
+    }
+
+    /// Asks an agent what the next one is to be told; returns its words, or its whole answer where it proposes none.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it could not be started, or came to nothing.
+    pub fn propose(
+        &self,
+        plan: &PlanState,
+        tried: &Tried,
+        reviewer: &AgentSpec,
+    ) -> Result<Result<String, String>, EngineError> {
+        let each = &plan.spec.each;
+        let spec = Spec { agent: refrain_agents::judge::judge(reviewer), promise: None, ..(**each).clone() };
+        let prompt = question(tried);
+        let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
+        make_dir(&dir)?;
+        let prompt_file = dir.join(format!("{}.md", tried.task.slug()));
+        let failed = |what| move |error| EngineError::Process(what, error);
+        judge::write(&prompt_file, &prompt).map_err(failed("what the agent is asked cannot be written"))?;
+        let env = environment::base(&spec, self.host.env.iter().cloned());
+        let program = generic::locate(&spec, &env)?;
+        let call = Call {
+            spec: &spec,
+            prompt: &prompt,
+            prompt_file: &prompt_file,
+            env: &env,
+            budget: None,
+            capped: false,
+            schema: None,
+            root: identity::is_root(),
+        };
+        let launch = match ear::adapter(spec.agent.kind) {
+            Some(adapter) => adapter.launch(&call),
+            None => generic::launch(&call),
+        };
+        let stdin = launch.stdin.as_deref().map(Utf8Path::as_std_path).map(fs::read).transpose();
+        let stdin = stdin.map_err(failed("what the agent is asked cannot be read"))?.unwrap_or_default();
+        let args = launch.argv.iter().skip(1);
+        let mut asked = tool::Tool::new(program, spec.working_dir.as_std_path())
+            .args(args)
+            .env(&env)
+            .input(&stdin)
+            .limit(LIMIT);
+        let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        for (name, value) in own.chain(launch.env) {
+            asked = asked.with(name, value);
+        }
+        let done = asked.run().map_err(|error| {
+            EngineError::Process("the agent cannot be asked", std::io::Error::other(error))
+        })?;
+        let mut ear = Ear::new(&call);
+        ear.hear(&done.stdout);
+        let exit = done.status.code().map_or(Exit::Lost, Exit::Code);
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        let heard = ear.conclude(exit, &stderr);
+        if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
+            let error = std::io::Error::other(fault.message.clone());
+            return Err(EngineError::Process("the agent came to nothing", error));
+        }
+        let said = heard.message.unwrap_or_else(|| String::from_utf8_lossy(&done.stdout).into_owned());
+        Ok(proposal(&said).ok_or(said))
+    }
+}
+
+fn tried(state: &LoopState, dir: &LoopDir, attempt: &Attempt) -> TriedAttempt {
+    let files = dir.attempt(attempt.id);
+    let said = match state.spec.agent.streams() {
+        true => read(&files.last_message()),
+        false => read(&files.stdout(false)),
+    };
+    let failed = attempt.proof.iter().flat_map(|proof| &proof.results).filter(|result| !result.passed());
+    let failed = failed.filter_map(|result| {
+        let gate = &result.spec(&state.spec)?.name;
+        let printed = read(&dir.attempt(result.of).gate(gate, result.run));
+        Some(TriedGate { gate: gate.to_string(), printed })
+    });
+    TriedAttempt { attempt: attempt.id.to_string(), said, failed: failed.collect() }
+}
+
+/// The end of a file; nothing where there is none.
+fn read(path: &Utf8Path) -> String {
+    let end = output::read_end(path, EXCERPT).unwrap_or_default();
+    String::from_utf8_lossy(&end).into_owned()
+}

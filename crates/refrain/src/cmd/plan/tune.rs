@@ -1,0 +1,258 @@
+//! `refrain plan tune`: what a task that was used up was told, what came out and what failed; and words for its next agent, a
+//! person's own or proposed by another agent.
+
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use owo_colors::OwoColorize;
+use refrain_core::LoopId;
+use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate};
+use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
+use refrain_core::text::printable;
+use refrain_engine::config::Chosen;
+use refrain_engine::{Service, chain, tool};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::which;
+use crate::cli::Context;
+use crate::cmd::start::others;
+use crate::error::{CliError, Code};
+use crate::out;
+use crate::run::ShowArgs;
+
+/// Say how a task goes on that was tried in vain
+///
+/// Shows what its agent was told, what came out and what failed. An agent that only reads proposes what the next one is to be
+/// told; at a terminal you take that, change it in your $EDITOR, or leave it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Which task; the only one that waits for it, where it is left out
+    #[arg(value_name = "TASK")]
+    task: Option<TaskId>,
+    /// Of which plan; the one of its tag that was touched last, or of all, where it is left out
+    #[arg(long, value_name = "ID")]
+    name: Option<LoopId>,
+    /// What its tasks are called together
+    #[arg(long, value_name = "TAG", conflicts_with = "name")]
+    tag: Option<String>,
+    /// What its next agent is told besides, in your words
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["words_file", "accept", "reviewer"])]
+    words: Option<String>,
+    /// The file that holds them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["accept", "reviewer"])]
+    words_file: Option<Utf8PathBuf>,
+    /// Who proposes them: an agent's name or a command; the plan's own agent, started afresh, where it is left out
+    #[arg(long, value_name = "KIND|CMD")]
+    reviewer: Option<String>,
+    /// Take what is proposed
+    #[arg(long)]
+    accept: bool,
+    /// Let the plan go on with it
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// What `--json` prints where nothing is resumed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Tuned {
+    /// The version of this shape.
+    schema: u32,
+    /// The plan.
+    plan: LoopId,
+    /// How the task was tried.
+    tried: Tried,
+    /// What its next agent will be told; null where nothing was said or taken.
+    words: Option<String>,
+}
+
+/// Shows what was tried, finds the words, and records them.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    if let Some(own) = &context.inside {
+        let error = format!("loop {own} cannot tune a plan from inside an attempt");
+        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
+    }
+    let service = context.service()?;
+    let which = (args.name.as_ref(), args.tag.as_deref());
+    let id = which::find(&service, which, "refrain plan tune", refrain_core::view::StatusWord::has_stopped)?;
+    let state = service.plan(&id)?;
+    let task = task(args, &state)?;
+    let tried = service
+        .tried(&state, &task)?
+        .ok_or_else(|| CliError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;
+    if !args.show.quiet && !args.show.json {
+        out::print(&text(&tried));
+    }
+    let words = words(context, &service, args, &state, &tried)?;
+    if let Some(words) = &words {
+        service.tune(&id, &task, words.clone())?;
+    }
+    if args.resume && words.is_some() {
+        return super::resume::resume(context, &service, &id, &PlanGrant::default(), &args.show);
+    }
+    if args.show.json {
+        out::print_json(&Tuned { schema: 1, plan: id, tried, words })?;
+    } else if words.is_some() {
+        out::print(&format!("task {task} will be told so; refrain plan resume {id} goes on\n"));
+    } else {
+        let next = "--words TEXT says it in your own words, --accept takes a proposal";
+        out::print(&format!("nothing was recorded; {next}\n"));
+    }
+    Ok(Code::Done.into())
+}
+
+/// The task that is meant.
+fn task(args: &Args, state: &PlanState) -> Result<TaskId, CliError> {
+    let id = &state.spec.id;
+    let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
+    let stopped: Vec<_> = state.tasks.iter().filter(is_stopped).map(|task| task.card.id.clone()).collect();
+    let list = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match (&args.task, stopped.as_slice()) {
+        (Some(task), _) if state.task(task).is_none() => {
+            Err(CliError::new(Code::NotFound, format!("there is no task {task} in {id}"))
+                .hint(format!("refrain plan status {id} shows those that there are")))
+        }
+        (Some(task), stopped) if !stopped.contains(task) => {
+            let error = format!("task {task} of {id} did not stop; accepted is one that was tried in vain");
+            let error = CliError::new(Code::Refused, error);
+            Err(if stopped.is_empty() { error } else { error.hint(format!("those are: {}", list(stopped))) })
+        }
+        (Some(task), _) => Ok(task.clone()),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(CliError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
+        (None, several) => Err(CliError::usage(format!("TASK is needed: accepted are {}", list(several)))),
+    }
+}
+
+/// The words: a person's own, or proposed ones that they take or change.
+fn words(
+    context: &Context,
+    service: &Service,
+    args: &Args,
+    state: &PlanState,
+    tried: &Tried,
+) -> Result<Option<String>, CliError> {
+    let own = match (&args.words, &args.words_file) {
+        (Some(words), _) => Some(words.clone()),
+        (None, Some(file)) => Some(std::fs::read_to_string(context.dir.join(file)).map_err(|error| {
+            CliError::usage(format!(
+                "--words-file {file}: {error}; accepted is a readable file of UTF-8 text"
+            ))
+        })?),
+        (None, None) => None,
+    };
+    if let Some(words) = own {
+        return match words.trim().is_empty() {
+            true => {
+                Err(CliError::usage("the words are empty; accepted is what the next agent is to be told"))
+            }
+            false => Ok(Some(words)),
+        };
+    }
+    let each = &state.spec.each;
+    let settings = service.settings(Chosen::default(), context.inside.is_none())?;
+    let worker = (&each.agent, &each.limits);
+    let reviewer = others::judge("--reviewer", args.reviewer.as_deref(), None, worker, &settings)?;
+    out::tell_line("", &format!("{} is asked what to do differently", reviewer.program));
+    let proposed = match service.propose(state, tried, &reviewer)? {
+        Ok(words) => words,
+        Err(said) => {
+            let said = refrain_core::text::squeeze(&printable(&said));
+            let error = format!("{} proposed nothing behind REFINEMENT: {said}", reviewer.program);
+            return Err(CliError::new(Code::Failed, error).hint("--words TEXT says it in your own words"));
+        }
+    };
+    out::tell(&format!("{}\n{}\n", "It proposes:".bold(), indented(&proposed)));
+    if args.accept {
+        return Ok(Some(proposed));
+    }
+    let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !is_watched {
+        out::tell_line("", "--accept takes it");
+        return Ok(None);
+    }
+    choose(context, proposed)
+}
+
+/// Asks a person.
+fn choose(context: &Context, proposed: String) -> Result<Option<String>, CliError> {
+    loop {
+        out::tell("Take it, edit it, or leave it? [t/e/L] ");
+        let _ = std::io::stderr().flush();
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        read.map_err(|error| CliError::usage(format!("the answer cannot be read: {error}")))?;
+        match answer.trim() {
+            "t" | "T" => return Ok(Some(proposed)),
+            "e" | "E" => return edited(context, &proposed).map(Some),
+            "" | "l" | "L" => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
+/// What a person makes of it in their editor.
+fn edited(context: &Context, proposed: &str) -> Result<String, CliError> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("{what}: {error}"));
+    let file = tempfile::Builder::new().prefix("refrain-tune-").suffix(".md").tempfile();
+    let mut file = file.map_err(|error| failed("no file can be made to be edited", &error))?;
+    file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
+    let editor = context.variable("VISUAL").or_else(|| context.variable("EDITOR")).unwrap_or("vi");
+    let words = shlex::split(editor);
+    let words = words.ok_or_else(|| CliError::usage(format!("EDITOR: {editor:?} is no command line")))?;
+    let Some((program, args)) = words.split_first() else {
+        return Err(CliError::usage("EDITOR is empty; accepted is a command line"));
+    };
+    let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
+    let is_well = tool::at_terminal(program, &args, context.dir.as_std_path());
+    if !is_well.map_err(|error| failed("the editor cannot be used", &chain(&error)))? {
+        return Err(CliError::new(Code::Failed, format!("{program} failed; nothing was recorded")));
+    }
+    let text =
+        std::fs::read_to_string(file.path()).map_err(|error| failed("it cannot be read again", &error))?;
+    match text.trim().is_empty() {
+        true => Err(CliError::usage("the words are empty; nothing was recorded")),
+        false => Ok(text),
+    }
+}
+
+/// What was tried, for people.
+fn text(tried: &Tried) -> String {
+    let Tried { task, title, reason, id_of_loop, told, attempts, diff } = tried;
+    let mut text = format!(
+        "{} {}\n  {reason}; its loop is {id_of_loop}\n\n{}\n{}\n",
+        format!("Task {task}:").bold(),
+        printable(title),
+        "It was told".bold(),
+        indented(told)
+    );
+    for TriedAttempt { attempt, said, failed } in attempts {
+        text.push_str(&format!("\n{}\n{}\n", format!("Attempt {attempt} said").bold(), indented(said)));
+        for TriedGate { gate, printed } in failed {
+            text.push_str(&format!("{}\n{}\n", format!("gate {gate} failed").yellow(), indented(printed)));
+        }
+    }
+    if !diff.trim().is_empty() {
+        text.push_str(&format!("\n{}\n{}\n", "It changed".bold(), indented(diff)));
+    }
+    text.push('\n');
+    text
+}
+
+/// At most so many lines of one text are shown: `refrain logs` has all of it.
+const SHOWN: usize = 40;
+
+fn indented(text: &str) -> String {
+    let text = printable(text);
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let more = lines.len().saturating_sub(SHOWN);
+    let shown = lines.iter().skip(more).map(|line| format!("  {line}"));
+    let more = (more > 0).then(|| format!("  … {more} lines before"));
+    more.into_iter().chain(shown).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,245 @@
+//! Plans from the command line: run, seen, stopped, tuned and resumed, and what is refused.
+
+use std::fs;
+
+use testkit::Sandbox;
+
+use crate::sandbox;
+
+/// Five tasks in three waves: 3 follows 1, 4 follows 2, 5 follows both.
+const TASKS: &str = r#"{
+  "tag": "feature-x",
+  "tasks": [
+    {"id": 1, "title": "Describe the schema", "status": "pending", "complexity": 2, "depends_on": []},
+    {"id": 2, "title": "Set up the router", "status": "pending", "complexity": 1, "depends_on": []},
+    {"id": 3, "title": "Setup database", "status": "pending", "complexity": 3, "depends_on": [1]},
+    {"id": 4, "title": "Implement auth middleware", "status": "pending", "complexity": 5, "depends_on": [2]},
+    {"id": 5, "title": "Store sessions", "status": "pending", "complexity": 3, "depends_on": [3, 4]}
+  ]
+}
+"#;
+
+/// A project with those tasks, committed, and an agent that writes a file for each; task 3 only where its prompt says pine.
+fn feature() -> (Sandbox, String) {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    testkit::write(&sandbox.project().join(".scud/tasks/feature-x.json"), TASKS);
+    testkit::write(&sandbox.project().join("README.md"), "A project.\n");
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Begin"]);
+    let agent = sandbox.agent(
+        "worker",
+        r#"task=$(git branch --show-current); task=${task##*/}
+case $task in 3*) case $* in *pine*) ;; *) echo "I do not know which wood."; exit 0;; esac;; esac
+echo "$task" > "$task.txt"
+echo TASK_COMPLETE"#,
+    );
+    (sandbox, agent)
+}
+
+const VERIFY: &str = "test -e README.md";
+
+fn run(sandbox: &Sandbox, agent: &str, words: &[&str]) -> testkit::Run {
+    let usual = ["plan", "run", "--tag", "feature-x", "--command", agent, "--verify", VERIFY, "--name", "fx"];
+    sandbox.refrain(&[&usual[..], words].concat())
+}
+
+fn status_of(sandbox: &Sandbox, task: &str) -> String {
+    let view = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
+    let tasks = view["tasks"].as_array().unwrap();
+    tasks.iter().find(|it| it["id"] == task).unwrap()["status"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_plan_is_run_tuned_and_resumed_to_its_end() {
+    let (sandbox, agent) = feature();
+    let first = run(&sandbox, &agent, &[]).with_code(14);
+    for part in [
+        "[plan fx wave 1/3 complete] 2 tasks, feat(feature-x): complete wave 1",
+        "task 3 is blocked after 3 iterations",
+    ] {
+        assert!(first.stdout.contains(part), "{part}: {}", first.stdout);
+    }
+    let view = sandbox.refrain(&["status", "fx", "--json"]).with_code(0).json();
+    assert_eq!((view["kind"].as_str(), view["status"].as_str()), (Some("plan"), Some("blocked")));
+    assert_eq!((view["tasks_done"].as_u64(), view["tasks_total"].as_u64()), (Some(3), Some(5)));
+    assert_eq!(view["blocked"][0]["attempts"], 3);
+    assert_eq!(view["wave_commits"][0]["tasks_completed"], serde_json::json!(["1", "2"]));
+    assert_eq!(status_of(&sandbox, "5"), "waiting-on-blocked");
+    let shown = sandbox.refrain(&["status"]).with_code(0).stdout;
+    assert!(shown.contains("Blocked Tasks: 1") && shown.contains("Waiting on Blocked: 5"), "{shown}");
+    // Its tasks' loops are its own affair.
+    let list = sandbox.refrain(&["list", "--json"]).with_code(0).json();
+    assert_eq!((list.as_array().unwrap().len(), list[0]["kind"].as_str()), (1, Some("plan")));
+    let tasks = sandbox.refrain(&["list", "--plan", "fx", "--json"]).with_code(0).json();
+    assert_eq!(tasks.as_array().unwrap().len(), 4);
+    assert!(tasks[0]["task"]["plan"] == "fx" && tasks[0]["kind"] == "task", "{tasks}");
+
+    let tuned = sandbox.refrain(&["plan", "tune", "--words", "Use pine.", "--resume"]).with_code(0);
+    assert!(tuned.stdout.contains("I do not know which wood."), "what came out is shown: {}", tuned.stdout);
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert_eq!((view["status"].as_str(), view["verified"].as_bool()), (Some("completed"), Some(true)));
+    for task in ["1", "2", "3", "4", "5"] {
+        assert_eq!(status_of(&sandbox, task), "done");
+        assert!(
+            sandbox.project().join(format!("{task}.txt")).exists() || task == "3",
+            "{task} is handed over"
+        );
+    }
+    let file = fs::read_to_string(sandbox.project().join(".scud/tasks/feature-x.json")).unwrap();
+    assert_eq!(file.matches(r#""status": "done""#).count(), 5, "{file}");
+    let again = sandbox.refrain(&["plan", "resume", "fx"]).with_code(17).stderr;
+    assert!(again.contains("it is completed"), "{again}");
+}
+
+#[test]
+fn seed_001s_start_is_the_same() {
+    let (sandbox, agent) = feature();
+    let agent = format!("sh -c 'exec {agent} pine' worker");
+    let words =
+        ["loop", "start", "--scud-tag", "feature-x", "--spec-file", "README.md", "--max-spec-tokens", "5000"];
+    let more = ["--verify", VERIFY, "--command", &agent, "--jobs", "1", "--json"];
+    let done = sandbox.refrain(&[&words[..], &more].concat()).with_code(0);
+    let view = done.json();
+    assert_eq!((view["status"].as_str(), view["jobs"].as_u64()), (Some("completed"), Some(1)));
+    assert!(done.stderr.contains("complete wave 3"), "{}", done.stderr);
+}
+
+#[test]
+fn a_rehearsal_shows_all_and_changes_nothing() {
+    let (sandbox, agent) = feature();
+    let before = sandbox.snapshot();
+    let shown = run(&sandbox, &agent, &["--dry-run"]).with_code(0);
+    for part in ["Wave 3: 1 task", "Specifications have", "proof  verify (test -e README.md)"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    let json = run(&sandbox, &agent, &["--dry-run", "--json"]).with_code(0).json();
+    assert_eq!(json["told"].as_array().unwrap().len(), 5);
+    assert_eq!(sandbox.snapshot(), before);
+    sandbox.refrain(&["plan", "status"]).with_code(2);
+}
+
+#[test]
+fn what_proves_it_where_nobody_says() {
+    let (sandbox, agent) = feature();
+    let words = ["plan", "run", "--tag", "feature-x", "--command", &agent, "--dry-run"];
+    let shown = sandbox.refrain(&words).with_code(0);
+    assert!(shown.stderr.contains("unverified (--verify CMD)"), "{}", shown.stderr);
+    testkit::write(&sandbox.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
+    let shown = sandbox.refrain(&words).with_code(0);
+    assert!(
+        shown.stderr.contains("as there is a Cargo.toml, it is cargo check && cargo test"),
+        "{}",
+        shown.stderr
+    );
+}
+
+#[test]
+fn what_a_plan_says_for_itself_is_refused_and_why() {
+    let (sandbox, agent) = feature();
+    let before = sandbox.snapshot();
+    for (words, why) in [
+        (&["--worktree"][..], "--worktree: not with a plan: every task has a worktree"),
+        (&["--share-worktree"], "--share-worktree: not with a plan"),
+        (&["--create-branch"], "--create-branch: not with a plan"),
+        (&["--git-workflow", "commit"], "--git-workflow: not with a plan"),
+        (&["--prompt", "Fix it."], "--prompt: not with a plan: its tasks say"),
+        (
+            &["--completion-promise", "DONE"],
+            "--completion-promise: not with a plan: the agents of its tasks claim with",
+        ),
+        (&["--jobs", "0"], "--jobs"),
+        (&["--max-iterations-per-task", "0"], "--max-iterations-per-task"),
+        (&["--spec-file", "gone.md"], "--spec-file gone.md"),
+        (&["--plan", "gone.md"], "--plan gone.md"),
+        (&["--verify", " "], "--verify"),
+    ] {
+        for begin in [&["plan", "run", "--tag", "feature-x"][..], &["start", "--scud-tag", "feature-x"]] {
+            let said = sandbox.refrain(&[begin, &["--command", &agent], words].concat()).with_code(2).stderr;
+            assert!(said.contains(why), "{words:?}: {said}");
+        }
+    }
+    let said =
+        sandbox.refrain(&["start", "--command", &agent, "--verify", "true", "Fix it."]).with_code(2).stderr;
+    assert!(said.contains("--scud-tag"), "{said}");
+    let said =
+        sandbox.refrain(&["plan", "run", "--tag", "feature-y", "--command", &agent]).with_code(3).stderr;
+    assert!(said.contains("did you mean feature-x?"), "{said}");
+    let cycle = TASKS.replacen("\"depends_on\": []", "\"depends_on\": [5]", 1);
+    testkit::write(&sandbox.project().join(".scud/tasks/feature-x.json"), &cycle);
+    let said = run(&sandbox, &agent, &[]).with_code(2).stderr;
+    assert!(said.contains("refrain plan check") && said.contains('5'), "{said}");
+    testkit::write(&sandbox.project().join(".scud/tasks/feature-x.json"), TASKS);
+    assert_eq!(sandbox.snapshot(), before, "nothing was begun");
+}
+
+#[test]
+fn verbs_of_loops_mean_a_plan_too() {
+    let (sandbox, _) = feature();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "slow",
+        r#"task=$(git branch --show-current); task=${task##*/}
+echo begun > "$NOTES/$task"; read -r _ < $GATES/go
+echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
+    );
+    let started = run(&sandbox, &agent, &["--jobs", "1", "--detach"]).with_code(0);
+    assert_eq!(started.stdout, "fx\n");
+    sandbox.wait_for_note("1");
+    let view = sandbox.refrain(&["status", "--json"]).with_code(0).json();
+    assert_eq!((view["status"].as_str(), view["current"][0]["task"].as_str()), (Some("running"), Some("1")));
+    let shown = sandbox.refrain(&["status"]).with_code(0).stdout;
+    assert!(shown.contains("Current Tasks: 1") && shown.contains("Complexity: 2, iteration 1/3"), "{shown}");
+    let said = sandbox.refrain(&["logs", "fx"]).with_code(2).stderr;
+    assert!(said.contains("fx is a plan"), "{said}");
+    let said = run(&sandbox, &agent, &[]).with_code(17).stderr;
+    assert!(
+        said.contains("plan fx works on the tasks of feature-x") || said.contains("exists already"),
+        "{said}"
+    );
+    let said = sandbox.refrain(&["pause", "--now"]).with_code(0).stdout;
+    assert!(said.contains("fx"), "{said}");
+    testkit::eventually("the plan pauses", || {
+        (sandbox.refrain(&["status", "fx", "--json"]).json()["status"] == "paused").then_some(())
+    });
+    drop(gate);
+    let said = sandbox.refrain(&["cancel"]).with_code(0).stdout;
+    assert!(said.contains("fx is cancelled; 0 of 5 tasks have landed"), "{said}");
+    let said = sandbox.refrain(&["cancel", "fx"]).with_code(0).stdout;
+    assert!(said.contains("already cancelled"), "{said}");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn another_agent_proposes_what_to_do_differently() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &["--tune", "--quiet"]).with_code(14);
+    assert_eq!(status_of(&sandbox, "3"), "awaiting-tune");
+    let reviewer = sandbox.agent(
+        "reviewer",
+        r#"printf '%s' "$*" > "$NOTES/asked"; printf 'It did not know.\n\nREFINEMENT:\nUse pine.\n'"#,
+    );
+    let tune = ["plan", "tune", "3", "--reviewer", &reviewer];
+    let shown = sandbox.refrain(&tune).with_code(0);
+    assert!(
+        shown.stderr.contains("  Use pine.") && shown.stdout.contains("nothing was recorded"),
+        "{shown:?}"
+    );
+    let asked = sandbox.note("asked");
+    assert!(
+        asked.contains("not proven in 3 iterations") && asked.contains("I do not know which wood."),
+        "{asked}"
+    );
+    let taken = sandbox.refrain(&[&tune[..], &["--accept", "--json"]].concat()).with_code(0).json();
+    assert_eq!(taken["words"], "Use pine.");
+    assert_eq!(status_of(&sandbox, "3"), "pending");
+    sandbox.refrain(&["plan", "resume", "--quiet"]).with_code(0);
+    assert_eq!(status_of(&sandbox, "5"), "done");
+    for (words, code, part) in
+        [(&["9", "--words", "x"][..], 3, "there is no task 9"), (&["1", "--words", "x"], 17, "did not stop")]
+    {
+        let said =
+            sandbox.refrain(&[&["plan", "tune", "--name", "fx"][..], words].concat()).with_code(code).stderr;
+        assert!(said.contains(part), "{said}");
+    }
+}
