@@ -19,6 +19,9 @@ pub use event::{
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
-pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
+pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::{Card, Priority, Task, TaskId, TaskIdError, TaskStatus};
 pub use task_ref::TaskRef;
+
+#[cfg(test)]
+mod simulation;
