@@ -24,6 +24,7 @@ mod report;
 mod running;
 mod sample;
 mod sandbox;
+mod schedule;
 mod startup;
 mod stats;
 mod strace;

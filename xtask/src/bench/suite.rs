@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, idle, iteration, lingering, output, page, report,
-    startup,
+    schedule, startup,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -55,6 +55,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("cancel", cancel::run),
     ("commit", commit::run),
     ("catalog", catalog::run),
+    ("schedule", schedule::run),
     ("agents", agents::run),
 ];
 

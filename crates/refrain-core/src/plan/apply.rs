@@ -157,12 +157,12 @@ impl PlanState {
             PlanEvent::HandedOver { head: None, refused } => self.handover.refused.clone_from(refused),
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
             PlanEvent::Asked { request, ask } => {
-                self.answered.extend(request.clone());
                 match ask {
                     Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
                     Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
                     Ask::Steer(_) | Ask::Proceed => return Err("a plan is not steered, its tasks are"),
                 }
+                self.answered.extend(request.clone());
             }
             PlanEvent::Ended(end) => self.ended = Some(PlanEnded { at, end: *end }),
             PlanEvent::Resumed { limits } => self.resume(limits),

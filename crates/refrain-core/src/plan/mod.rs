@@ -25,3 +25,5 @@ pub use task_ref::TaskRef;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
