@@ -26,6 +26,7 @@ mod report;
 mod running;
 mod sample;
 mod sandbox;
+mod schedule;
 mod startup;
 mod stats;
 mod strace;

@@ -10,9 +10,9 @@ mod state;
 mod trouble;
 
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use apply::Damage;
 pub use ask::{Grant, MAX_STEERING, Refusal};

@@ -5,7 +5,7 @@ mod asking;
 mod deadlines;
 mod deciding;
 mod gates;
-pub(super) mod journal;
+pub(crate) mod journal;
 mod journals;
 mod judges;
 mod order;

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
+use super::event::{
+    Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted, Unmerged,
+};
 use super::graph::Graph;
-use super::state::{Batch, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
+use super::spec::PlanLimits;
+use super::state::{Batch, Halt, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
 use super::task::{Card, Task, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
@@ -38,7 +41,7 @@ impl Fold for PlanState {
             runner: None,
             base: None,
             tip: None,
-            stand: None,
+            trunk: None,
             handed: None,
             line: Vec::new(),
             tasks: Vec::new(),
@@ -59,6 +62,7 @@ impl Fold for PlanState {
             ready: BTreeSet::new(),
             running: BTreeSet::new(),
             proven: BTreeSet::new(),
+            gone: HashMap::new(),
             taken: false,
         })
     }
@@ -71,9 +75,11 @@ impl Fold for PlanState {
         if *at < self.updated_at {
             return Err(Damage::Time(*seq));
         }
+        let was_ended = self.ended.is_some();
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
-        // Between two runners nobody drives it: that time is not its own.
+        // Between two runners nobody drives it, and nobody does once it has stopped: that time is not its own.
         let is_driven = self.runner.is_some()
+            && !was_ended
             && !matches!(
                 event,
                 PlanEvent::RunnerStarted { .. } | PlanEvent::Resumed { .. } | PlanEvent::JournalTorn { .. }
@@ -104,18 +110,19 @@ impl Fold for PlanState {
 
 impl PlanState {
     fn change(&mut self, event: &PlanEvent, at: Timestamp) -> Result<(), &'static str> {
+        self.may_follow(event)?;
         match event {
             PlanEvent::Started(_) => return Err("a plan starts once"),
-            PlanEvent::RunnerStarted { .. } if self.ended.is_some() => {
-                return Err("a plan that has stopped is resumed before it is driven");
+            PlanEvent::RunnerStarted { runner } => {
+                self.runner = Some(runner.clone());
+                self.wake();
             }
-            PlanEvent::RunnerStarted { runner } => self.runner = Some(runner.clone()),
             PlanEvent::TasksTaken { tasks } => self.take(tasks),
             PlanEvent::TasksRefused { error } => self.refused = Some(error.clone()),
             PlanEvent::BaseTaken { head, branch } => {
                 self.base = Some((head.clone(), branch.clone()));
                 self.tip.get_or_insert_with(|| head.clone());
-                self.stand.get_or_insert_with(|| head.clone());
+                self.trunk.get_or_insert_with(|| head.clone());
                 self.handed.get_or_insert_with(|| head.clone());
             }
             PlanEvent::TaskStarted(started) => self.begin_round(started, at)?,
@@ -128,30 +135,7 @@ impl PlanState {
                 self.retry(task, Return::Tuned(words.clone()));
                 self.arrange();
             }
-            PlanEvent::BatchMerged { merged, refused } => {
-                if self.batch.is_some() {
-                    return Err("one batch lands after the other");
-                }
-                for one in refused {
-                    let task = self.place(&one.task)?;
-                    self.proven.remove(&task);
-                    match &one.why {
-                        Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
-                        None => self.send_back(task, Return::Conflict(one.paths.clone()), at),
-                    }
-                }
-                let mut good = 0;
-                for (number, one) in merged.iter().enumerate() {
-                    let task = self.place(&one.task)?;
-                    self.proven.remove(&task);
-                    // What a task proved already is that very tree.
-                    let is_proven = matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == one.tree);
-                    if is_proven || !self.spec.verifies() {
-                        good = number + 1;
-                    }
-                }
-                self.batch = (!merged.is_empty()).then(|| Batch { merged: merged.clone(), good, bad: None });
-            }
+            PlanEvent::BatchMerged { merged, refused } => self.merge_batch(merged, refused, at)?,
             PlanEvent::BatchVerified { upto, failed } => {
                 let batch = self.batch.as_mut().ok_or("no batch lands")?;
                 if batch.question() != Some(*upto) {
@@ -166,42 +150,30 @@ impl PlanState {
                 self.land_batch(commits, refused.as_ref(), tip, at)?
             }
             PlanEvent::WaveCompleted { wave, commit, tasks, rest } => {
-                self.complete(*wave, commit.as_ref(), tasks, rest, at)?;
+                self.complete_wave(*wave, commit.as_ref(), (tasks, rest), at)?;
+            }
+            PlanEvent::HandedOver { head: None, refused: None, .. } => {
+                return Err("nobody says why nothing was handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
+                self.follow(head, rest)?;
                 self.handover = HandOver::default();
                 self.handed = Some(head.clone());
-                self.stand_on(head, rest)?;
             }
             PlanEvent::HandedOver { head: None, refused, .. } => {
                 self.handover.refused.clone_from(refused);
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
             PlanEvent::Asked { request, ask } => {
-                self.answered.extend(request.clone());
                 match ask {
                     Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
                     Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
                     Ask::Steer(_) | Ask::Proceed => return Err("a plan is not steered, its tasks are"),
                 }
+                self.answered.extend(request.clone());
             }
             PlanEvent::Ended(end) => self.ended = Some(PlanEnded { at, end: *end }),
-            PlanEvent::Resumed { limits } => {
-                self.limits = limits.clone();
-                (self.ended, self.pause, self.hindered) = (None, None, None);
-                self.handover.refused = None;
-                // What a person was asked to tune waits for that.
-                let is_tried = |n: &usize| {
-                    let task = &self.tasks[*n];
-                    matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)
-                };
-                let again: Vec<_> = (0..self.tasks.len()).filter(is_tried).collect();
-                for task in again {
-                    self.tasks[task].returns = 0;
-                    self.retry(task, Return::Resumed);
-                }
-                self.arrange();
-            }
+            PlanEvent::Resumed { limits } => self.go_on(limits),
             PlanEvent::JournalTorn { .. } | PlanEvent::JournalRestored { .. } => {}
         }
         Ok(())
@@ -212,6 +184,64 @@ impl PlanState {
         self.active + Duration::try_from(at.duration_since(self.updated_at)).unwrap_or_default()
     }
 
+    /// What has stopped is let go on before anything more is done, and what is over stays over.
+    fn may_follow(&self, event: &PlanEvent) -> Result<(), &'static str> {
+        let Some(_) = self.ended else { return Ok(()) };
+        match event {
+            PlanEvent::Resumed { .. } | PlanEvent::Ended(_) | PlanEvent::TaskTuned { .. }
+                if self.is_final() =>
+            {
+                Err("a plan that is over does not go on")
+            }
+            PlanEvent::RunnerStarted { .. }
+            | PlanEvent::TaskStarted(_)
+            | PlanEvent::TaskEnded(_)
+            | PlanEvent::BatchMerged { .. }
+            | PlanEvent::BatchVerified { .. }
+            | PlanEvent::BatchLanded { .. }
+            | PlanEvent::WaveCompleted { .. }
+            | PlanEvent::HandedOver { .. }
+            | PlanEvent::Hindered { .. } => Err("a plan that has stopped is resumed before it is driven"),
+            PlanEvent::Started(_)
+            | PlanEvent::TasksTaken { .. }
+            | PlanEvent::TasksRefused { .. }
+            | PlanEvent::BaseTaken { .. }
+            | PlanEvent::TaskTuned { .. }
+            | PlanEvent::Asked { .. }
+            | PlanEvent::Ended(_)
+            | PlanEvent::Resumed { .. }
+            | PlanEvent::JournalTorn { .. }
+            | PlanEvent::JournalRestored { .. } => Ok(()),
+        }
+    }
+
+    fn go_on(&mut self, limits: &PlanLimits) {
+        self.limits = limits.clone();
+        (self.ended, self.pause, self.hindered) = (None, None, None);
+        self.handover.refused = None;
+        if !self.taken {
+            self.refused = None;
+        }
+        self.wake();
+        // What a person was asked to tune waits for that.
+        let is_tried = |n: &usize| {
+            let task = &self.tasks[*n];
+            matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)
+        };
+        let again: Vec<_> = (0..self.tasks.len()).filter(is_tried).collect();
+        again.into_iter().for_each(|task| self.retry(task, Return::Resumed));
+        self.arrange();
+    }
+
+    /// What rests goes on with whoever drives the plan from here on.
+    fn wake(&mut self) {
+        for task in &self.running {
+            if let Stage::Running(running) = &mut self.tasks[*task].stage {
+                running.halt = running.halt.filter(|halt| *halt != Halt::Rests);
+            }
+        }
+    }
+
     fn place(&self, task: &TaskId) -> Result<usize, &'static str> {
         self.graph.index(task).ok_or("there is no such task")
     }
@@ -220,21 +250,25 @@ impl PlanState {
     fn take(&mut self, cards: &[Card]) {
         let old = std::mem::take(&mut self.tasks);
         let written: Vec<_> = old.iter().map(|task| self.status_of(task)).collect();
-        let known: HashMap<TaskId, (TaskState, TaskStatus)> =
+        let mut known: HashMap<TaskId, (TaskState, TaskStatus)> =
             old.into_iter().zip(written).map(|(task, word)| (task.card.id.clone(), (task, word))).collect();
-        let mut known = known;
         self.tasks = cards
             .iter()
             .map(|card| match known.remove(&card.id) {
                 Some((task, written)) => task.told(card, written),
-                None => TaskState::new(card),
+                // Each of its loops has a name of its own, also where it was gone from the file for a while.
+                None => TaskState {
+                    rounds: self.gone.remove(&card.id).unwrap_or_default(),
+                    ..TaskState::new(card)
+                },
             })
             .collect();
         // What is gone from the file, but under way or landed, is still the plan's.
-        let mut gone: Vec<_> =
-            known.into_values().map(|(task, _)| task).filter(TaskState::is_begun).collect();
-        gone.sort_by(|a, b| a.card.id.cmp(&b.card.id));
-        self.tasks.extend(gone);
+        let (mut kept, gone): (Vec<_>, Vec<_>) =
+            known.into_values().map(|(task, _)| task.deleted()).partition(TaskState::is_begun);
+        self.gone.extend(gone.into_iter().map(|task| (task.card.id, task.rounds)));
+        kept.sort_by(|a, b| a.card.id.cmp(&b.card.id));
+        self.tasks.extend(kept);
         (self.taken, self.refused) = (true, None);
         self.arrange();
     }
@@ -250,7 +284,10 @@ impl PlanState {
         let order: Vec<usize> = self.graph.waves().iter().flatten().copied().collect();
         let in_batch: BTreeSet<&TaskId> =
             self.batch.iter().flat_map(|batch| &batch.merged).map(|one| &one.task).collect();
-        self.waves.iter_mut().for_each(|wave| wave.tasks.clear());
+        for wave in &mut self.waves {
+            (wave.tasks, wave.open) = (Vec::new(), 0);
+        }
+        let placed: Vec<_> = self.tasks.iter_mut().map(|task| task.wave.take()).collect();
         for task in order {
             let dependencies = self.needs(task);
             let unmet = dependencies.iter().filter(|n| !self.tasks[**n].is_met()).count();
@@ -261,8 +298,8 @@ impl PlanState {
             if let Stage::Waiting(waits) = &mut state.stage {
                 *waits = unmet;
             }
-            let is_over = state.is_settled() && state.wave.is_some_and(|wave| wave < first_open);
-            let wave = match state.wave {
+            let is_over = state.is_settled() && placed[task].is_some_and(|wave| wave < first_open);
+            let wave = match placed[task] {
                 Some(wave) if is_over => wave,
                 _ => first_open.max(behind.map_or(0, |wave| wave + 1)),
             };
@@ -339,6 +376,7 @@ impl PlanState {
             money: started.money,
             started_at: at,
             since,
+            halt: None,
         });
         if let Some(turn) = self.turn(task) {
             self.ready.remove(&turn);
@@ -350,15 +388,18 @@ impl PlanState {
 
     fn end_round(&mut self, ended: &TaskEnded, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&ended.task)?;
-        let (more, active) = (self.slice(), self.active_at(at));
+        let active = self.active_at(at);
         let Stage::Running(running) = &mut self.tasks[task].stage else {
             return Err("no loop works on the task");
         };
         let (granted, worked) = (running.granted, active.saturating_sub(running.since));
         match &ended.end {
-            TaskEnd::Rests => return Ok(()),
+            TaskEnd::Rests => {
+                running.halt = Some(Halt::Rests);
+                return Ok(());
+            }
             TaskEnd::OutOfMoney => {
-                running.money = running.money.zip(more).map(|(Usd(had), Usd(more))| Usd(had + more));
+                self.grant_money(task, ended.cost);
                 return Ok(());
             }
             TaskEnd::Hindered { error } => {
@@ -382,6 +423,7 @@ impl PlanState {
         state.worked += worked;
         state.head = ended.head.clone().or(state.head.take());
         match &ended.end {
+            TaskEnd::Proven { .. } if state.is_withdrawn => self.withdraw(task),
             TaskEnd::Proven { tree } => {
                 state.stage = Stage::Proven { tree: tree.clone() };
                 self.proven.insert(task);
@@ -392,39 +434,64 @@ impl PlanState {
         Ok(())
     }
 
-    fn complete(
-        &mut self,
-        wave: u32,
-        commit: Option<&Oid>,
-        tasks: &[TaskId],
-        rest: &[Oid],
-        at: Timestamp,
-    ) -> Result<(), &'static str> {
-        if self.current_wave() + 1 != wave as usize {
-            return Err("waves are completed one after the other");
+    /// A loop that has spent all that it was given gets another share of what is left, as far as there is something.
+    fn grant_money(&mut self, task: usize, cost: Option<Usd>) {
+        let spent = |running: &mut Running| running.money = running.money.max(running.money.and(cost));
+        self.running_of(task).map(spent);
+        let more = self.slice();
+        if let Some(running) = self.running_of(task) {
+            running.money =
+                running.money.zip(more).map(|(Usd(had), Usd(more))| Usd(had.saturating_add(more)));
+            running.halt = (more == Some(Usd(0))).then_some(Halt::OutOfMoney);
         }
-        let completed = self.waves.get_mut(wave as usize - 1).ok_or("there is no such wave")?;
-        (completed.completed, completed.completed_at) = (Some(commit.cloned()), Some(at));
-        let Some(commit) = commit else { return Ok(()) };
-        let (its, left) = std::mem::take(&mut self.line).into_iter().partition(|(id, _)| tasks.contains(id));
-        self.line = left;
-        self.handover.due.push((wave, its));
-        self.handover.refused = None;
-        self.stand_on(commit, rest)
     }
 
-    /// The next wave stands on this commit, and what has landed of it was made anew on top of that.
-    fn stand_on(&mut self, commit: &Oid, rest: &[Oid]) -> Result<(), &'static str> {
-        if rest.len() != self.line.len() {
-            return Err("what has landed is not all there");
+    fn running_of(&mut self, task: usize) -> Option<&mut Running> {
+        match &mut self.tasks[task].stage {
+            Stage::Running(running) => Some(running),
+            Stage::Out
+            | Stage::Waiting(_)
+            | Stage::Proven { .. }
+            | Stage::Landed { .. }
+            | Stage::Stopped(_) => None,
         }
-        self.stand = Some(commit.clone());
-        self.tip = Some(rest.last().unwrap_or(commit).clone());
-        let line = std::mem::take(&mut self.line);
-        for ((id, _), anew) in line.into_iter().zip(rest) {
-            let task = self.place(&id)?;
-            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
-            self.line.push((id, anew.clone()));
+    }
+
+    fn merge_batch(
+        &mut self,
+        merged: &[Merged],
+        refused: &[Unmerged],
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
+        if self.batch.is_some() {
+            return Err("one batch lands after the other");
+        }
+        let place_of = |id: &TaskId| match self.place(id)? {
+            task if self.proven.contains(&task) => Ok(task),
+            _ => Err("only what is proven is merged"),
+        };
+        let parts = merged.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
+        let back = refused.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
+        if parts.is_empty() && back.is_empty() {
+            return Err("a batch has something in it");
+        }
+        let mut good = 0;
+        for (number, (task, one)) in parts.into_iter().zip(merged).enumerate() {
+            self.proven.remove(&task);
+            // What a task proved already is that very tree.
+            let is_proven =
+                matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == one.tree);
+            if is_proven || !self.spec.verifies() {
+                good = number + 1;
+            }
+        }
+        self.batch = (!merged.is_empty()).then(|| Batch { merged: merged.to_vec(), good, bad: None });
+        for (task, one) in back.into_iter().zip(refused) {
+            self.proven.remove(&task);
+            match &one.why {
+                Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
+                None => self.send_back(task, Return::Conflict(one.paths.clone()), at),
+            }
         }
         Ok(())
     }
@@ -436,27 +503,71 @@ impl PlanState {
         tip: &Oid,
         at: Timestamp,
     ) -> Result<(), &'static str> {
-        let batch = self.batch.take().ok_or("no batch lands")?;
+        let batch = self.batch.as_ref().ok_or("no batch lands")?;
         let landed = commits.len();
-        let is_whole = landed == batch.good || (refused.is_some() && landed < batch.good);
+        let is_whole = if refused.is_some() { landed < batch.good } else { landed == batch.good };
         if batch.question().is_some() || !is_whole {
             return Err("it is not known to be well");
         }
-        for (one, commit) in batch.merged.iter().zip(commits) {
-            let task = self.place(&one.task)?;
-            self.land(task, commit.clone(), at);
+        let parts = batch.merged.iter().map(|one| self.place(&one.task)).collect::<Result<Vec<_>, _>>()?;
+        let bad = self.batch.take().and_then(|batch| batch.bad);
+        for (task, commit) in parts.iter().zip(commits) {
+            self.land(*task, commit.clone(), at);
         }
-        let culprit = batch.merged.get(landed).map(|one| self.place(&one.task)).transpose()?;
-        match (culprit, refused, batch.bad) {
-            (Some(task), Some(reason), _) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
-            (Some(task), None, Some((_, failed))) => self.send_back(task, Return::Failed(failed), at),
+        match (parts.get(landed), refused, bad) {
+            (Some(task), Some(reason), _) => self.stop(*task, Stop::Other { reason: reason.clone() }, at),
+            (Some(task), None, Some((_, failed))) => self.send_back(*task, Return::Failed(failed), at),
             (None, _, _) | (Some(_), None, None) => {}
         }
-        for one in batch.merged.iter().skip(landed + 1) {
-            let task = self.place(&one.task)?;
-            self.proven.insert(task);
-        }
+        self.proven.extend(parts.into_iter().skip(landed + 1));
         self.tip = Some(tip.clone());
+        Ok(())
+    }
+
+    fn complete_wave(
+        &mut self,
+        number: u32,
+        commit: Option<&Oid>,
+        (tasks, rest): (&[TaskId], &[Oid]),
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
+        let current = self.current_wave();
+        if current + 1 != number as usize {
+            return Err("waves are completed one after the other");
+        }
+        if self.waves.len() <= current {
+            return Err("there is no such wave");
+        }
+        if let Some(commit) = commit {
+            let line = std::mem::take(&mut self.line);
+            let (its, later) = line.into_iter().partition(|(id, _)| tasks.contains(id));
+            self.line = later;
+            self.follow(commit, rest)?;
+            self.handover.due.push((number, its));
+        }
+        self.handover.refused = None;
+        let wave = &mut self.waves[current];
+        (wave.completed, wave.completed_at) = (Some(commit.cloned()), Some(at));
+        // The file, or a person, may have brought something new into it while its commit was made.
+        if wave.open > 0 {
+            self.arrange();
+        }
+        Ok(())
+    }
+
+    /// What is complete is this commit. What landed ahead of its wave is not in it, and was made anew on top of it.
+    fn follow(&mut self, commit: &Oid, rest: &[Oid]) -> Result<(), &'static str> {
+        if rest.len() != self.line.len() {
+            return Err("what has landed is not all there");
+        }
+        self.trunk = Some(commit.clone());
+        self.tip = Some(rest.last().unwrap_or(commit).clone());
+        let line = std::mem::take(&mut self.line);
+        for ((id, _), anew) in line.into_iter().zip(rest) {
+            let task = self.place(&id)?;
+            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
+            self.line.push((id, anew.clone()));
+        }
         Ok(())
     }
 
@@ -478,8 +589,16 @@ impl PlanState {
     }
 
     fn stop(&mut self, task: usize, stop: Stop, at: Timestamp) {
+        if self.tasks[task].is_withdrawn {
+            return self.withdraw(task);
+        }
         let state = &mut self.tasks[task];
         (state.stage, state.settled_at) = (Stage::Stopped(stop), Some(at));
+        self.lose(task);
+    }
+
+    /// It will not be done by itself, nor will what waits for it.
+    fn lose(&mut self, task: usize) {
         self.settle(task);
         // Each is reached once, as what is hopeless already is passed over.
         let mut reached = self.graph.dependents(task);
@@ -506,28 +625,46 @@ impl PlanState {
         if state.returns > MAX_RETURNS {
             return self.stop(task, Stop::Unfit, at);
         }
-        state.stage = Stage::Waiting(0);
-        self.make_ready(task);
+        if state.is_withdrawn {
+            return self.withdraw(task);
+        }
+        // Its file may name more dependencies than when it began.
+        let unmet = self.graph.dependencies(task).iter().filter(|n| !self.tasks[**n].is_met()).count();
+        let state = &mut self.tasks[task];
+        state.stage = Stage::Waiting(unmet);
+        match (unmet, state.is_hopeless) {
+            (_, true) => self.lose(task),
+            (0, false) => self.make_ready(task),
+            (_, false) => {}
+        }
+    }
+
+    /// A person took it off the plan while it was under way.
+    fn withdraw(&mut self, task: usize) {
+        self.tasks[task].stage = Stage::Out;
+        self.arrange();
     }
 
     fn retry(&mut self, task: usize, why: Return) {
         let state = &mut self.tasks[task];
-        (state.stage, state.again) = (Stage::Waiting(0), Some(why));
+        (state.stage, state.again, state.returns) = (Stage::Waiting(0), Some(why), 0);
     }
 
     /// The first wave that is not complete.
     pub(super) fn current_wave(&self) -> usize {
-        self.waves.iter().take_while(|wave| wave.completed.is_some()).count()
+        self.waves.partition_point(|wave| wave.completed.is_some())
     }
 
-    /// What the next round may spend: what is left, shared by as many as may run at a time. None where money is not limited.
+    /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is not
+    /// worth a start. None where money is not limited.
     pub(super) fn slice(&self) -> Option<Usd> {
+        const LEAST: u64 = 100;
         let Usd(all) = self.limits.max_cost?;
         let granted =
             self.running().filter_map(|(_, running)| running.money).map(|Usd(money)| money).sum::<u64>();
         let left = all.saturating_sub(self.spent.unwrap_or_default().0).saturating_sub(granted);
         let others = u64::from(self.spec.jobs).saturating_sub(self.running.len() as u64).max(1);
-        Some(Usd(left / others))
+        Some(Usd(left.min((left / others).max(all / LEAST))))
     }
 }
 
@@ -539,6 +676,7 @@ impl TaskState {
             wave: None,
             stage,
             is_hopeless: false,
+            is_withdrawn: false,
             rounds: 0,
             iterations: 0,
             returns: 0,
@@ -554,13 +692,28 @@ impl TaskState {
 
     /// The same with what the file says now, where the plan had `written` how it stands.
     fn told(self, card: &Card, written: TaskStatus) -> Self {
-        let (is_said, is_to_do) = (card.status != written, card.status.is_to_do());
-        let stage = match (self.stage, is_to_do) {
-            (Stage::Waiting(_) | Stage::Stopped(_), false) if is_said => Stage::Out,
-            (Stage::Stopped(_) | Stage::Out, true) if is_said => Stage::Waiting(0),
-            (as_it_was, _) => as_it_was,
+        let is_said = card.status != written;
+        // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
+        let is_again = card.status == TaskStatus::Pending;
+        let is_withdrawn = if is_said { card.status.is_off() } else { self.is_withdrawn };
+        let stage = match self.stage {
+            Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => Stage::Out,
+            Stage::Stopped(_) if is_said && is_again => Stage::Waiting(0),
+            Stage::Out if is_said && card.status.is_to_do() => Stage::Waiting(0),
+            as_it_was @ (Stage::Out
+            | Stage::Waiting(_)
+            | Stage::Running(_)
+            | Stage::Proven { .. }
+            | Stage::Landed { .. }
+            | Stage::Stopped(_)) => as_it_was,
         };
-        Self { card: card.clone(), stage, ..self }
+        Self { card: card.clone(), is_withdrawn, stage, ..self }
+    }
+
+    /// The same where its file does not name it any more.
+    fn deleted(mut self) -> Self {
+        (self.card.status, self.is_withdrawn) = (TaskStatus::Cancelled, true);
+        self
     }
 
     /// Whether the plan has a loop, or work, of it.

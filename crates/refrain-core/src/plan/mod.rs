@@ -34,7 +34,12 @@ pub use next_step::{PlanLive, PlanStep, next_step};
 pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use standing::Standing;
-pub use state::{Batch, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
+pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
 pub use task_loop::task_loop;
 pub use task_ref::TaskRef;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::event::PlanEnd;
-use super::state::{PlanState, Stage};
+use super::state::{Halt, PlanState, Stage, TaskState};
+use super::task::TaskStatus;
 use crate::agent::Usd;
 use crate::event::Urgency;
 use crate::ids::LoopId;
@@ -95,22 +96,33 @@ pub struct PlanLive {
 #[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
-        return PlanStep::Rest;
+        // It stands still, and somebody wants no more of it.
+        let is_unwanted = state.cancel.is_some() && !state.is_final();
+        return if is_unwanted { PlanStep::Finish(PlanEnd::Cancelled) } else { PlanStep::Rest };
     }
     let until = deadline(state);
     if let Some((urgency, end)) = stopping(state, until, now) {
         return wind_down(live, urgency, end);
     }
     let wait = PlanStep::Await { until };
-    if !state.taken || live.tasks_changed {
+    if live.tasks_changed || (!state.taken && state.refused.is_none()) {
         return PlanStep::TakeTasks;
+    }
+    if !state.taken {
+        return PlanStep::Finish(PlanEnd::Blocked);
     }
     if state.base.is_none() {
         return PlanStep::TakeBase;
     }
     let is_broke = state.slice() == Some(Usd(0));
-    let idle = state.running().find(|(_, running)| !live.driven.contains(&running.id));
-    if let Some((task, _)) = idle.filter(|_| !is_broke) {
+    let is_idle = |halt: Option<Halt>| match halt {
+        None => true,
+        Some(Halt::OutOfMoney) => !is_broke,
+        Some(Halt::Rests) => false,
+    };
+    let idle =
+        state.running().find(|(_, running)| is_idle(running.halt) && !live.driven.contains(&running.id));
+    if let Some((task, _)) = idle {
         return PlanStep::Drive { task };
     }
     if !live.working
@@ -125,17 +137,35 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
         return wait;
     }
     // Nothing runs, nothing lands, nothing can be started.
-    if is_broke && (idle.is_some() || !state.ready.is_empty()) {
-        return PlanStep::Finish(PlanEnd::BudgetExceeded);
+    PlanStep::Finish(stands(state, is_broke))
+}
+
+/// How a plan ends that nothing more can be done for.
+fn stands(state: &PlanState, is_broke: bool) -> PlanEnd {
+    let halts = |halt| state.running().any(|(_, running)| running.halt == Some(halt));
+    if halts(Halt::Rests) {
+        return PlanEnd::Paused;
+    }
+    if is_broke && (halts(Halt::OutOfMoney) || !state.ready.is_empty()) {
+        return PlanEnd::BudgetExceeded;
     }
     if !state.ready.is_empty() && state.iterations_left() == 0 {
-        return PlanStep::Finish(PlanEnd::IterationCap);
+        return PlanEnd::IterationCap;
     }
-    let is_left = |stage: &Stage| matches!(stage, Stage::Stopped(_) | Stage::Waiting(_));
-    if !state.handover.due.is_empty() || state.tasks.iter().any(|task| is_left(&task.stage)) {
-        return PlanStep::Finish(PlanEnd::Blocked);
+    let waits =
+        !state.handover.due.is_empty() || state.refused.is_some() || state.tasks.iter().any(needs_a_person);
+    if waits { PlanEnd::Blocked } else { PlanEnd::Completed }
+}
+
+/// Whether it is to be done, and is not; or its file says that a person is to look at it.
+fn needs_a_person(task: &TaskState) -> bool {
+    match task.stage {
+        Stage::Stopped(_) | Stage::Waiting(_) => true,
+        Stage::Out => {
+            matches!(task.card.status, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
+        }
+        Stage::Running(_) | Stage::Proven { .. } | Stage::Landed { .. } => false,
     }
-    PlanStep::Finish(PlanEnd::Completed)
 }
 
 /// Why everything is to come to rest, if so, and how fast.
@@ -185,8 +215,17 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
         return Some(PlanStep::Merge { tasks: state.proven.iter().copied().take(BATCH).collect() });
     }
     let wave = state.current_wave();
-    let is_over = state.waves.get(wave).is_some_and(|wave| wave.open == 0);
-    is_over.then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
+    is_over(state, wave).then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
+}
+
+/// Whether nothing of a wave is to be done any more. Where nothing of it has landed, and nothing can behind it, it is left
+/// open, for when it is resumed.
+fn is_over(state: &PlanState, wave: usize) -> bool {
+    let has_landed = |task: &usize| matches!(state.tasks[*task].stage, Stage::Landed { .. });
+    let Some((first, behind)) = state.waves.get(wave..).and_then(<[_]>::split_first) else { return false };
+    first.open == 0
+        && (first.tasks.iter().any(has_landed)
+            || behind.iter().any(|wave| wave.open > 0 || wave.tasks.iter().any(has_landed)))
 }
 
 /// The task to start, if there is one and room for it.

@@ -1,6 +1,6 @@
 //! How a plan stands: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,11 +33,12 @@ pub struct PlanState {
     pub base: Option<(Oid, Option<String>)>,
     /// What has landed, the commits of waves included.
     pub tip: Option<Oid>,
-    /// What the next wave stands on: the last one, or where the plan began.
-    pub stand: Option<Oid>,
+    /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was handed
+    /// over. The same as `tip`, but where something landed that belongs to no complete wave.
+    pub trunk: Option<Oid>,
     /// What the branch that the plan began on has of it: where it began, or what was handed over last.
     pub handed: Option<Oid>,
-    /// What has landed on top of that, in order.
+    /// What has landed on top of the trunk, in order.
     pub line: Vec<(TaskId, Oid)>,
     /// Its tasks, in the order of their file; none before they were taken.
     pub tasks: Vec<TaskState>,
@@ -74,6 +75,8 @@ pub struct PlanState {
     pub(super) running: BTreeSet<usize>,
     /// Tasks that wait to land.
     pub(super) proven: BTreeSet<usize>,
+    /// How many rounds those had that are gone from the file.
+    pub(super) gone: HashMap<TaskId, u32>,
     pub(super) taken: bool,
 }
 
@@ -82,7 +85,7 @@ pub struct PlanState {
 pub(super) type Ready = (usize, i64, usize);
 
 /// One task of a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
     /// What its file says.
     pub card: Card,
@@ -92,6 +95,8 @@ pub struct TaskState {
     pub stage: Stage,
     /// It waits for something that will not be done by itself.
     pub is_hopeless: bool,
+    /// A person took it off the plan, or did it, while it was under way: what comes of its loop does not land.
+    pub is_withdrawn: bool,
     /// How many rounds it began.
     pub rounds: u32,
     /// Iterations that count, of all rounds.
@@ -156,6 +161,17 @@ pub struct Running {
     pub started_at: Timestamp,
     /// How long the plan had been driven then.
     pub since: Duration,
+    /// Why nobody drives it, although it is not over.
+    pub halt: Option<Halt>,
+}
+
+/// Why a loop is left alone for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// A person has it rest: it goes on with the plan's next runner.
+    Rests,
+    /// It has spent what it was given, and there was no more to give.
+    OutOfMoney,
 }
 
 /// Why a task has another round.
@@ -268,6 +284,7 @@ impl PlanState {
         match &task.stage {
             Stage::Out => task.card.status,
             Stage::Waiting(_) => TaskStatus::Pending,
+            Stage::Running(_) | Stage::Proven { .. } if task.is_withdrawn => task.card.status,
             Stage::Running(_) | Stage::Proven { .. } if self.is_final() => TaskStatus::Pending,
             Stage::Running(_) | Stage::Proven { .. } => TaskStatus::InProgress,
             Stage::Landed { .. } => TaskStatus::Done,

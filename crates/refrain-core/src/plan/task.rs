@@ -224,6 +224,16 @@ impl TaskStatus {
     pub fn is_to_do(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
     }
+
+    /// Whether only a person, or whoever works beside the plan, says so of a task that is not done: there is nothing to be done
+    /// about it any more.
+    #[must_use]
+    pub(super) fn is_off(self) -> bool {
+        match self {
+            Self::Done | Self::Review | Self::Deferred | Self::Cancelled | Self::Expanded => true,
+            Self::Pending | Self::InProgress | Self::Blocked | Self::Failed | Self::AwaitingTune => false,
+        }
+    }
 }
 
 impl fmt::Display for TaskStatus {

@@ -200,7 +200,7 @@ impl Landing {
                 |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
             let mut tasks: Vec<TaskId> =
                 state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
-            let (Some(stand), Some(tip)) = (&state.stand, &state.tip) else {
+            let (Some(stand), Some(tip)) = (&state.trunk, &state.tip) else {
                 return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
             };
             if its.is_empty() {
@@ -277,7 +277,7 @@ impl Landing {
     pub(super) fn hand_over(&self, state: &PlanState, cancel: &Cancel) -> PlanEvent {
         let handed = || -> Result<PlanEvent, GitError> {
             let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
-                (&state.base, &state.handed, &state.stand, &state.tip)
+                (&state.base, &state.handed, &state.trunk, &state.tip)
             else {
                 return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
             };

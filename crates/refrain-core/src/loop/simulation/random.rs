@@ -1,10 +1,10 @@
 //! Random numbers that are the same for a seed on every machine and in every version: splitmix64 (Steele, Lea, Flood 2014).
 
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,26 +17,26 @@ impl Random {
     }
 
     /// One of `0..end`. The bias of the remainder is of no concern here.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
     /// One of `from..=to`.
-    pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
+    pub(crate) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
 
     /// True once in `n` times.
-    pub(super) fn once_in(&mut self, n: u64) -> bool {
+    pub(crate) fn once_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
     /// A number of `from..=to`, once in `n` times.
-    pub(super) fn maybe(&mut self, n: u64, from: u64, to: u64) -> Option<u64> {
+    pub(crate) fn maybe(&mut self, n: u64, from: u64, to: u64) -> Option<u64> {
         self.once_in(n).then(|| self.between(from, to))
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[usize::try_from(self.below(from.len() as u64)).expect("an index of a slice")]
     }
 }

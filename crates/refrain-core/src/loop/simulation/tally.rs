@@ -6,10 +6,10 @@ use std::fmt;
 use crate::event::{Blocked, ClaimSource, End};
 
 #[derive(Default)]
-pub(super) struct Tally(BTreeMap<(&'static str, &'static str), u64>);
+pub(crate) struct Tally(BTreeMap<(&'static str, &'static str), u64>);
 
 /// Of 10,000 seeds at least so many must show this.
-const COVERED: &[(&str, &str, u64)] = &[
+pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: promise", 500),
     ("end", "completed: state file", 200),
     ("end", "completed: exit code", 200),
@@ -115,23 +115,23 @@ const COVERED: &[(&str, &str, u64)] = &[
 ];
 
 impl Tally {
-    pub(super) fn add(&mut self, group: &'static str, what: &'static str) {
+    pub(crate) fn add(&mut self, group: &'static str, what: &'static str) {
         *self.0.entry((group, what)).or_default() += 1;
     }
 
-    pub(super) fn count(&self, group: &'static str, what: &'static str) -> u64 {
+    pub(crate) fn count(&self, group: &'static str, what: &'static str) -> u64 {
         self.0.get(&(group, what)).copied().unwrap_or(0)
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         for (key, count) in other.0 {
             *self.0.entry(key).or_default() += count;
         }
     }
 
     /// Fewer seeds, asked for by hand, prove less.
-    pub(super) fn assert_covers(&self, seeds: u64) {
-        for (group, what, least) in COVERED {
+    pub(crate) fn assert_covers(&self, covered: &[(&'static str, &'static str, u64)], seeds: u64) {
+        for (group, what, least) in covered {
             let (count, least) = (self.count(group, what), least * seeds.min(10_000) / 10_000);
             assert!(count >= least, "too few cases of {group} {what}: {count}, not {least}");
         }

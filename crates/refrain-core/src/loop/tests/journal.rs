@@ -16,7 +16,7 @@ use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
 
 /// The instant `ms` milliseconds after every test's first event.
-pub(in crate::r#loop) fn time(ms: i64) -> Timestamp {
+pub(crate) fn time(ms: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000) + SignedDuration::from_millis(ms)
 }
 
@@ -34,7 +34,7 @@ pub(in crate::r#loop) fn unlimited() -> Limits {
 }
 
 /// A specification with a promise and without any limit.
-pub(in crate::r#loop) fn spec() -> Spec {
+pub(crate) fn spec() -> Spec {
     let text = PromiseText::try_new("COMPLETE").unwrap();
     Spec {
         id: "mend".parse().unwrap(),
@@ -78,7 +78,7 @@ pub(in crate::r#loop) fn task() -> TaskRef {
     TaskRef { plan: "plan".parse().unwrap(), tag: "main".into(), id: "2".parse().unwrap(), title, round: 1 }
 }
 
-pub(in crate::r#loop) fn runner(pid: i32) -> Identity {
+pub(crate) fn runner(pid: i32) -> Identity {
     Identity { process: Process { pid, start: 1 }, boot: "boot".into(), host: "host".into() }
 }
 
@@ -194,7 +194,7 @@ pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
 }
 
 /// Gates, of which these decide.
-pub(in crate::r#loop) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
+pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     let gate = |(place, hard)| GateSpec {
         name: gate_name(place),
         check: Check::Command(format!("check {place}")),

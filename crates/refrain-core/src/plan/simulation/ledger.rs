@@ -1,0 +1,534 @@
+//! What must hold of a plan's journal, kept by rules of its own: simpler than the core's, and written from the words of the
+//! issue, so that the same mistake would have to be made twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::git::{Content, Git};
+use crate::agent::Usd;
+use crate::event::Ask;
+use crate::git::Oid;
+use crate::ids::LoopId;
+use crate::plan::{
+    Card, PlanEnd, PlanEvent, PlanSpec, PlanState, Stage, Stop, TaskEnd, TaskEnded, TaskId, TaskStarted,
+    TaskStatus,
+};
+
+/// Where a task stands, as far as its plan is concerned.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// Not the plan's.
+    Out,
+    Waiting,
+    Running {
+        granted: u32,
+        slot: u32,
+    },
+    Proven {
+        tree: Option<Oid>,
+    },
+    Landed,
+    Stopped(Stop),
+}
+
+#[derive(Clone, Debug)]
+struct Fact {
+    phase: Phase,
+    /// What its file said when it was read last.
+    word: TaskStatus,
+    needs: Vec<usize>,
+    rounds: u32,
+    returns: u32,
+    /// A person took it off the plan while it was under way.
+    is_withdrawn: bool,
+}
+
+#[derive(Debug)]
+struct Batch {
+    /// Each task, and the tree with it.
+    parts: Vec<(usize, Oid)>,
+    /// How many passed together, and failed together, last.
+    passed: Option<usize>,
+    failed: Option<usize>,
+    questions: u32,
+}
+
+fn number(id: &TaskId) -> usize {
+    id.as_str().parse().expect("its ids are numbers")
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    spec: PlanSpec,
+    total: u32,
+    budget: Option<Usd>,
+    /// By their ids, which are numbers: a debug build compares those faster.
+    tasks: BTreeMap<usize, Fact>,
+    /// How many rounds there were of what is gone from the file.
+    gone: BTreeMap<usize, u32>,
+    loops: BTreeSet<LoopId>,
+    used: u32,
+    spent: u64,
+    batch: Option<Batch>,
+    waves: u32,
+    in_waves: BTreeSet<usize>,
+    is_asked: bool,
+    is_cancelled: bool,
+    hindered: bool,
+    ended: Option<PlanEnd>,
+}
+
+impl Ledger {
+    pub(super) fn new(state: &PlanState) -> Self {
+        Self {
+            spec: state.spec.clone(),
+            total: state.limits.total,
+            budget: state.limits.max_cost,
+            tasks: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            loops: BTreeSet::new(),
+            used: 0,
+            spent: 0,
+            batch: None,
+            waves: 0,
+            in_waves: BTreeSet::new(),
+            is_asked: false,
+            is_cancelled: false,
+            hindered: false,
+            ended: None,
+        }
+    }
+
+    /// What a task has to be for those that need it.
+    fn is_met(&self, id: usize) -> bool {
+        self.tasks.get(&id).is_none_or(|fact| match fact.phase {
+            Phase::Landed => true,
+            Phase::Out => matches!(fact.word, TaskStatus::Done | TaskStatus::Review | TaskStatus::Expanded),
+            Phase::Waiting | Phase::Running { .. } | Phase::Proven { .. } | Phase::Stopped(_) => false,
+        })
+    }
+
+    /// What will never come to be by itself. Ids are numbers, and needs smaller ones, so that one pass is enough.
+    fn lost(&self) -> Vec<bool> {
+        let mut lost = vec![false; self.tasks.keys().max().map_or(0, |last| last + 1)];
+        for (&id, fact) in &self.tasks {
+            let is_lost = match fact.phase {
+                Phase::Stopped(_) => true,
+                Phase::Out => !self.is_met(id),
+                Phase::Waiting => fact.needs.iter().any(|need| lost[*need]),
+                Phase::Running { .. } | Phase::Proven { .. } | Phase::Landed => false,
+            };
+            lost[id] = is_lost;
+        }
+        lost
+    }
+
+    /// Those that could begin, but for room, turn and means.
+    fn able(&self) -> impl Iterator<Item = usize> {
+        let is_able =
+            |fact: &Fact| fact.phase == Phase::Waiting && fact.needs.iter().all(|need| self.is_met(*need));
+        self.tasks.iter().filter(move |(_, fact)| is_able(fact)).map(|(id, _)| *id)
+    }
+
+    fn running(&self) -> impl Iterator<Item = (usize, u32, u32)> {
+        self.tasks.iter().filter_map(|(&id, fact)| match fact.phase {
+            Phase::Running { granted, slot } => Some((id, granted, slot)),
+            Phase::Out | Phase::Waiting | Phase::Proven { .. } | Phase::Landed | Phase::Stopped(_) => None,
+        })
+    }
+
+    fn iterations_left(&self) -> u32 {
+        let granted: u32 = self.running().map(|(_, granted, _)| granted).sum();
+        self.total.saturating_sub(self.used).saturating_sub(granted)
+    }
+
+    fn fact(&mut self, id: usize) -> &mut Fact {
+        self.tasks.get_mut(&id).expect("a task of the plan")
+    }
+
+    /// What is to stand in the file.
+    fn word(&self, fact: &Fact) -> TaskStatus {
+        let is_over = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
+        match &fact.phase {
+            Phase::Out => fact.word,
+            Phase::Running { .. } | Phase::Proven { .. } if fact.is_withdrawn => fact.word,
+            Phase::Waiting => TaskStatus::Pending,
+            Phase::Running { .. } | Phase::Proven { .. } if is_over => TaskStatus::Pending,
+            Phase::Running { .. } | Phase::Proven { .. } => TaskStatus::InProgress,
+            Phase::Landed => TaskStatus::Done,
+            Phase::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit) if self.spec.tune => {
+                TaskStatus::AwaitingTune
+            }
+            Phase::Stopped(_) => TaskStatus::Blocked,
+        }
+    }
+
+    /// An event that is about to follow on `state`.
+    pub(super) fn enter(&mut self, event: &PlanEvent, state: &PlanState, git: &Git) {
+        let is_done = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
+        assert!(!is_done, "{event:?} behind the end");
+        match event {
+            PlanEvent::TasksTaken { tasks } => self.read(tasks),
+            PlanEvent::TaskStarted(started) => self.start(started, state, git),
+            PlanEvent::TaskEnded(ended) => self.end(ended),
+            PlanEvent::TaskTuned { task, .. } => self.again(number(task)),
+            PlanEvent::BatchMerged { merged, refused } => {
+                assert!(self.batch.is_none(), "two batches at a time");
+                assert!(merged.len() + refused.len() <= 16, "a batch of {}", merged.len());
+                for one in refused {
+                    assert!(matches!(self.fact(number(&one.task)).phase, Phase::Proven { .. }));
+                    match &one.why {
+                        Some(reason) => self.stop(number(&one.task), Stop::Other { reason: reason.clone() }),
+                        None => self.send_back(number(&one.task)),
+                    }
+                }
+                let parts: Vec<_> = merged.iter().map(|one| (number(&one.task), one.tree.clone())).collect();
+                self.batch =
+                    (!parts.is_empty()).then_some(Batch { parts, passed: None, failed: None, questions: 0 });
+            }
+            PlanEvent::BatchVerified { upto, failed } => {
+                assert!(self.spec.verifies(), "nothing verifies");
+                let batch = self.batch.as_mut().expect("a batch");
+                let most = batch.parts.len().next_power_of_two().ilog2() + 1;
+                batch.questions += 1;
+                assert!(batch.questions <= most, "{} questions about {batch:?}", batch.questions);
+                *(if failed.is_some() { &mut batch.failed } else { &mut batch.passed }) = Some(*upto);
+            }
+            PlanEvent::BatchLanded { commits, refused, tip } => {
+                self.land(commits, refused.as_ref(), tip, git)
+            }
+            PlanEvent::WaveCompleted { wave, commit, tasks, .. } => {
+                self.complete(*wave, commit.as_ref(), tasks, state, git);
+            }
+            PlanEvent::Hindered { .. } => self.hindered = true,
+            PlanEvent::Asked { ask, .. } => {
+                self.is_asked |= matches!(ask, Ask::Pause(_));
+                self.is_cancelled |= matches!(ask, Ask::Cancel(_));
+            }
+            PlanEvent::Ended(end) => {
+                self.check_end(*end, state, git);
+                self.ended = Some(*end);
+            }
+            PlanEvent::Resumed { limits } => {
+                (self.total, self.budget) = (limits.total, limits.max_cost);
+                (self.is_asked, self.hindered, self.ended) = (false, false, None);
+                let is_blocked = |fact: &Fact| {
+                    matches!(fact.phase, Phase::Stopped(_)) && self.word(fact) == TaskStatus::Blocked
+                };
+                let again: Vec<usize> =
+                    self.tasks.iter().filter(|(_, fact)| is_blocked(fact)).map(|(id, _)| *id).collect();
+                again.into_iter().for_each(|id| self.again(id));
+            }
+            PlanEvent::Started(_)
+            | PlanEvent::RunnerStarted { .. }
+            | PlanEvent::TasksRefused { .. }
+            | PlanEvent::BaseTaken { .. }
+            | PlanEvent::HandedOver { .. }
+            | PlanEvent::JournalTorn { .. }
+            | PlanEvent::JournalRestored { .. } => {}
+        }
+    }
+
+    fn read(&mut self, cards: &[Card]) {
+        let mut old = std::mem::take(&mut self.tasks);
+        for card in cards {
+            let (word, is_to_do) =
+                (card.status, matches!(card.status, TaskStatus::Pending | TaskStatus::InProgress));
+            let id = number(&card.id);
+            let mut fact = old.remove(&id).unwrap_or_else(|| Fact {
+                phase: if is_to_do { Phase::Waiting } else { Phase::Out },
+                word,
+                needs: Vec::new(),
+                rounds: self.gone.get(&id).copied().unwrap_or_default(),
+                returns: 0,
+                is_withdrawn: false,
+            });
+            if self.word(&fact) != word {
+                fact.phase = match fact.phase {
+                    Phase::Waiting | Phase::Stopped(_) if !is_to_do => Phase::Out,
+                    Phase::Stopped(_) if word == TaskStatus::Pending => Phase::Waiting,
+                    Phase::Out if is_to_do => Phase::Waiting,
+                    other => other,
+                };
+                use TaskStatus::{Cancelled, Deferred, Done, Expanded, Review};
+                fact.is_withdrawn = [Cancelled, Deferred, Done, Expanded, Review].contains(&word);
+            }
+            (fact.word, fact.needs) = (word, card.dependencies.iter().map(number).collect());
+            self.tasks.insert(id, fact);
+        }
+        for (id, fact) in old {
+            match fact.phase {
+                Phase::Running { .. } | Phase::Proven { .. } | Phase::Landed => {
+                    let gone = Fact { word: TaskStatus::Cancelled, is_withdrawn: true, ..fact };
+                    self.tasks.insert(id, gone);
+                }
+                Phase::Out | Phase::Waiting | Phase::Stopped(_) => {
+                    self.gone.insert(id, fact.rounds);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, started: &TaskStarted, state: &PlanState, git: &Git) {
+        let TaskStarted { task, round, id, slot, onto, granted, money } = started;
+        let task = number(task);
+        let fact = &self.tasks[&task];
+        assert!(self.able().any(|able| able == task), "{task} begins, and may not: {fact:?}");
+        assert!(self.running().count() < self.spec.jobs as usize, "more run than may");
+        assert!(!self.is_asked && !self.is_cancelled && !self.hindered && self.ended.is_none());
+        assert!((1..=state.limits.per_task.min(self.iterations_left())).contains(granted), "{granted}");
+        assert!(self.running().all(|(_, _, other)| other != *slot), "two in slot {slot}");
+        assert_eq!(*round, fact.rounds + 1);
+        assert!(self.loops.insert(id.clone()), "{id} was there already");
+        match (money, self.budget) {
+            (Some(Usd(money)), Some(Usd(all))) => {
+                let given: u64 = state.running().filter_map(|(_, it)| it.money).map(|Usd(it)| it).sum();
+                assert!(*money > 0 && *money <= all.saturating_sub(self.spent).saturating_sub(given));
+            }
+            (None, None) => {}
+            (some, all) => panic!("{some:?} of {all:?}"),
+        }
+        for need in &fact.needs {
+            let piece = self.landed_piece(*need, git);
+            assert!(piece.is_none_or(|it| git.content(onto).contains(&it)), "{task} begins without {need}");
+        }
+        let lost = self.lost();
+        let wave = state.task(&started.task).and_then(|task| task.wave);
+        for other in state.tasks.iter().filter(|other| !self.spec.pipeline && other.wave < wave) {
+            let other = number(&other.card.id);
+            let phase = &self.tasks[&other].phase;
+            let is_open = matches!(phase, Phase::Running { .. } | Phase::Proven { .. })
+                || (*phase == Phase::Waiting && !lost[other]);
+            assert!(!is_open, "{task} begins before {other} is over");
+        }
+        let (granted, slot) = (*granted, *slot);
+        let fact = self.fact(task);
+        (fact.rounds, fact.phase) = (*round, Phase::Running { granted, slot });
+    }
+
+    /// The piece of work that a task landed, unless there was nothing to be changed.
+    fn landed_piece(&self, id: usize, git: &Git) -> Option<u64> {
+        let is_landed = self.tasks.get(&id).is_some_and(|fact| fact.phase == Phase::Landed);
+        let last = git.works.iter().rposition(|work| number(&work.task) == id).filter(|_| is_landed)?;
+        (!git.works[last].is_empty).then_some(last as u64)
+    }
+
+    fn end(&mut self, ended: &TaskEnded) {
+        let id = number(&ended.task);
+        let is_withdrawn = self.tasks[&id].is_withdrawn;
+        let Phase::Running { granted, .. } = self.tasks[&id].phase else {
+            panic!("{} does not run", ended.task)
+        };
+        let phase = match &ended.end {
+            TaskEnd::Rests | TaskEnd::OutOfMoney => return,
+            TaskEnd::Hindered { .. } => return self.hindered = true,
+            TaskEnd::Proven { .. } | TaskEnd::Stopped(_) if is_withdrawn => Phase::Out,
+            TaskEnd::Proven { tree } => Phase::Proven { tree: tree.clone() },
+            TaskEnd::Stopped(stop) => Phase::Stopped(stop.clone()),
+        };
+        assert!(ended.iterations <= granted, "more iterations than granted");
+        self.used += ended.iterations;
+        self.spent += ended.cost.map_or(0, |Usd(cost)| cost);
+        self.fact(id).phase = phase;
+    }
+
+    fn stop(&mut self, id: usize, stop: Stop) {
+        let fact = self.fact(id);
+        fact.phase = if fact.is_withdrawn { Phase::Out } else { Phase::Stopped(stop) };
+    }
+
+    fn again(&mut self, id: usize) {
+        let fact = self.fact(id);
+        (fact.phase, fact.returns) = (Phase::Waiting, 0);
+    }
+
+    fn send_back(&mut self, id: usize) {
+        let fact = self.fact(id);
+        fact.returns += 1;
+        fact.phase = match (fact.is_withdrawn, fact.returns) {
+            (true, _) => Phase::Out,
+            (false, ..=2) => Phase::Waiting,
+            (false, _) => Phase::Stopped(Stop::Unfit),
+        };
+    }
+
+    fn land(&mut self, commits: &[Option<Oid>], refused: Option<&String>, tip: &Oid, git: &Git) {
+        let batch = self.batch.take().expect("a batch");
+        let good = commits.len();
+        let proven_as = |place: usize| {
+            let (id, tree) = &batch.parts[place - 1];
+            self.tasks[id].phase == Phase::Proven { tree: Some(tree.clone()) }
+        };
+        // What may not land although it is well only shortens what was verified.
+        let is_verified = refused.is_some()
+            || good == 0
+            || !self.spec.verifies()
+            || batch.passed == Some(good)
+            || proven_as(good);
+        assert!(is_verified, "{good} of {batch:?} land, and nobody saw that they are well");
+        for &(id, _) in &batch.parts[..good] {
+            self.fact(id).phase = Phase::Landed;
+            let piece = self.landed_piece(id, git);
+            assert!(piece.is_none_or(|it| git.content(tip).contains(&it)), "{id} landed, and is not there");
+        }
+        let Some(&(culprit, ref tree)) = batch.parts.get(good) else { return };
+        if let Some(reason) = refused {
+            return self.stop(culprit, Stop::Other { reason: reason.clone() });
+        }
+        assert_eq!(batch.failed, Some(good + 1), "{culprit} is taken out of {batch:?}");
+        let before: Content = match good {
+            0 => git.content(tip).clone(),
+            good => git.content(&batch.parts[good - 1].1).clone(),
+        };
+        assert!(git.fails(git.content(tree)) && !git.fails(&before), "{culprit} did nothing");
+        self.send_back(culprit);
+    }
+
+    fn complete(&mut self, wave: u32, commit: Option<&Oid>, tasks: &[TaskId], state: &PlanState, git: &Git) {
+        self.waves += 1;
+        assert_eq!(wave, self.waves, "waves are completed in order");
+        let mut content = git.content(state.trunk.as_ref().expect("a base")).clone();
+        for id in tasks.iter().map(number) {
+            assert_eq!(self.tasks[&id].phase, Phase::Landed, "{id} is in wave {wave}");
+            assert!(self.in_waves.insert(id), "{id} is in two waves");
+            content.extend(self.landed_piece(id, git));
+        }
+        if let Some(commit) = commit {
+            assert_eq!(git.content(commit), &content, "wave {wave} holds what is its own");
+        }
+    }
+
+    /// The state says the same.
+    pub(super) fn assert_agrees(&self, state: &PlanState) {
+        assert_eq!(state.tasks.len(), self.tasks.len());
+        let lost = self.lost();
+        let mut ready = vec![false; state.tasks.len()];
+        state.ready.iter().for_each(|(_, _, place)| ready[*place] = true);
+        let mut waves = vec![None; lost.len()];
+        state.tasks.iter().for_each(|task| waves[number(&task.card.id)] = task.wave);
+        let in_batch = |id: usize| self.batch.iter().flat_map(|batch| &batch.parts).any(|(it, _)| *it == id);
+        let mut open = vec![0; state.waves.len()];
+        for (place, task) in state.tasks.iter().enumerate() {
+            let id = number(&task.card.id);
+            let fact = &self.tasks[&id];
+            let phase = match &task.stage {
+                Stage::Out => Phase::Out,
+                Stage::Waiting(_) => Phase::Waiting,
+                Stage::Running(it) => Phase::Running { granted: it.granted, slot: it.slot },
+                Stage::Proven { tree } => Phase::Proven { tree: tree.clone() },
+                Stage::Landed { .. } => Phase::Landed,
+                Stage::Stopped(stop) => Phase::Stopped(stop.clone()),
+            };
+            assert_eq!(phase, fact.phase, "{id}");
+            assert_eq!(state.status_of(task), self.word(fact), "the status of {id}");
+            assert_eq!(state.blocked_because(task).is_some(), matches!(phase, Phase::Stopped(_)), "{id}");
+            if let Stage::Waiting(unmet) = task.stage {
+                let expected = fact.needs.iter().filter(|need| !self.is_met(**need)).count();
+                assert_eq!(unmet, expected, "what {id} waits for");
+                assert_eq!(task.is_hopeless, lost[id], "whether {id} has hope");
+            }
+            let is_able = phase == Phase::Waiting && fact.needs.iter().all(|need| self.is_met(*need));
+            assert_eq!(ready[place], is_able, "whether {id} is ready");
+            assert_eq!(state.running.contains(&place), matches!(phase, Phase::Running { .. }), "{id}");
+            let waits_to_land = matches!(phase, Phase::Proven { .. }) && !in_batch(id);
+            assert_eq!(state.proven.contains(&place), waits_to_land, "whether {id} waits to land");
+            let is_open = matches!(phase, Phase::Running { .. } | Phase::Proven { .. })
+                || (phase == Phase::Waiting && !task.is_hopeless);
+            match task.wave {
+                Some(wave) => {
+                    assert!(state.waves[wave].tasks.contains(&place), "{id} is in its wave");
+                    open[wave] += usize::from(is_open);
+                    let is_complete = state.waves[wave].completed.is_some();
+                    assert!(!(is_complete && is_open), "{id} is open, and its wave is complete");
+                    if phase == Phase::Landed {
+                        assert_eq!(self.in_waves.contains(&id), is_complete, "whether a commit holds {id}");
+                    }
+                    for need in fact.needs.iter().filter(|_| !is_complete) {
+                        let before = waves.get(*need).copied().flatten();
+                        assert!(before < Some(wave), "{id} in wave {wave}, {need} in {before:?}");
+                    }
+                }
+                None => assert_eq!(phase, Phase::Out, "{id} has no wave"),
+            }
+        }
+        for (wave, open) in state.waves.iter().zip(open) {
+            assert_eq!(wave.open, open, "what is open in {wave:?}");
+            assert!(!wave.tasks.is_empty() || wave.completed.is_some(), "an empty wave");
+        }
+        assert_eq!(state.iterations_left(), self.iterations_left());
+        assert!(self.used <= self.total || state.limits.total < self.used, "more iterations than granted");
+        assert_eq!(state.used, self.used);
+        assert_eq!(state.spent.unwrap_or_default(), Usd(self.spent));
+    }
+
+    /// Whoever can begin, and has room, has begun; what can land is on its way.
+    pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
+        let has_room = self.running().count() < self.spec.jobs as usize;
+        let has_means = self.iterations_left() > 0 && state.slice() != Some(Usd(0));
+        let waves: BTreeMap<_, _> =
+            state.tasks.iter().map(|task| (number(&task.card.id), task.wave)).collect();
+        let is_its_turn = |id: usize| {
+            let wave = waves[&id];
+            self.spec.pipeline || state.waves.iter().position(|wave| wave.open > 0) == wave
+        };
+        let starving = self.able().find(|id| is_its_turn(*id));
+        // Between two waves their commit is made first.
+        let is_between =
+            is_git_at_work && state.waves.iter().any(|it| it.open == 0 && it.completed.is_none());
+        if has_room && has_means && !is_between {
+            assert_eq!(starving, None, "nobody starts it");
+        }
+        let waits = self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }));
+        assert!(is_git_at_work || !waits, "what is proven does not land");
+    }
+
+    fn check_end(&self, end: PlanEnd, state: &PlanState, git: &Git) {
+        let lost = self.lost();
+        let is_quiet = |(id, fact): (&usize, &Fact)| match fact.phase {
+            Phase::Out | Phase::Landed | Phase::Stopped(_) => true,
+            Phase::Waiting => lost[*id],
+            Phase::Running { .. } | Phase::Proven { .. } => false,
+        };
+        let is_left = |fact: &Fact| match fact.phase {
+            Phase::Landed => false,
+            Phase::Out => {
+                matches!(fact.word, TaskStatus::Blocked | TaskStatus::Failed | TaskStatus::AwaitingTune)
+            }
+            Phase::Waiting | Phase::Running { .. } | Phase::Proven { .. } | Phase::Stopped(_) => true,
+        };
+        let is_refused = state.refused.is_some();
+        match end {
+            PlanEnd::Completed => {
+                for (&id, fact) in &self.tasks {
+                    assert!(!is_left(fact), "{id} is left");
+                    let piece = self.landed_piece(id, git);
+                    assert!(
+                        piece.is_none_or(|it| git.content(&git.branch).contains(&it)),
+                        "{id} was not handed over"
+                    );
+                    assert_eq!(fact.phase == Phase::Landed, self.in_waves.contains(&id), "{id} is in a wave");
+                }
+                assert!(!is_refused, "somebody edited the file, and nobody understood it");
+            }
+            PlanEnd::Cancelled => assert!(self.is_cancelled),
+            PlanEnd::Paused => {
+                let rests = state.running().any(|(_, it)| it.halt == Some(crate::plan::Halt::Rests));
+                assert!(self.is_asked || rests, "nobody paused it");
+            }
+            PlanEnd::IterationCap => {
+                assert!(
+                    self.iterations_left() == 0
+                        && self.able().next().is_some()
+                        && self.running().count() == 0
+                );
+            }
+            PlanEnd::BudgetExceeded => assert_eq!(state.slice(), Some(Usd(0))),
+            PlanEnd::TimedOut => assert!(state.limits.max_duration.is_some()),
+            PlanEnd::Blocked => {
+                let is_all_quiet = self.tasks.iter().all(is_quiet);
+                assert!(self.hindered || is_all_quiet || (is_refused && !state.taken), "there is more to do");
+                let is_stuck = !state.handover.due.is_empty() || self.tasks.values().any(is_left);
+                assert!(self.hindered || is_refused || is_stuck, "it is done");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What the file says, what people change in it, and what the plan writes there.
+
+use super::*;
+use TaskStatus::{
+    AwaitingTune, Blocked, Cancelled, Deferred, Done, Expanded, Failed, InProgress, Pending, Review,
+};
+
+const PAIR: [(&str, &[&str]); 2] = [("1", &[]), ("2", &["1"])];
+
+fn waiting() -> Plan {
+    Plan::of(&PAIR, |_| {})
+}
+
+fn running() -> Plan {
+    waiting().start("1", 3, None)
+}
+
+fn stopped() -> Plan {
+    running().stops("1", Stop::UsedUp)
+}
+
+#[test]
+fn what_happens_is_written_to_the_file() {
+    let status = |plan: &Plan| plan.state.status_of(plan.task("1"));
+    let tuned = || Plan::of(&PAIR, |spec| spec.tune = true).start("1", 3, None);
+    let gave_up = || Stop::GaveUp { reason: "there is no such thing".into() };
+    for (plan, expected) in [
+        (waiting(), Pending),
+        (running(), InProgress),
+        (running().proves("1"), InProgress),
+        (waiting().does("1", 2), Done),
+        (stopped(), Blocked),
+        (tuned().stops("1", Stop::UsedUp), AwaitingTune),
+        (tuned().stops("1", Stop::Stuck), AwaitingTune),
+        (tuned().stops("1", gave_up()), Blocked),
+        (running().then(PlanEvent::Ended(PlanEnd::Paused)), InProgress),
+        (running().then(PlanEvent::Ended(PlanEnd::Cancelled)), Pending),
+        (waiting().sets("1", Deferred), Deferred),
+    ] {
+        assert_eq!(status(&plan), expected, "{:?}", plan.task("1").stage);
+        assert_eq!(plan.state.status_of(plan.task("2")), Pending);
+    }
+}
+
+#[test]
+fn why_it_is_blocked_is_written_too() {
+    let because = |stop: Stop| {
+        let plan = running().stops("1", stop);
+        plan.state.blocked_because(plan.task("1")).unwrap()
+    };
+    let reason = || "there is no such thing".to_owned();
+    for (stop, expected) in [
+        (Stop::UsedUp, "not proven in 1 iteration"),
+        (Stop::Stuck, "stuck after 1 iteration"),
+        (Stop::TimedOut, "it took too long"),
+        (Stop::GaveUp { reason: reason() }, "there is no such thing"),
+        (Stop::Other { reason: reason() }, "there is no such thing"),
+        (Stop::Cancelled, "its loop was cancelled"),
+        (Stop::Unfit, "it does not fit what landed"),
+    ] {
+        assert_eq!(because(stop), expected);
+    }
+    assert_eq!(running().state.blocked_because(running().task("1")), None);
+}
+
+/// What a word that a person writes makes of a task: out of the plan, in it again, or what it was.
+#[test]
+fn what_a_person_writes_is_obeyed() {
+    let is_out = |plan: &Plan| plan.task("1").stage == Stage::Out;
+    let is_waiting = |plan: &Plan| plan.task("1").stage == Stage::Waiting(0);
+    for word in [Done, Review, Deferred, Cancelled, Expanded, Failed, AwaitingTune, Blocked] {
+        assert!(is_out(&waiting().sets("1", word)), "{word} of a task that waits");
+        let was_said = word == Blocked;
+        assert_eq!(is_out(&stopped().sets("1", word)), !was_said, "{word} of a task that is blocked");
+        let plan = waiting().does("1", 2).sets("1", word);
+        assert!(matches!(plan.task("1").stage, Stage::Landed { .. }), "{word} of a task that has landed");
+    }
+    assert!(is_waiting(&stopped().sets("1", Pending)), "again");
+    assert!(!is_waiting(&stopped().sets("1", InProgress)), "that is the plan's own word");
+    assert!(is_waiting(&waiting().sets("1", Deferred).sets("1", Pending)), "after all");
+}
+
+#[test]
+fn what_a_person_does_themselves_is_done() {
+    let plan = waiting().sets("1", Done);
+    assert_eq!(plan.started().1, ["2"]);
+    assert!(waiting().sets("1", Cancelled).task("2").is_hopeless, "what waits for it will not be done");
+}
+
+#[test]
+fn what_is_taken_off_while_it_runs_does_not_land() {
+    let taken_off = running().sets("1", Cancelled);
+    assert!(matches!(taken_off.task("1").stage, Stage::Running(_)), "its loop is let go on");
+    assert_eq!(taken_off.state.status_of(taken_off.task("1")), Cancelled, "the person's word stays");
+    for plan in [taken_off.clone().proves("1"), taken_off.clone().stops("1", Stop::UsedUp)] {
+        assert_eq!(plan.task("1").stage, Stage::Out);
+        assert!(plan.task("2").is_hopeless);
+    }
+    let again = taken_off.sets("1", Pending).proves("1");
+    assert!(matches!(again.task("1").stage, Stage::Proven { .. }), "they thought better of it");
+    let done = running().sets("1", Done).proves("1");
+    assert_eq!(done.started().1, ["2"], "they did it themselves");
+}
+
+#[test]
+fn what_is_gone_from_the_file_is_gone_unless_it_is_under_way() {
+    let plan = running().reads(vec![card("2", &[])]);
+    assert!(plan.state.task(&id("1")).is_some(), "its loop runs");
+    let plan = plan.proves("1").reads(vec![card("2", &[])]);
+    assert!(plan.state.task(&id("1")).is_none());
+    let plan = plan.reads(vec![card("1", &[]), card("2", &[])]);
+    assert_eq!(plan.task("1").rounds, 1, "its next loop has a name of its own");
+}
+
+#[test]
+fn a_file_that_became_invalid_leaves_everything_as_it_was() {
+    let plan = waiting().then(PlanEvent::TasksRefused { error: "a cycle: 1, 2, 1".into() });
+    let plan = plan.does("1", 2).completes(1, 3).hands_over(3).does("2", 4).completes(2, 5).hands_over(5);
+    assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked), "who edited it is told");
+    assert_eq!(plan.sets("1", Done).next(), PlanStep::Finish(PlanEnd::Completed));
+}
+
+#[test]
+fn a_person_says_how_it_goes_on() {
+    let used_up = || Plan::of(&PAIR, |spec| spec.tune = true).starts().stops("1", Stop::UsedUp);
+    assert_eq!(used_up().next(), PlanStep::Finish(PlanEnd::Blocked));
+    let plan = used_up().ends().resumed(|_| {});
+    assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked), "it waits for words, not for another try");
+    let tuned = PlanEvent::TaskTuned { task: id("1"), words: "with less".into() };
+    let plan = plan.ends().then(tuned.clone()).resumed(|_| {});
+    assert_eq!(plan.task("1").again, Some(Return::Tuned("with less".into())));
+    assert_eq!(plan.started().1, ["1"]);
+    assert_eq!(waiting().refuses(tuned), "only a task that has stopped is tuned");
+}
