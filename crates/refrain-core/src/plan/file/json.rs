@@ -84,16 +84,19 @@ struct Wave<'a> {
 /// The tasks of `tag`, or of a file that holds but one.
 pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Tasks, FileError> {
     let group = group(text, tag)?;
-    let entries = entries(text, &group)?;
-    let named: Vec<(TaskId, TaskId)> = entries
-        .iter()
-        .flat_map(|entry| entry.parts.iter().map(|part| (part.clone(), entry.id.clone())))
-        .collect();
-    let siblings: HashSet<TaskId> =
-        entries.iter().filter(|entry| entry.inside.is_some()).map(|entry| entry.id.clone()).collect();
-    let known = |id: &TaskId| siblings.contains(id);
-    let mut tasks = entries.iter().map(|entry| entry.task(text, &known)).collect::<Result<Vec<_>, _>>()?;
-    let parents: HashMap<_, _> = named.into_iter().collect();
+    let whole = group.tasks.read::<Vec<Raw<'_>>>(text)?;
+    let (mut tasks, mut parents) = (Vec::with_capacity(whole.len()), HashMap::new());
+    // One after the other, each with what is in it: all that a large file says of them takes several times its tasks.
+    let mut entries = Vec::new();
+    for raw in whole {
+        enter(text, raw, None, &mut entries)?;
+        let within: HashSet<TaskId> =
+            entries.iter().filter(|entry| entry.inside.is_some()).map(|entry| entry.id.clone()).collect();
+        for entry in entries.drain(..) {
+            tasks.push(entry.task(text, &|id: &TaskId| within.contains(id))?);
+            parents.extend(entry.parts.into_iter().map(|part| (part, entry.id.clone())));
+        }
+    }
     for task in tasks.iter_mut().filter(|task| task.parent.is_none()) {
         task.parent = parents.get(&task.id).cloned();
     }
@@ -137,12 +140,8 @@ fn group<'a>(text: &'a str, tag: Option<&str>) -> Result<Group<'a>, FileError> {
 }
 
 /// Every task of the file's tag, subtasks behind their parents.
-pub(super) fn entries_of<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
-    entries(text, &group(text, tag)?)
-}
-
-fn entries<'a>(text: &'a str, group: &Group<'a>) -> Result<Vec<Entry<'a>>, FileError> {
-    let tasks = group.tasks.read::<Vec<Raw<'_>>>(text)?;
+pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
+    let tasks = group(text, tag)?.tasks.read::<Vec<Raw<'_>>>(text)?;
     let mut entries = Vec::with_capacity(tasks.len());
     for task in tasks {
         enter(text, task, None, &mut entries)?;
