@@ -66,7 +66,6 @@ fn subtasks_inherit_what_their_parent_depends_on_and_are_done_in_its_place() {
     assert_eq!(names(graph.dependencies(at(&graph, "3"))), "2.1 2.2.1");
     assert_eq!(names(graph.dependents(at(&graph, "1"))), "2.1 2.2.1");
     assert_eq!(names(graph.dependents(at(&graph, "2.2.1"))), "3");
-    assert_eq!(graph.parent(at(&graph, "2.2.1")), Some(at(&graph, "2.2")));
 }
 
 #[test]

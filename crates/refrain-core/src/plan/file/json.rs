@@ -1,6 +1,9 @@
 //! The JSON shapes: numbers and texts as ids, either spelling of dependencies, subtasks by name or as objects in their
 //! parent (whose ids and dependencies count within it).
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
 use serde::Deserialize;
 
 use super::Tasks;
@@ -81,29 +84,33 @@ struct Wave<'a> {
 /// The tasks of `tag`, or of a file that holds but one.
 pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Tasks, FileError> {
     let group = group(text, tag)?;
-    let entries = entries(text, &group)?;
-    let named: Vec<(TaskId, TaskId)> = entries
-        .iter()
-        .flat_map(|entry| entry.parts.iter().map(|part| (part.clone(), entry.id.clone())))
-        .collect();
-    let siblings: std::collections::HashSet<TaskId> =
-        entries.iter().filter(|entry| entry.inside.is_some()).map(|entry| entry.id.clone()).collect();
-    let known = |id: &TaskId| siblings.contains(id);
-    let mut tasks = entries.iter().map(|entry| entry.task(text, &known)).collect::<Result<Vec<_>, _>>()?;
-    let parents: std::collections::HashMap<_, _> = named.into_iter().collect();
+    let whole = group.tasks.read::<Vec<Raw<'_>>>(text)?;
+    let (mut tasks, mut parents) = (Vec::with_capacity(whole.len()), HashMap::new());
+    // One after the other, each with what is in it: all that a large file says of them takes several times its tasks.
+    let mut entries = Vec::new();
+    for raw in whole {
+        enter(text, raw, None, &mut entries)?;
+        let within: HashSet<TaskId> =
+            entries.iter().filter(|entry| entry.inside.is_some()).map(|entry| entry.id.clone()).collect();
+        for entry in entries.drain(..) {
+            tasks.push(entry.task(text, &|id: &TaskId| within.contains(id))?);
+            parents.extend(entry.parts.into_iter().map(|part| (part, entry.id.clone())));
+        }
+    }
     for task in tasks.iter_mut().filter(|task| task.parent.is_none()) {
         task.parent = parents.get(&task.id).cloned();
     }
-    let odd = stored_waves(text, &group, &tasks)?;
+    let odd = stored_waves(text, &group, &tasks);
     let name = [group.name, group.tag].into_iter().flatten().find_map(Raw::as_text);
     let verification = group.verification.and_then(Raw::as_text).filter(|text| !text.trim().is_empty());
-    let [name, verification] = [name, verification].map(|text| text.map(std::borrow::Cow::into_owned));
+    let [name, verification] = [name, verification].map(|text| text.map(Cow::into_owned));
     Ok(Tasks { name, tasks, verification, odd })
 }
 
 /// The tags of a file of many.
 pub(super) fn tags(text: &str) -> Result<Vec<String>, FileError> {
-    Ok(members(text)?.into_iter().map(|(tag, _)| tag).collect())
+    let is_group = |value: &Raw<'_>| value.text().starts_with('{');
+    Ok(members(text)?.into_iter().filter(|(_, value)| is_group(value)).map(|(tag, _)| tag).collect())
 }
 
 fn members(text: &str) -> Result<Vec<(String, Raw<'_>)>, FileError> {
@@ -133,12 +140,8 @@ fn group<'a>(text: &'a str, tag: Option<&str>) -> Result<Group<'a>, FileError> {
 }
 
 /// Every task of the file's tag, subtasks behind their parents.
-pub(super) fn entries_of<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
-    entries(text, &group(text, tag)?)
-}
-
-fn entries<'a>(text: &'a str, group: &Group<'a>) -> Result<Vec<Entry<'a>>, FileError> {
-    let tasks = group.tasks.read::<Vec<Raw<'_>>>(text)?;
+pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
+    let tasks = group(text, tag)?.tasks.read::<Vec<Raw<'_>>>(text)?;
     let mut entries = Vec::with_capacity(tasks.len());
     for task in tasks {
         enter(text, task, None, &mut entries)?;
@@ -284,26 +287,22 @@ fn refused(text: &str, task: &str, field: &'static str, raw: Raw<'_>, accepted: 
     FileError::Field { place: raw.place(text), task, field, found, accepted }
 }
 
-/// Where the waves that a file stores put a task before, or beside, one that it depends on.
-fn stored_waves(text: &str, group: &Group<'_>, tasks: &[Task]) -> Result<Vec<Problem>, FileError> {
-    let Some(raw) = group.waves.filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
-    let mut wave_of = std::collections::HashMap::new();
-    for wave in raw.read::<Vec<Wave<'_>>>(text)? {
-        for raw in wave.task_ids {
-            wave_of.insert(id(text, "?", "task_ids", raw)?, wave.number);
-        }
-    }
-    let stored = |task: &TaskId| wave_of.get(task).copied();
-    let mut odd = Vec::new();
-    for task in tasks {
-        let Some(wave) = stored(&task.id) else { continue };
-        let too_late =
-            task.dependencies.iter().find_map(|on| Some((on, stored(on)?)).filter(|(_, it)| *it >= wave));
-        if let Some((on, on_wave)) = too_late {
-            odd.push(Problem::StoredWaves { task: task.id.clone(), wave, on: on.clone(), on_wave });
-        }
-    }
-    Ok(odd)
+/// Where the waves that a file stores put a task before, or beside, one that it depends on. What is no list of waves says
+/// nothing: they are made from the dependencies anyway.
+fn stored_waves(text: &str, group: &Group<'_>, tasks: &[Task]) -> Vec<Problem> {
+    let waves = group.waves.and_then(|raw| raw.read::<Vec<Wave<'_>>>(text).ok()).unwrap_or_default();
+    let numbered = |wave: Wave<'_>| {
+        let ids = wave.task_ids.into_iter().filter_map(|raw| id(text, "?", "task_ids", raw).ok());
+        ids.map(move |id| (id, wave.number)).collect::<Vec<_>>()
+    };
+    let wave_of: HashMap<TaskId, u32> = waves.into_iter().flat_map(numbered).collect();
+    let too_early = |task: &Task| {
+        let wave = *wave_of.get(&task.id)?;
+        let stored = task.dependencies.iter().filter_map(|on| Some((on.clone(), *wave_of.get(on)?)));
+        let (on, on_wave) = stored.into_iter().find(|(_, it)| *it >= wave)?;
+        Some(Problem::StoredWaves { task: task.id.clone(), wave, on, on_wave })
+    };
+    tasks.iter().filter_map(too_early).collect()
 }
 
 /// Whether a JSON text holds the tasks of but one tag.

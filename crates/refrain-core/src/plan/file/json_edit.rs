@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::edit::Edits;
-use super::json::{Entry, entries_of, named_status};
+use super::json::{Entry, entries, named_status};
 use super::json_value::Raw;
 use super::{Change, Changed, FileError};
 use crate::plan::{Note, TaskStatus};
@@ -14,7 +14,7 @@ const ATTEMPTS: &str = "attempts";
 
 /// Makes the changes.
 pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<Changed, FileError> {
-    let entries = entries_of(text, tag)?;
+    let entries = entries(text, tag)?;
     let mut by_id = HashMap::with_capacity(entries.len());
     for entry in &entries {
         by_id.entry(&entry.id).or_insert(entry);

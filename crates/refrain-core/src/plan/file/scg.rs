@@ -162,12 +162,12 @@ impl<'a> Phase<'a> {
                 continue;
             }
             phase.end = line.end;
-            if let Some(name) = words.strip_prefix('@') {
-                section = name.trim_end_matches('{').trim_end();
-            } else if section == "details" && text[line.clone()].starts_with("  ") {
+            if section == "details" && text[line.clone()].starts_with("  ") {
                 if let Some(detail) = phase.details.last_mut() {
                     detail.extend(&line);
                 }
+            } else if let Some(name) = words.strip_prefix('@') {
+                section = name.trim_end_matches('{').trim_end();
             } else if words != "}" && !words.starts_with('#') {
                 match section {
                     "nodes" => phase.nodes.push(node(text, &line)?),

@@ -148,6 +148,20 @@ fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
 }
 
 #[test]
+fn a_subtask_is_changed_in_the_object_of_its_parent_and_no_other_tag_is() {
+    let text = r#"{"b": {"tasks": [{"id": "5.1"}]}, "auth": {"tasks": [{"id": 5, "subtasks": [{"id": 1, "status": "done"}]}]}}"#;
+    let made = changed(
+        text,
+        Shape::TagsJson,
+        &[change("5.1", TaskStatus::Review, None), change("5", TaskStatus::Done, None)],
+    );
+    assert_eq!(
+        made,
+        r#"{"b": {"tasks": [{"id": "5.1"}]}, "auth": {"tasks": [{"id": 5,"status": "done", "subtasks": [{"id": 1, "status": "review"}]}]}}"#
+    );
+}
+
+#[test]
 fn of_two_changes_of_a_task_the_last_counts() {
     let changes = [change("1", TaskStatus::Done, None), change("1", TaskStatus::Blocked, None)];
     assert_eq!(changed("- [ ] 1. A\n", Shape::Markdown, &changes), "- [ ] 1. A (blocked)\n");

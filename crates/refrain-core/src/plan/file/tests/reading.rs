@@ -58,7 +58,7 @@ fn a_file_per_tag_with_numbers_as_ids() {
 
 #[test]
 fn all_tags_in_one_file_with_subtasks_by_name_and_as_objects() {
-    let text = r#"{"other": {"tasks": 7}, "auth": {"name": "Auth", "tasks": [
+    let text = r#"{"version": 2, "other": {"tasks": 7}, "auth": {"name": "Auth", "tasks": [
         {"id": "1", "title": "A", "status": "expanded", "subtasks": ["1.1"], "dependencies": []},
         {"id": "1.1", "title": "B", "status": "pending", "dependencies": null, "parent_id": null},
         {"id": "2", "title": "C", "parent_id": "1", "status": "review"},
@@ -157,6 +157,12 @@ fn a_tag_that_is_not_there_is_answered_with_those_that_are() {
 }
 
 #[test]
+fn stored_waves_that_are_none_say_nothing() {
+    let text = r#"{"tasks": [{"id": 1}], "waves": [[1], {"number": "x"}]}"#;
+    assert_eq!(read(text, Shape::TagJson, "a").unwrap().odd, []);
+}
+
+#[test]
 fn objects_in_objects_end_where_ids_do() {
     let deep =
         (0..60).fold(r#"{"id": 1}"#.to_owned(), |inner, _| format!(r#"{{"id": 1, "subtasks": [{inner}]}}"#));
@@ -201,6 +207,7 @@ whatever this is
 
     indented, after a blank one
 # a comment
+  @nodes is no section here,
   and the last.
 
 1.1 | test_strategy |
@@ -236,7 +243,7 @@ fn scuds_graph_format_with_all_its_sections() {
     let tasks = read(SCG, Shape::Scg, "auth").unwrap().tasks;
     assert_eq!(
         tasks[1].description.as_deref(),
-        Some("One line.\n\n  indented, after a blank one\nand the last.")
+        Some("One line.\n\n  indented, after a blank one\n@nodes is no section here,\nand the last.")
     );
     assert_eq!(tasks[1].test_strategy.as_deref(), Some("Run it."));
     assert_eq!(tasks[2].note, Some(Note { reason: "the port is taken".to_owned(), attempts: 3 }));
