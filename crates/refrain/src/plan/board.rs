@@ -302,52 +302,5 @@ fn framed(title: &str, lines: &[String], width: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-    use crate::plan::story::Story;
-
-    fn shown(width: Option<usize>, blocks: bool) -> String {
-        let story = Story::feature();
-        let text = text(&story.view(), Art { width, blocks }, story.now());
-        anstream::adapter::strip_str(&text).to_string()
-    }
-
-    #[test]
-    fn the_wave_view_is_seed_001s() {
-        insta::assert_snapshot!(shown(Some(80), true));
-    }
-
-    #[test]
-    fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
-        insta::assert_snapshot!(shown(None, false));
-    }
-
-    #[rstest]
-    fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
-        let text = shown(Some(width), true);
-        // What is copied is whole, however narrow the terminal is.
-        let is_exact = |line: &str| {
-            ["tasks ", "next ", "in ", "proof ", "plan ", "started ", "last event "]
-                .iter()
-                .any(|name| line.starts_with(name))
-        };
-        for line in text.lines().filter(|line| !is_exact(line)) {
-            assert!(display_width(line) <= width.max(30), "{width}: {line}\n{text}");
-        }
-    }
-
-    #[test]
-    fn of_very_many_the_ones_that_matter_are_shown() {
-        let mut view = Story::feature().view();
-        let wave = view.waves[2].clone();
-        view.waves.extend((5..200).map(|n| WaveView { wave: n, ..wave.clone() }));
-        let task = view.tasks[4].clone();
-        view.tasks.extend(std::iter::repeat_n(task, 500));
-        let art = Art { width: Some(80), blocks: true };
-        let text = text(&view, art, Story::feature().now());
-        assert!(text.lines().count() < 100, "{text}");
-        assert!(text.contains("more waves") && text.contains("more; refrain plan status"), "{text}");
-    }
-}
+#[path = "board_tests.rs"]
+mod tests;

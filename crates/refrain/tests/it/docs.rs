@@ -102,6 +102,9 @@ impl Place {
         }
         program(&sandbox.project().join("test.sh"), "echo 1 passed");
         testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
+        // What a task of a plan begins at is what is committed.
+        sandbox.git(&["add", "-A"]);
+        sandbox.git(&["commit", "-qm", "Begin"]);
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
         Self { gate: sandbox.gate("go"), sandbox, path }
