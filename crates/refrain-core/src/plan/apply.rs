@@ -289,7 +289,7 @@ impl PlanState {
         }
         let placed: Vec<_> = self.tasks.iter_mut().map(|task| task.wave.take()).collect();
         for task in order {
-            let dependencies = self.needs(task);
+            let dependencies = self.graph.dependencies(task);
             let unmet = dependencies.iter().filter(|n| !self.tasks[**n].is_met()).count();
             let behind = dependencies.iter().filter_map(|n| self.tasks[*n].wave).max();
             let is_hopeless = dependencies.iter().any(|n| self.tasks[*n].is_lost());
@@ -330,15 +330,6 @@ impl PlanState {
         self.ready = BTreeSet::new();
         ready.into_iter().for_each(|task| self.make_ready(task));
         (self.running, self.proven) = (running, proven);
-    }
-
-    /// What has to be done before a task; a part of it that was given up is no reason to wait for the whole.
-    fn needs(&self, task: usize) -> Vec<usize> {
-        let is_given_up = |n: usize| {
-            let card = &self.tasks[n].card;
-            card.status == TaskStatus::Cancelled && self.graph.parent(n) == Some(task)
-        };
-        self.graph.dependencies(task).into_iter().filter(|n| !is_given_up(*n)).collect()
     }
 
     fn make_ready(&mut self, task: usize) {

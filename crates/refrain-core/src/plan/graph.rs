@@ -97,6 +97,12 @@ impl Graph {
         self.standing[task]
     }
 
+    /// The task that it is a part of.
+    #[must_use]
+    pub fn parent(&self, task: usize) -> Option<usize> {
+        self.parents[task]
+    }
+
     /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part of,
     /// and its subtasks. One that is done in parts is not among them, its subtasks are.
     #[must_use]

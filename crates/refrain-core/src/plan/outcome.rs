@@ -2,6 +2,7 @@
 
 use super::event::{Stop, TaskEnd};
 use crate::event::{Blocked, End};
+use crate::git::{CommitResult, Skipped};
 use crate::r#loop::LoopState;
 
 impl TaskEnd {
@@ -14,6 +15,11 @@ impl TaskEnd {
         };
         let Some(ended) = state.ended else { return Self::Rests };
         match ended.end {
+            // What cannot be committed cannot land. What is on another branch is taken from there by its tree.
+            End::Completed { .. } if let Some(why) = uncommitted(state) => {
+                let reason = format!("it is done, but its work could not be committed: {why}");
+                Self::Stopped(Stop::Other { reason })
+            }
             End::Completed { .. } => {
                 let proof = state.proof.as_ref().filter(|_| state.spec.has_hard_gates());
                 Self::Proven { tree: proof.and_then(|proof| proof.candidate.tree.clone()) }
@@ -49,5 +55,15 @@ impl TaskEnd {
                     | Blocked::Repository,
             } => hindered(),
         }
+    }
+}
+
+/// Why the work of a loop is on no branch.
+fn uncommitted(state: &LoopState) -> Option<&Skipped> {
+    match &state.git.last.as_ref()?.result {
+        CommitResult::Made { .. } | CommitResult::Skipped(Skipped::Nothing | Skipped::OtherBranch { .. }) => {
+            None
+        }
+        CommitResult::Skipped(why) => Some(why),
     }
 }

@@ -209,12 +209,16 @@ impl Round {
         };
         let branch = self.spec.branch(&task, self.running.round);
         let status = view::status(&state, Alive::NOBODY);
-        Ok(TaskEnded {
-            task,
-            end: TaskEnd::of(&state, &status.reason, status.needs.as_deref()),
-            head: self.landing.repository(None)?.branch_head(&branch)?,
-            iterations: state.charged,
-            cost: state.spent.cost,
-        })
+        let end = TaskEnd::of(&state, &status.reason, status.needs.as_deref());
+        let repository = self.landing.repository(None)?;
+        let mut head = repository.branch_head(&branch)?;
+        // What was proven lands, wherever its agent put it.
+        if let (TaskEnd::Proven { tree: Some(tree) }, Some(at)) = (&end, &head)
+            && repository.tree_of(at)? != *tree
+        {
+            let message = format!("What task {task} made");
+            head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
+        }
+        Ok(TaskEnded { task, end, head, iterations: state.charged, cost: state.spent.cost })
     }
 }
