@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use refrain_core::event::{Event, Record};
-use refrain_core::plan::{PlanEvent, TaskId};
+use refrain_core::plan::{PlanEvent, PlanState, TaskId};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{EngineError, Follower, PlanFollower, Service, Sight, chain};
 
@@ -64,20 +64,26 @@ impl PlanScreen {
         let Some(target) = self.progress.filter(|_| record.seq > self.past) else { return is_read };
         let is_read = is_read && (text.is_empty() || target.write(&text));
         if let PlanEvent::TaskStarted(started) = &record.event {
-            self.follow(service, &started.task, &started.id);
+            self.follow(service, &started.task, &started.id, false);
         }
         is_read
     }
 
-    /// Says beside the plan what becomes of the loop of a task from now on.
-    pub(crate) fn follow(&mut self, service: &Service, task: &TaskId, id: &LoopId) {
+    /// Says beside the plan what becomes of the tasks at work from now on: their loops were begun before.
+    pub(crate) fn join(&mut self, service: &Service, state: &PlanState) {
+        for (task, running) in state.running() {
+            self.follow(service, &state.tasks[task].card.id, &running.id, true);
+        }
+    }
+
+    fn follow(&mut self, service: &Service, task: &TaskId, id: &LoopId, joins: bool) {
         let Some(target) = self.progress else { return };
         let (ended, follower) = mpsc::channel::<()>();
         self.tasks.insert(task.clone(), follower);
         let (service, id, listens) = (service.clone(), id.clone(), Arc::downgrade(&self.listens));
         std::thread::spawn(move || {
             let _ended = ended;
-            follow_task(&service, &id, target, &listens);
+            follow_task(&service, (&id, joins), target, &listens);
         });
     }
 }
@@ -91,8 +97,8 @@ fn print(record: &Record<PlanEvent>) -> bool {
 }
 
 /// Says which iteration the loop of a task is at, and how each went, until it has stopped.
-fn follow_task(service: &Service, id: &LoopId, target: Target, listens: &Weak<()>) {
-    let Some(mut follower) = follower_of(service, id, listens) else { return };
+fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, listens: &Weak<()>) {
+    let Some(mut follower) = follower_of(service, (id, joins), listens) else { return };
     let mut state: Option<LoopState> = None;
     while let Ok(Some(sight)) = follower.look() {
         let (record, is_past) = match sight {
@@ -132,12 +138,13 @@ fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
     }
 }
 
-/// The loop is made a moment after its plan says so, or never.
-fn follower_of(service: &Service, id: &LoopId, listens: &Weak<()>) -> Option<Follower> {
+/// The loop is made, or taken up again, a moment after its plan says so, or never.
+fn follower_of(service: &Service, (id, joins): (&LoopId, bool), listens: &Weak<()>) -> Option<Follower> {
     while listens.strong_count() > 0 {
+        let is_there = !joins || service.status(id).is_ok_and(|status| !status.has_stopped());
         match service.follow(id, false) {
-            Ok(follower) => return Some(follower),
-            Err(EngineError::NoLoop { .. }) => std::thread::park_timeout(LOOK),
+            Ok(follower) if is_there => return Some(if joins { follower.joining() } else { follower }),
+            Ok(_) | Err(EngineError::NoLoop { .. }) => std::thread::park_timeout(LOOK),
             Err(_) => return None,
         }
     }

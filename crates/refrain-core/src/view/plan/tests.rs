@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::event::{Record, WaitKind};
 use crate::fold::Fold;
+use crate::plan::{PlanEvent, PlanStarted};
 
 /// A plan to which things happen.
 struct Story {
@@ -311,6 +312,30 @@ fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
 #[test]
 fn nothing_is_concluded_from_nothing() {
     assert_eq!(Story::diamond(json!({})).starts("1").after(100).view().estimate, None);
+}
+
+#[test]
+fn what_was_set_for_agents_is_seen_by_nobody() {
+    let story = Story::diamond(json!({}));
+    let mut spec = story.state.spec.clone();
+    spec.each.agent.env.insert("KEY".to_owned(), crate::spec::Secret::new("hunter2".to_owned()));
+    let started = PlanStarted { format: 1, refrain: "0".to_owned(), spec };
+    let told = serde_json::to_string(&PlanEvent::Started(Box::new(started)).redacted()).unwrap();
+    assert!(told.contains("KEY") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn a_wave_whose_tasks_are_tried_again_is_not_shown() {
+    let story = Story::of(json!({}), &[("1", 1, "pending", &[])]).starts("1");
+    let story = story.ends("1", json!({"stopped": "used-up"}), 3);
+    let story =
+        story.then("wave.completed", json!({"wave": 1, "commit": null, "tasks": []})).stops("blocked");
+    let waves = |story: &Story| -> Vec<_> {
+        story.view().waves.iter().map(|wave| (wave.wave, wave.status)).collect()
+    };
+    assert_eq!(waves(&story), [(1, WaveWord::Blocked)]);
+    let limits = json!({"limits": {"per_task": 3, "total": 100}});
+    assert_eq!(waves(&story.then("plan.resumed", limits)), [(2, WaveWord::InProgress)]);
 }
 
 #[test]

@@ -16,7 +16,6 @@ use crate::out;
 ///
 /// What has landed stays; a wave that is not complete is not handed over.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: WhichArgs,

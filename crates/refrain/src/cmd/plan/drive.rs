@@ -32,7 +32,8 @@ pub(super) fn in_foreground(
     let seq = runner.state().seq;
     let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
     let screen = (progress.is_some() || show.events).then(|| {
-        let (screen, service) = (PlanScreen::new(progress, show.events, past), service.clone());
+        let (mut screen, service) = (PlanScreen::new(progress, show.events, past), service.clone());
+        screen.join(&service, runner.state());
         std::thread::spawn(move || screen.run(&service, follower))
     });
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));

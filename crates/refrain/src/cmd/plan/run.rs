@@ -32,7 +32,7 @@ use crate::run::{self, ShowArgs};
 /// Each task is a loop with an agent of its own, in a worktree of its own. What is proven lands on a line of commits; what is
 /// complete, wave by wave, is handed over to your branch. Without --agent or --command it runs Claude Code.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     source: SourceArgs,

@@ -28,7 +28,6 @@ use crate::run::ShowArgs;
 /// Shows what its agent was told, what came out and what failed. An agent that only reads proposes what the next one is to be
 /// told; at a terminal you take that, change it in your $EDITOR, or leave it.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Which task; the only one that waits for it, where it is left out
     #[arg(value_name = "TASK")]

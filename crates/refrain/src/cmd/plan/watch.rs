@@ -27,9 +27,7 @@ pub(crate) fn watch(
         out::print(&board::text(&service.plan_status(id)?, Art::of(context), refrain_engine::now()));
     }
     let mut screen = PlanScreen::new(progress, events, past);
-    state.running().for_each(|(task, running)| {
-        screen.follow(service, &state.tasks[task].card.id, &running.id);
-    });
+    screen.join(service, &state);
     screen.run(service, service.follow_plan(id)?);
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
