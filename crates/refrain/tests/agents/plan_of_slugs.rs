@@ -47,7 +47,7 @@ macro_rules! tests {
 }
 
 /// The tasks, in the order of their file.
-pub(crate) const TASKS: [Task; 13] = [
+pub(crate) static TASKS: [Task; 13] = [
     Task {
         id: 1,
         wave: 1,
@@ -223,13 +223,16 @@ pub(crate) fn file() -> String {
     format!("{:#}\n", json!({ "tag": TAG, "tasks": tasks }))
 }
 
+/// The task that a prompt is about.
+pub(crate) fn told(prompt: &str) -> Option<&'static Task> {
+    let id = prompt.strip_prefix("You work on task ")?.split(' ').next()?.parse().ok();
+    TASKS.iter().find(|task| Some(task.id) == id)
+}
+
 /// The model: it does what the prompt's task asks for, settles what a conflict left, and mends what failed, then claims.
 pub(crate) fn work(request: &Request) -> Turn {
     let prompt = request.prompt();
-    let id = prompt.strip_prefix("You work on task ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let Some(task) = TASKS.iter().find(|task| Some(task.id) == id) else {
-        return Turn::say("I was told of no task.");
-    };
+    let Some(task) = told(prompt) else { return Turn::say("I was told of no task.") };
     let steps: Vec<Turn> = if prompt.contains("CONFLICT:") {
         vec![Turn::bash(SETTLE)]
     } else if prompt.contains("NOT LANDED:") || prompt.contains("CLAIM REFUSED") {

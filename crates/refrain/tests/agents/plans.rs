@@ -8,7 +8,7 @@ use std::time::Duration;
 use testkit::{Agent, Project, Request, Script, Session, Signal, write};
 
 use crate::bench::Bench;
-use crate::plan_of_slugs::{TAG, TASKS, Task, VERIFY, file, work};
+use crate::plan_of_slugs::{TAG, TASKS, Task, VERIFY, file, told, work};
 
 /// How long a plan may take: some twenty runs of a real program, on a busy machine.
 const LONG: Duration = Duration::from_secs(480);
@@ -142,14 +142,13 @@ fn lands_a_plan_in_turn(agent: Agent) {
     let Some(bench) = lands_a_plan(agent, "1", ["You work on task 2 ", "You work on task 8 "]) else {
         return;
     };
-    let task = |prompt: &String| TASKS.iter().find(|task| prompt.contains(task.title)).map(|task| task.id);
-    let mut first: Vec<usize> = Vec::new();
-    for id in bench.model.prompts().iter().filter_map(task) {
-        if !first.contains(&id) {
-            first.push(id);
+    let mut order: Vec<usize> = Vec::new();
+    for task in bench.model.prompts().iter().filter_map(|prompt| told(prompt)) {
+        if !order.contains(&task.id) {
+            order.push(task.id);
         }
     }
-    assert_eq!(first, TASKS.map(|task| task.id));
+    assert_eq!(order, TASKS.iter().map(|task| task.id).collect::<Vec<_>>());
 }
 
 /// What conflicts goes back with both sides; so does one of two that fail only together.
