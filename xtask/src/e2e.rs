@@ -24,8 +24,8 @@ pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
     SUITES.contains(&(package, suite))
 }
 
-/// What the name of a test holds that belongs to the smoke test: the main job of each program, and one proof.
-const SMOKE: [&str; 2] = ["main_job", "proves_a_python_package"];
+/// What the name of a test holds that belongs to the smoke test: the main job of each program, one proof, and one plan.
+const SMOKE: [&str; 3] = ["main_job", "proves_a_python_package", "codex_lands_a_plan_side_by_side"];
 
 /// What to run.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Only the tests that name one of these programs
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
     only: Vec<Program>,
-    /// Only the main job of each program, and one proof
+    /// Only the main job of each program, one proof, and one plan
     #[arg(long)]
     smoke: bool,
 }

@@ -9,8 +9,9 @@ use refrain_core::plan::{Merged, PlanEvent, PlanState, Return, Stage, TaskId, Ta
 use refrain_core::text::{clip, printable};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
-    Remade, RemakeRequest, Repository, Wave, WaveRequest,
+    Remade, RemakeRequest, Repository, Wave, WaveRequest, Worktree,
 };
+use refrain_store::pool::Slot;
 use refrain_store::{LoopDir, Project};
 
 use crate::{Host, Service, chain};
@@ -171,7 +172,8 @@ impl Landing {
         told(landed())
     }
 
-    /// The branches of tasks that have landed are of no further use.
+    /// The branches of tasks that have landed are of no further use. Only tidiness: one that stays is in nobody's way, and
+    /// is taken away when the plan is over.
     fn retire<'a>(
         &self,
         repository: &Repository,
@@ -182,12 +184,24 @@ impl Landing {
         for (id, task) in tasks.filter_map(|id| Some((id, state.task(id)?))) {
             for round in 1..=task.rounds {
                 let branch = state.spec.branch(id, round);
-                // Only tidiness: a branch that stays is in nobody's way.
-                if let Ok(Some(head)) = repository.branch_head(&branch) {
+                if let Ok(Some(head)) = repository.branch_head(&branch)
+                    && let Some(_slots) = self.take_slots_on(repository, &branch)
+                {
                     let _ = repository.retire_branch(&branch, &head, &pool);
                 }
             }
         }
+    }
+
+    /// The worktrees of the pool that have a branch checked out, so that nobody else begins in one while it is made to leave
+    /// that branch: it would leave theirs. None where somebody has one of them.
+    fn take_slots_on(&self, repository: &Repository, branch: &str) -> Option<Vec<Slot>> {
+        let is_on = |worktree: &Worktree| worktree.branch.as_deref() == Some(branch);
+        let number = |worktree: Worktree| worktree.path.parent()?.file_name()?.parse().ok();
+        let numbers = repository.worktrees().ok()?.into_iter().filter(is_on).filter_map(number);
+        numbers
+            .map(|number| Slot::take_number(&self.project, &self.state_home, number).ok().flatten())
+            .collect()
     }
 
     pub(super) fn complete_wave(&self, state: &PlanState, wave: u32, cancel: &Cancel) -> PlanEvent {
@@ -335,9 +349,11 @@ impl Landing {
         told(handed())
     }
 
-    /// What kept the plan's commits from being swept away is of no further use.
+    /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has landed.
     pub(super) fn clear(&self, state: &PlanState) {
         let Ok(repository) = self.repository(None) else { return };
+        let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
+        self.retire(&repository, state, landed.map(|task| &task.card.id));
         for name in [state.spec.line(), state.spec.last_wave()] {
             // Only where a branch has it all.
             if let Ok(Some(at)) = repository.reference(&name)

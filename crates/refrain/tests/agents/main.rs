@@ -2,7 +2,7 @@
 //! sees what they ask. What each case comes to differs from program to program; the table is in `docs/agents.md`.
 //!
 //! The tests need the programs, so `cargo xtask e2e agents` runs them; a name tells the program and the case, and what is
-//! named `main_job` or `proves_a_python_package` is the smoke test.
+//! named `main_job` or `proves_a_python_package` is the smoke test, with one plan.
 
 #[cfg(test)]
 mod adoption;
@@ -12,6 +12,10 @@ mod bench;
 mod doctor;
 #[cfg(test)]
 mod main_job;
+#[cfg(test)]
+mod plan_of_slugs;
+#[cfg(test)]
+mod plans;
 #[cfg(test)]
 mod proving;
 #[cfg(test)]

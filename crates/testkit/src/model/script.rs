@@ -2,25 +2,51 @@
 
 use serde_json::Value;
 
+use super::request::Request;
+
 /// The turns of one conversation partner, in order. Each request of an agent's main conversation takes one; what programs
 /// ask besides (titles, classifiers, token counts) takes none.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub(super) turns: Vec<Turn>,
-    pub(super) past: Turn,
+    past: Past,
+}
+
+/// What those get who ask past the last turn.
+#[derive(Clone, Debug)]
+enum Past {
+    Same(Box<Turn>),
+    ByRequest(fn(&Request) -> Turn),
 }
 
 impl Script {
     /// These turns; who asks for more is told that the script has ended.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self { turns: turns.into_iter().collect(), past: Turn::say("The script has ended.") }
+        Self {
+            turns: turns.into_iter().collect(),
+            past: Past::Same(Turn::say("The script has ended.").into()),
+        }
+    }
+
+    /// No turns of its own: each request is answered by what it says. For several who ask at once, in whatever order.
+    #[must_use]
+    pub const fn by_request(answer: fn(&Request) -> Turn) -> Self {
+        Self { turns: Vec::new(), past: Past::ByRequest(answer) }
     }
 
     /// What every request past the last turn gets.
     #[must_use]
     pub fn then(mut self, turn: Turn) -> Self {
-        self.past = turn;
+        self.past = Past::Same(turn.into());
         self
+    }
+
+    /// What this request gets that comes past the last turn.
+    pub(super) fn past(&self, request: &Request) -> Turn {
+        match &self.past {
+            Past::Same(turn) => (**turn).clone(),
+            Past::ByRequest(answer) => answer(request),
+        }
     }
 
     /// The turn that the nth request takes, by its place in the script; `None` is past the last.

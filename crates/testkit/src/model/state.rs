@@ -52,11 +52,11 @@ impl State {
         let lane = inner.lanes.get_mut(&request.lane)?;
         if wants_turn {
             let (took, next) = match lane.script.at(lane.taken) {
-                Some((place, next)) => (Took::Turn(place), next),
-                None => (Took::Past, &lane.script.past),
+                Some((place, next)) => (Took::Turn(place), next.clone()),
+                None => (Took::Past, lane.script.past(&request)),
             };
             request.took = took;
-            turn = Some(next.clone());
+            turn = Some(next);
             lane.taken += 1;
         }
         inner.requests.push(request);
