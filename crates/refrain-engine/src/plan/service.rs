@@ -9,12 +9,13 @@ use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::limits::raise_open_files;
 use refrain_proc::{detach, identity};
-use refrain_store::journal::{self, Durability, JournalError};
+use refrain_store::journal::{self, JournalError};
 use refrain_store::{Journal, LoopDir, RunnerLock, projects};
 use tokio::task::LocalSet;
 
 use super::drive::PlanDrive;
 use super::follow::PlanFollower;
+use super::statuses::Statuses;
 use crate::pulse::Pulse;
 use crate::service::NAME_TRIES;
 use crate::{EngineError, Host, Service, Signals, now};
@@ -156,8 +157,7 @@ impl Service {
         self.check_alone(&state.spec, Some(id))?;
         let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
         if let Some(event) = journal.state().resume(grant).map_err(refused)? {
-            journal.push(event, now())?;
-            journal.commit(Durability::Synced)?;
+            Statuses::around(self, &mut journal, |journal| Ok(journal.push(event, now())?))?;
         }
         Ok(self.runner_of(journal, lock))
     }
@@ -226,8 +226,8 @@ impl Service {
         let dir = self.plan_dir(id)?;
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven_plan(id))?;
         let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
-        journal.push(PlanEvent::TaskTuned { task: task.clone(), words }, now())?;
-        journal.commit(Durability::Synced)?;
+        let tuned = PlanEvent::TaskTuned { task: task.clone(), words };
+        Statuses::around(self, &mut journal, |journal| Ok(journal.push(tuned, now())?))?;
         Ok(journal.state().clone())
     }
 

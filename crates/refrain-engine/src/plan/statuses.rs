@@ -5,9 +5,11 @@ use std::collections::HashMap;
 
 use refrain_core::plan::file::Change;
 use refrain_core::plan::{Card, Note, PlanEvent, PlanState, TaskId, TaskStatus};
+use refrain_store::Journal;
+use refrain_store::journal::Durability;
 use refrain_store::tasks::{Stamp, TaskFile, TasksError};
 
-use crate::{EngineError, Service, chain};
+use crate::{EngineError, Service, chain, now};
 
 /// The task file of a plan, as far as it is known.
 #[derive(Clone, Debug)]
@@ -30,9 +32,26 @@ impl Statuses {
         &self.file
     }
 
-    /// Whether somebody else wrote it, or took it away, since it was looked at last.
+    /// Whether somebody else wrote it, or took it away, since it was looked at last; or it was not looked at yet.
     pub(super) fn is_changed(&self) -> bool {
-        self.stamp.is_some() && self.file.stamp().ok() != self.stamp
+        self.file.stamp().ok() != self.stamp
+    }
+
+    /// Does `change` to a plan that nobody drives, and brings the file to where the plan stands then. What a person wrote
+    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it.
+    pub(super) fn around(
+        service: &Service,
+        journal: &mut Journal<PlanState>,
+        change: impl FnOnce(&mut Journal<PlanState>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let mut statuses = Self::new(service, journal.state())?;
+        if !journal.state().tasks.is_empty() {
+            let event = statuses.read();
+            journal.push(event, now())?;
+        }
+        change(journal)?;
+        journal.commit(Durability::Synced)?;
+        Ok(statuses.write(&statuses.changes(journal.state()))?)
     }
 
     /// Reads it; the event says what stands in it, or why it cannot be used.

@@ -31,14 +31,14 @@ impl Telling {
             }
             _ => None,
         };
-        let was_taken = self.state.as_ref().is_some_and(|state| !state.tasks.is_empty());
+        let was = self.state.as_ref().filter(|state| !state.tasks.is_empty()).map(size);
         match &mut self.state {
             None => self.state = PlanState::begin(record).ok(),
             // Its own process folded it already; from another one, a damaged journal is not this one's to judge.
             Some(state) => drop(state.apply(record)),
         }
         let Some(state) = &self.state else { return String::new() };
-        fit(line(state, record, batch.as_ref(), was_taken, width), width)
+        fit(line(state, record, batch.as_ref(), was.as_deref(), width), width)
     }
 }
 
@@ -62,15 +62,17 @@ fn line(
     state: &PlanState,
     record: &Record<PlanEvent>,
     batch: Option<&Batch>,
-    was_taken: bool,
+    was: Option<&str>,
     width: Option<usize>,
 ) -> String {
     match &record.event {
         PlanEvent::Started(_) => header(&state.spec, &state.limits, width),
-        PlanEvent::TasksTaken { .. } if was_taken => {
-            note(&format!("the task file has changed, and was read again: {}", size(state)))
-        }
-        PlanEvent::TasksTaken { .. } => note(&size(state)),
+        PlanEvent::TasksTaken { .. } => match (was, size(state)) {
+            // A runner reads it when it begins, and others write what matters to themselves only.
+            (Some(was), now) if was == now => String::new(),
+            (Some(_), now) => note(&format!("the task file has changed: {now}")),
+            (None, now) => note(&now),
+        },
         PlanEvent::TasksRefused { error } => {
             note(&format!("the task file has changed, and cannot be used as it is: {error}"))
         }
