@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    report, startup, worktree,
+    plan_run, report, startup, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -58,6 +58,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("catalog", catalog::run),
     ("hosts", hosts::run),
     ("plan", plan::run),
+    ("plan-run", plan_run::run),
     ("agents", agents::run),
 ];
 
