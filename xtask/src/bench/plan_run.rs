@@ -18,8 +18,10 @@ use crate::process::capture;
 
 const SUBJECT: &str = "Plans at work";
 
-/// The agent: it sleeps for as long as the title of its task says, in the first line of the prompt, and writes a file.
-const WORKER: &str = r#"IFS= read -r line
+/// The agent: it sleeps for as long as the title of its task says, in the first line of the prompt, and writes a file: `NOTE PROMPT`.
+const WORKER: &str = r#"IFS= read -r line <<END
+$2
+END
 sleep "${line##* }"
 task=${line#* task }; task=${task%% *}
 echo "$line" > "src/made-$task.txt"
@@ -31,7 +33,7 @@ echo TASK_COMPLETE
 const BY_HAND: &str = r#"set -e
 for k in $(seq "$3"); do git worktree add -q -b "t$k" "$5/$k"; done
 for k in $(seq "$3"); do
-  (cd "$5/$k" && echo "You work on task $k of bench: Sleeps $4" | sh "$1" "$2" > /dev/null) &
+  (cd "$5/$k" && exec sh "$1" "$2" "You work on task $k of bench: Sleeps $4" > /dev/null) &
 done
 wait
 for k in $(seq "$3"); do
