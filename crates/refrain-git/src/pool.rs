@@ -233,12 +233,10 @@ impl Repository {
     }
 
     fn add_slot(&self, request: ReadyRequest<'_>) -> Result<(), GitError> {
-        let path = request.folder.as_str();
         if self.listed(request.folder)?.is_some() {
             self.remove_half_made(request.folder)?;
         }
-        let add = ["worktree", "add", "--quiet", "--no-checkout", "--detach", path, request.at.as_str()];
-        self.git().until(request.cancel).output(add, &[]).map(drop)
+        self.add_empty_worktree(self.git().until(request.cancel), request.folder, request.at)
     }
 
     /// Writes what differs from a clean head.

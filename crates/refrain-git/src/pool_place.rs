@@ -95,9 +95,7 @@ pub(crate) fn mend(
         remove(&git_dir)?;
     }
     let aside = aside(beside);
-    let add =
-        ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach", aside.as_str(), at.as_str()];
-    repository.git().output(add, &[])?;
+    repository.add_empty_worktree(repository.git(), &aside, at)?;
     let git_dir = named(&aside.join(".git"))
         .ok_or_else(|| GitError::Answer { command: "worktree add", answer: aside.to_string() })?;
     write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;

@@ -121,6 +121,20 @@ impl Repository {
         Self { cancel: Some(cancel), ..self }
     }
 
+    /// The same worktree for somebody else, without asking git again where it is. What one learns the other does not know.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            git_dir: self.git_dir.clone(),
+            common_dir: self.common_dir.clone(),
+            env: self.env.clone(),
+            cancel: self.cancel.clone(),
+            limit: self.limit,
+            memory: Mutex::default(),
+        }
+    }
+
     /// The same, stopped by who may stop another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }

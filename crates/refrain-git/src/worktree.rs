@@ -1,13 +1,13 @@
 //! A worktree of a loop's own: made, and removed only when nothing is lost.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
-use crate::git::said;
+use crate::git::{Git, said};
 use crate::operation;
 use crate::repository::{Repository, is_refrains};
 use crate::status;
@@ -173,6 +173,20 @@ impl Repository {
         Ok(None)
     }
 
+    /// Makes a worktree without files, its head at a commit. No hook runs, so it is short, and others may wait for it.
+    pub(crate) fn add_empty_worktree(&self, git: Git<'_>, path: &Utf8Path, at: &Oid) -> Result<(), GitError> {
+        let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
+        let add = ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach"];
+        git.output(add.into_iter().chain([path.as_str(), at.as_str()]), &[]).map(drop)
+    }
+
+    /// Git dies over a worktree that another git is just making: one is made, or all are looked at. None where Refrain keeps
+    /// nothing in this repository, so that whoever only looks leaves nothing behind; or where it cannot be written.
+    fn worktrees_lock(&self) -> Option<File> {
+        let path = self.common_dir().join("refrain/worktrees.lock");
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).ok()
+    }
+
     /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
     ///
     /// # Errors
@@ -299,6 +313,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let _still = self.worktrees_lock().filter(|lock| lock.lock_shared().is_ok());
         Ok(parse(&self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?))
     }
 }

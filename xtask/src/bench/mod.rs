@@ -21,6 +21,7 @@ mod lingering;
 mod output;
 mod page;
 mod plan;
+mod plan_run;
 mod proc_fs;
 mod report;
 mod running;

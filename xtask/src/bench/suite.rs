@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    report, schedule, startup, worktree,
+    plan_run, report, schedule, startup, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -58,6 +58,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("catalog", catalog::run),
     ("hosts", hosts::run),
     ("plan", plan::run),
+    ("plan-run", plan_run::run),
     ("schedule", schedule::run),
     ("agents", agents::run),
 ];

@@ -14,14 +14,16 @@ use refrain_agents::environment;
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::ids::RequestId;
-use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, TaskStarted, next_step};
+use refrain_core::plan::{
+    PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, TaskId, TaskStarted, next_step,
+};
 use refrain_git::Cancel;
 use refrain_store::journal::Durability;
 use refrain_store::pool::Slot;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{JoinHandle, JoinSet, spawn_local};
 use tokio::time::{Instant, sleep_until};
 
 use super::landing::Landing;
@@ -69,6 +71,10 @@ pub(super) struct PlanDrive {
     statuses: Statuses,
     /// The loops that it drives. Dropped, they are ended.
     hosted: BTreeMap<LoopId, JoinHandle<()>>,
+    /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
+    begun: Vec<(usize, LoopId, Slot)>,
+    /// Branches that are taken away beside everything else.
+    tidying: JoinSet<()>,
     over: mpsc::Receiver<Result<TaskEnded, EngineError>>,
     say_over: mpsc::Sender<Result<TaskEnded, EngineError>>,
     quiet: Quiet,
@@ -102,7 +108,7 @@ impl PlanDrive {
         ready();
         let statuses = Statuses::new(&service, journal.state())?;
         let (say_over, over) = mpsc::channel(64);
-        Ok(Self {
+        let mut drive = Self {
             landing: Landing::new(&service, host, env),
             statuses,
             journal,
@@ -110,6 +116,8 @@ impl PlanDrive {
             service,
             host: host.clone(),
             hosted: BTreeMap::new(),
+            begun: Vec::new(),
+            tidying: JoinSet::new(),
             over,
             say_over,
             quiet: Quiet::default(),
@@ -120,7 +128,11 @@ impl PlanDrive {
             pulse,
             look_again: true,
             is_news: true,
-        })
+        };
+        // What a runner that was killed had no time for.
+        let line: Vec<_> = drive.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
+        drive.tidy(&line);
+        Ok(drive)
     }
 
     /// Drives the plan until it stops.
@@ -129,9 +141,16 @@ impl PlanDrive {
             if std::mem::take(&mut self.look_again) {
                 self.answer().await?;
             }
-            self.write_statuses().await?;
-            let at = now();
-            match next_step(self.journal.state(), &self.live(), at) {
+            let step = next_step(self.journal.state(), &self.live(), now());
+            // What can be begun is begun first: agents and git work while the rest is written.
+            if !matches!(step, PlanStep::Start { .. }) {
+                self.drive_begun().await?;
+            }
+            if self.is_news && !is_beginning(&step) {
+                self.write_statuses().await?;
+                continue;
+            }
+            match step {
                 PlanStep::TakeTasks => {
                     let (mut statuses, is_first) =
                         (self.statuses.clone(), self.journal.state().tasks.is_empty());
@@ -186,7 +205,7 @@ impl PlanDrive {
 
     fn live(&self) -> PlanLive {
         PlanLive {
-            driven: self.hosted.keys().cloned().collect(),
+            driven: self.hosted.keys().chain(self.begun.iter().map(|(_, id, _)| id)).cloned().collect(),
             told: self.told,
             working: self.work.is_some(),
             tasks_changed: self.statuses.is_changed(),
@@ -218,7 +237,7 @@ impl PlanDrive {
         Ok(())
     }
 
-    /// The record first, synced; then the loop. The worktree's number is part of the record, and nobody else's before it.
+    /// The record first; the loop once that is synced. The worktree's number is part of the record, and nobody else's before it.
     async fn start(
         &mut self,
         task: usize,
@@ -231,18 +250,30 @@ impl PlanDrive {
         let (of, onto) = (&state.tasks[task], state.tip.clone());
         let Some(onto) = onto else { return Ok(()) };
         let round = of.rounds + 1;
+        let id = state.spec.loop_of(&of.card.id, round);
         let started = TaskStarted {
             task: of.card.id.clone(),
             round,
-            id: state.spec.loop_of(&of.card.id, round),
+            id: id.clone(),
             slot: slot.number(),
             onto,
             granted,
             money,
         };
         self.record(PlanEvent::TaskStarted(Box::new(started)))?;
+        self.begun.push((task, id, slot));
+        Ok(())
+    }
+
+    /// Has the loops driven whose start was recorded.
+    async fn drive_begun(&mut self) -> Result<(), EngineError> {
+        if self.begun.is_empty() {
+            return Ok(());
+        }
         self.commit().await?;
-        self.host(task, Some(slot));
+        for (task, _, slot) in std::mem::take(&mut self.begun) {
+            self.host(task, Some(slot));
+        }
         Ok(())
     }
 
@@ -336,6 +367,13 @@ impl PlanDrive {
             Input::Bell => self.answer().await,
             Input::Work(event) => {
                 self.work = None;
+                let landed = match &*event {
+                    PlanEvent::BatchLanded { commits, .. } => commits.len(),
+                    _ => 0,
+                };
+                let batch = self.journal.state().batch.iter().flat_map(|batch| &batch.merged);
+                let landed: Vec<_> = batch.take(landed).map(|one| one.task.clone()).collect();
+                self.tidy(&landed);
                 self.record(*event)
             }
             Input::Round(ended) => {
@@ -356,6 +394,18 @@ impl PlanDrive {
                 self.record(PlanEvent::Asked { request: None, ask: Ask::Pause(urgency) })
             }
         }
+    }
+
+    /// Takes the branches of tasks away that have landed. Nothing waits for it, but the end.
+    fn tidy(&mut self, landed: &[TaskId]) {
+        if landed.is_empty() {
+            return;
+        }
+        let state = self.journal.state();
+        let tasks: Vec<_> =
+            landed.iter().filter_map(|id| Some((id.clone(), state.task(id)?.rounds))).collect();
+        let (landing, spec) = (self.landing.clone(), state.spec.clone());
+        self.tidying.spawn_blocking(move || landing.retire(&spec, &tasks));
     }
 
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
@@ -407,7 +457,8 @@ impl PlanDrive {
     async fn let_go(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        let Self { journal, lock, service, landing, .. } = self;
+        let Self { journal, lock, service, landing, mut tidying, .. } = self;
+        while tidying.join_next().await.is_some() {}
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         blocking(move || {
             if state.is_final() {
@@ -420,6 +471,26 @@ impl PlanDrive {
             Ok(service.plan(&state.spec.id).unwrap_or(state))
         })
         .await
+    }
+}
+
+/// Whether a step has something begin that takes its time.
+fn is_beginning(step: &PlanStep) -> bool {
+    match step {
+        PlanStep::Start { .. }
+        | PlanStep::Drive { .. }
+        | PlanStep::Merge { .. }
+        | PlanStep::Verify { .. }
+        | PlanStep::Land { .. }
+        | PlanStep::CompleteWave { .. }
+        | PlanStep::HandOver => true,
+        PlanStep::TakeTasks
+        | PlanStep::TakeBase
+        | PlanStep::Quiet { .. }
+        | PlanStep::Abandon
+        | PlanStep::Await { .. }
+        | PlanStep::Finish(_)
+        | PlanStep::Rest => false,
     }
 }
 

@@ -2,10 +2,13 @@
 //! the person's branch along. Each is answered with the event that records it.
 
 use std::ffi::OsString;
+use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::plan::{Merged, PlanEvent, PlanState, Return, Stage, TaskId, TaskState, Unmerged};
+use refrain_core::plan::{
+    Merged, PlanEvent, PlanSpec, PlanState, Return, Stage, TaskId, TaskState, Unmerged,
+};
 use refrain_core::text::{clip, printable};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
@@ -25,15 +28,24 @@ pub(super) struct Landing {
     pub(super) project: Project,
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
+    /// The repository, once it was found: it is asked something again and again, and stays where it is.
+    found: Arc<OnceLock<Repository>>,
 }
 
 impl Landing {
     pub(super) fn new(service: &Service, host: &Host, env: Vec<(OsString, OsString)>) -> Self {
-        Self { project: service.project().clone(), state_home: host.state_home.clone(), env }
+        let (project, state_home) = (service.project().clone(), host.state_home.clone());
+        Self { project, state_home, env, found: Arc::default() }
     }
 
     pub(super) fn repository(&self, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
-        let repository = Repository::open(&self.project.root, &self.env)?;
+        let repository = match self.found.get() {
+            Some(found) => found.again(),
+            None => {
+                let opened = Repository::open(&self.project.root, &self.env)?;
+                self.found.get_or_init(|| opened).again()
+            }
+        };
         Ok(match cancel {
             Some(cancel) => repository.with_cancel(cancel.clone()),
             None => repository,
@@ -76,12 +88,24 @@ impl Landing {
                 return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
             };
             let (mut merged, mut refused) = (Vec::new(), Vec::new());
+            // What the last of them came to; a commit only where another is merged onto it.
+            let mut top: Option<Oid> = None;
             for task in tasks.iter().filter_map(|task| state.tasks.get(*task)) {
                 let id = task.card.id.clone();
                 let (Some(base), Some(work)) = (&task.onto, &task.head) else {
-                    merged.push(Merged { task: id, tree: repository.tree_of(&tip)? });
+                    let tree = top.clone().map_or_else(|| repository.tree_of(&tip), Ok)?;
+                    merged.push(Merged { task: id, tree });
                     continue;
                 };
+                if let Some(tree) = top.take() {
+                    tip = repository.conflict_commit(
+                        &tip,
+                        &tree,
+                        "Merged, to be verified",
+                        &[],
+                        Some(cancel),
+                    )?;
+                }
                 let request = MergeRequest {
                     base,
                     tip: &tip,
@@ -104,13 +128,7 @@ impl Landing {
                     }
                 };
                 if paths.is_empty() {
-                    tip = repository.conflict_commit(
-                        &tip,
-                        &tree,
-                        "Merged, to be verified",
-                        &[],
-                        Some(cancel),
-                    )?;
+                    top = Some(tree.clone());
                     merged.push(Merged { task: id, tree });
                 } else {
                     refused.push(Unmerged { task: id, paths, why: None });
@@ -128,9 +146,10 @@ impl Landing {
                 return Ok(PlanEvent::Hindered { error: "there is nothing that could land".to_owned() });
             };
             let (mut commits, mut refused) = (Vec::new(), None);
+            let mut stands = repository.tree_of(&tip)?;
             for one in batch.merged.iter().take(upto) {
                 let Some(task) = state.task(&one.task) else { continue };
-                if repository.tree_of(&tip)? == one.tree {
+                if stands == one.tree {
                     commits.push(None);
                     continue;
                 }
@@ -153,7 +172,7 @@ impl Landing {
                 match repository.land(request)? {
                     Landed::Done { commit } => {
                         commits.push(Some(commit.clone()));
-                        tip = commit;
+                        (tip, stands) = (commit, one.tree.clone());
                     }
                     Landed::Secrets(exposed) => {
                         let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
@@ -166,26 +185,21 @@ impl Landing {
                     Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
                 }
             }
-            self.retire(&repository, state, batch.merged.iter().take(commits.len()).map(|one| &one.task));
             Ok(PlanEvent::BatchLanded { commits, refused, tip })
         };
         told(landed())
     }
 
-    /// The branches of tasks that have landed are of no further use. Only tidiness: one that stays is in nobody's way, and
-    /// is taken away when the plan is over.
-    fn retire<'a>(
-        &self,
-        repository: &Repository,
-        state: &PlanState,
-        tasks: impl Iterator<Item = &'a TaskId>,
-    ) {
+    /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
+    /// tidiness: one that stays is in nobody's way, and is taken away when the plan is over.
+    pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
+        let Ok(repository) = self.repository(None) else { return };
         let pool = self.project.pool(&self.state_home);
-        for (id, task) in tasks.filter_map(|id| Some((id, state.task(id)?))) {
-            for round in 1..=task.rounds {
-                let branch = state.spec.branch(id, round);
+        for (id, rounds) in tasks {
+            for round in 1..=*rounds {
+                let branch = spec.branch(id, round);
                 if let Ok(Some(head)) = repository.branch_head(&branch)
-                    && let Some(_slots) = self.take_slots_on(repository, &branch)
+                    && let Some(_slots) = self.take_slots_on(&repository, &branch)
                 {
                     let _ = repository.retire_branch(&branch, &head, &pool);
                 }
@@ -353,7 +367,8 @@ impl Landing {
     pub(super) fn clear(&self, state: &PlanState) {
         let Ok(repository) = self.repository(None) else { return };
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
-        self.retire(&repository, state, landed.map(|task| &task.card.id));
+        let landed: Vec<_> = landed.map(|task| (task.card.id.clone(), task.rounds)).collect();
+        self.retire(&state.spec, &landed);
         for name in [state.spec.line(), state.spec.last_wave()] {
             // Only where a branch has it all.
             if let Ok(Some(at)) = repository.reference(&name)

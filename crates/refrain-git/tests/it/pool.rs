@@ -147,6 +147,23 @@ fn the_next_task_finds_the_caches_and_only_what_differs_is_written() {
 }
 
 #[test]
+fn many_are_made_at_once() {
+    let place = place();
+    fs::create_dir_all(place.repository().common_dir().join("refrain")).unwrap();
+    let at = place.head();
+    let slots: Vec<_> = (1..=8).map(|number| Slot::new(&place, number)).collect();
+    std::thread::scope(|scope| {
+        let made = slots.iter().enumerate().map(|(number, slot)| {
+            let at = &at;
+            scope.spawn(move || slot.ready(&format!("task/{number}"), at))
+        });
+        for made in made.collect::<Vec<_>>() {
+            assert_eq!(made.join().unwrap(), None);
+        }
+    });
+}
+
+#[test]
 fn what_was_left_is_saved_on_a_branch() {
     let place = place();
     let (slot, at) = (Slot::new(&place, 1), place.head());
