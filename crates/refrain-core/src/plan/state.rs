@@ -287,10 +287,21 @@ impl PlanState {
             Stage::Running(_) | Stage::Proven { .. } if task.is_withdrawn => task.card.status,
             Stage::Running(_) | Stage::Proven { .. } if self.is_final() => TaskStatus::Pending,
             Stage::Running(_) | Stage::Proven { .. } => TaskStatus::InProgress,
+            // What of a plan that was cancelled is on nobody's branch is still to be done.
+            Stage::Landed { .. } if self.is_final() && !self.is_handed_over(&task.card.id) => {
+                TaskStatus::Pending
+            }
+            Stage::Stopped(Stop::Cancelled) if self.cancel.is_some() => TaskStatus::Pending,
             Stage::Landed { .. } => TaskStatus::Done,
             Stage::Stopped(_) if self.awaits_tune(task) => TaskStatus::AwaitingTune,
             Stage::Stopped(_) => TaskStatus::Blocked,
         }
+    }
+
+    /// Whether the branch that the plan began on has what a task did.
+    fn is_handed_over(&self, task: &TaskId) -> bool {
+        let due = self.handover.due.iter().flat_map(|(_, its)| its);
+        !self.line.iter().chain(due).any(|(id, _)| id == task)
     }
 
     /// Whether a person is to tell how a task goes on: it was tried in vain, and that was asked for.

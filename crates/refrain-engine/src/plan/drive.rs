@@ -285,7 +285,7 @@ impl PlanDrive {
             service: self.service.clone(),
             host: self.host.clone(),
             landing: self.landing.clone(),
-            file: self.statuses.file().clone(),
+            tasks: self.statuses.tasks(),
             spec: state.spec.clone(),
             plan_dir: self.journal.dir().clone(),
             task: state.tasks[task].clone(),

@@ -1,17 +1,18 @@
 //! One round of a task: its worktree, its loop, and what came of that.
 
+use std::sync::Arc;
+
 use refrain_core::event::End;
 use refrain_core::gate::Check;
 use refrain_core::git::{Checkout, Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{Graph, PlanSpec, Running, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop};
+use refrain_core::plan::{Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
 use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
-use refrain_store::tasks::TaskFile;
 
 use super::drive::{Quiet, tell};
 use super::landing::Landing;
@@ -24,7 +25,8 @@ pub(super) struct Round {
     pub(super) service: Service,
     pub(super) host: Host,
     pub(super) landing: Landing,
-    pub(super) file: TaskFile,
+    /// The tasks, as their file could be read last.
+    pub(super) tasks: Option<Arc<[Task]>>,
     pub(super) spec: PlanSpec,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
@@ -165,7 +167,7 @@ impl Round {
 
     fn loop_spec(&self, slot: &Slot, repository: &Repository, begin: &Begin) -> Result<Spec, EngineError> {
         let id = &self.task.card.id;
-        let (graph, _) = Graph::build(self.file.read()?.tasks.tasks);
+        let (graph, _) = Graph::build(self.tasks.as_deref().unwrap_or_default().to_vec());
         let prompt = told::prompt(self, &graph, id, (repository, begin))?;
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];

@@ -2,9 +2,10 @@
 //! somebody else wrote it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use refrain_core::plan::file::Change;
-use refrain_core::plan::{Card, Note, PlanEvent, PlanState, TaskId, TaskStatus};
+use refrain_core::plan::{Card, Note, PlanEvent, PlanState, Task, TaskId, TaskStatus};
 use refrain_store::Journal;
 use refrain_store::journal::Durability;
 use refrain_store::tasks::{Stamp, TaskFile, TasksError};
@@ -19,17 +20,20 @@ pub(super) struct Statuses {
     stamp: Option<Stamp>,
     /// What stands in it.
     written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
+    /// The tasks, as they could be read last.
+    tasks: Option<Arc<[Task]>>,
 }
 
 impl Statuses {
     pub(super) fn new(service: &Service, state: &PlanState) -> Result<Self, EngineError> {
         let spec = &state.spec;
         let file = TaskFile::at(service.project(), spec.tasks.clone(), spec.tag.clone())?;
-        Ok(Self { file, stamp: None, written: HashMap::new() })
+        Ok(Self { file, stamp: None, written: HashMap::new(), tasks: None })
     }
 
-    pub(super) fn file(&self) -> &TaskFile {
-        &self.file
+    /// The tasks, as they could be read last; none before they were read.
+    pub(super) fn tasks(&self) -> Option<Arc<[Task]>> {
+        self.tasks.clone()
     }
 
     /// Whether somebody else wrote it, or took it away, since it was looked at last; or it was not looked at yet.
@@ -61,9 +65,12 @@ impl Statuses {
         match self.file.read() {
             Ok(read) => {
                 self.stamp = Some(read.stamp);
-                let note = |task: &refrain_core::plan::Task| (task.status, task.note.clone());
-                self.written = read.tasks.tasks.iter().map(|task| (task.id.clone(), note(task))).collect();
-                PlanEvent::TasksTaken { tasks: read.tasks.tasks.iter().map(Card::from).collect() }
+                let tasks: Arc<[Task]> = read.tasks.tasks.into();
+                self.written =
+                    tasks.iter().map(|task| (task.id.clone(), (task.status, task.note.clone()))).collect();
+                let taken = PlanEvent::TasksTaken { tasks: tasks.iter().map(Card::from).collect() };
+                self.tasks = Some(tasks);
+                taken
             }
             Err(error) => PlanEvent::TasksRefused { error: chain(&error) },
         }
