@@ -44,6 +44,8 @@ mod notifications;
 #[cfg(test)]
 mod plan_files;
 #[cfg(test)]
+mod plan_runs;
+#[cfg(test)]
 mod plan_show;
 #[cfg(test)]
 mod plan_verbs;
