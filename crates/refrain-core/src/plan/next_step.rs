@@ -171,7 +171,8 @@ fn needs_a_person(task: &TaskState) -> bool {
 /// Why everything is to come to rest, if so, and how fast.
 fn stopping(state: &PlanState, until: Option<Timestamp>, now: Timestamp) -> Option<(Urgency, PlanEnd)> {
     if let Some(urgency) = state.cancel {
-        return Some((urgency, PlanEnd::Cancelled));
+        // Whoever cannot wait for it says so by a signal.
+        return Some((urgency.max(state.pause.unwrap_or(urgency)), PlanEnd::Cancelled));
     }
     if let Some(urgency) = state.pause {
         return Some((urgency, PlanEnd::Paused));

@@ -315,6 +315,9 @@ impl PlanState {
     #[must_use]
     pub fn blocked_because(&self, task: &TaskState) -> Option<String> {
         let Stage::Stopped(stop) = &task.stage else { return None };
+        if self.status_of(task) == TaskStatus::Pending {
+            return None;
+        }
         Some(match stop {
             Stop::UsedUp => format!("not proven in {}", iterations(task.iterations)),
             Stop::Stuck => format!("stuck after {}", iterations(task.iterations)),
