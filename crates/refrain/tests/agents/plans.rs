@@ -31,6 +31,11 @@ fn bench(agent: Agent) -> Option<Bench> {
     write(&project.join(".scud/tasks/slugs.json"), file());
     bench.sandbox.git(&["add", "--all"]);
     bench.sandbox.git(&["commit", "--quiet", "--message", "Plan what is to come"]);
+    if agent == Agent::OpenCode {
+        // Several that run for the first time at once are in each other's way when they make their database.
+        let told = bench.real.told("Say hello.", &bench.sandbox);
+        told.spawn().wait_at_most(LONG).with_code(0);
+    }
     write(&project.join("README.md"), "# slugs, said better\n");
     write(&project.join("ideas.txt"), "Mine.\n");
     Some(bench)
