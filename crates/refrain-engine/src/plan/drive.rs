@@ -367,10 +367,8 @@ impl PlanDrive {
             Input::Bell => self.answer().await,
             Input::Work(event) => {
                 self.work = None;
-                let landed = match &*event {
-                    PlanEvent::BatchLanded { commits, .. } => commits.len(),
-                    _ => 0,
-                };
+                let landed =
+                    if let PlanEvent::BatchLanded { commits, .. } = &*event { commits.len() } else { 0 };
                 let batch = self.journal.state().batch.iter().flat_map(|batch| &batch.merged);
                 let landed: Vec<_> = batch.take(landed).map(|one| one.task.clone()).collect();
                 self.tidy(&landed);
