@@ -130,7 +130,9 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
     {
         return step;
     }
-    if let Some(step) = start(state, is_broke) {
+    // One after the other: the next begins at what the one before it landed.
+    let is_landing = live.working && state.spec.jobs == 1;
+    if let Some(step) = start(state, is_broke || is_landing) {
         return step;
     }
     if live.working || !live.driven.is_empty() {
@@ -230,12 +232,12 @@ fn is_over(state: &PlanState, wave: usize) -> bool {
 }
 
 /// The task to start, if there is one and room for it.
-fn start(state: &PlanState, is_broke: bool) -> Option<PlanStep> {
+fn start(state: &PlanState, is_held: bool) -> Option<PlanStep> {
     let (wave, _, task) = *state.ready.first()?;
     let is_its_turn = state.spec.pipeline || wave == state.current_wave();
     let has_room = state.running.len() < state.spec.jobs as usize;
     let granted = state.limits.per_task.min(state.iterations_left());
-    (is_its_turn && has_room && granted > 0 && !is_broke).then(|| PlanStep::Start {
+    (is_its_turn && has_room && granted > 0 && !is_held).then(|| PlanStep::Start {
         task,
         granted,
         money: state.slice(),

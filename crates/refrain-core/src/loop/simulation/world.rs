@@ -81,7 +81,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     if random.once_in(4) {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
-    spec.task = random.once_in(4).then(task);
+    spec.task = random.once_in(3).then(task);
     sample_gates(random, &mut spec);
     sample_critic(random, &mut spec);
     spec

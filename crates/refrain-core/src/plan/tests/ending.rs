@@ -97,7 +97,8 @@ fn what_every_task_would_meet_stops_the_plan() {
     assert_eq!(plan.next(), PlanStep::Finish(PlanEnd::Blocked));
     let mut plan = plan.ends().resumed(|_| {}).then(PlanEvent::RunnerStarted { runner: runner(2) });
     assert_eq!(plan.next(), PlanStep::Drive { task: 0 });
-    plan.live.driven.insert("plan-1".parse().unwrap());
+    let first = plan.state.spec.loop_of(&"1".parse().unwrap(), 1);
+    plan.live.driven.insert(first);
     assert_eq!(plan.next(), PlanStep::Drive { task: 1 });
 }
 
