@@ -28,14 +28,16 @@ impl Drive<'_> {
                 None => self.pause(Urgency::AfterIteration),
                 Some(_) => self.pause(Urgency::Now),
             },
+            // Where that is nothing new there is nothing to record.
+            Input::Signal(Wish::Pause(urgency)) if self.journal.state().pause >= Some(urgency) => Ok(()),
             Input::Signal(Wish::Pause(urgency)) => self.pause(urgency),
         }
     }
 
-    /// Where that is nothing new, or the loop has ended while it was said, there is nothing to record.
+    /// Where the loop has ended while it was said there is nothing to record.
     fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
         let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
-        if state.pause < Some(urgency) && state.admits(&ask).is_ok() {
+        if state.admits(&ask).is_ok() {
             self.journal.push(Event::Asked { request: None, ask }, now())?;
         }
         Ok(())

@@ -71,7 +71,7 @@ impl Again {
 fn conflict(files: &[String], ours: &str, theirs: &str) -> String {
     let mut text = String::from(
         "CONFLICT: your work on this task was done, but other tasks that landed meanwhile changed the same places. Your \
-         checkout holds what has landed, with your work merged in, and git's conflict markers stand in:",
+         checkout holds what has landed, with your work merged in, and git's conflict markers (with what was there before behind `|||||||`) stand in:",
     );
     for file in files.iter().take(MOST_FILES) {
         let _ = write!(text, "\n- {}", squeeze(&printable(file)));
