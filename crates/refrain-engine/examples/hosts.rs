@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Spec;
 use refrain_core::event::Urgency;
-use refrain_engine::{Host, Service, Signals, keeper, raise_open_files};
+use refrain_engine::{Host, Service, Signals, keeper, raise_open_files, tool};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = word()?;
     fs::create_dir_all(&base)?;
     let base = base.canonicalize_utf8()?;
+    // The benchmark's folder lies in a repository: without one of its own its loops would be made there.
+    tool::run("git", &["init", "--quiet"], base.as_std_path())?;
     raise_open_files();
     let host = Rc::new(Host {
         program: std::env::current_exe()?,
