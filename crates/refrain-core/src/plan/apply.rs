@@ -1,21 +1,20 @@
 //! How events change a plan. Whatever a journal holds, each prefix of it is a plan that can go on.
 
+mod landing;
+
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{
-    Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted, Unmerged,
-};
+use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
 use super::graph::Graph;
 use super::spec::PlanLimits;
-use super::state::{Batch, Halt, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
+use super::state::{Halt, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
 use super::task::{Card, Task, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
 use crate::fold::Fold;
-use crate::git::Oid;
 use crate::r#loop::Damage;
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
@@ -448,137 +447,6 @@ impl PlanState {
         }
     }
 
-    fn merge_batch(
-        &mut self,
-        merged: &[Merged],
-        refused: &[Unmerged],
-        at: Timestamp,
-    ) -> Result<(), &'static str> {
-        if self.batch.is_some() {
-            return Err("one batch lands after the other");
-        }
-        let place_of = |id: &TaskId| match self.place(id)? {
-            task if self.proven.contains(&task) => Ok(task),
-            _ => Err("only what is proven is merged"),
-        };
-        let parts = merged.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
-        let back = refused.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
-        if parts.is_empty() && back.is_empty() {
-            return Err("a batch has something in it");
-        }
-        let mut good = 0;
-        for (number, (task, one)) in parts.into_iter().zip(merged).enumerate() {
-            self.proven.remove(&task);
-            // What a task proved already is that very tree.
-            let is_proven =
-                matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == one.tree);
-            if is_proven || !self.spec.verifies() {
-                good = number + 1;
-            }
-        }
-        self.batch = (!merged.is_empty()).then(|| Batch { merged: merged.to_vec(), good, bad: None });
-        for (task, one) in back.into_iter().zip(refused) {
-            self.proven.remove(&task);
-            match &one.why {
-                Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
-                None => self.send_back(task, Return::Conflict(one.paths.clone()), at),
-            }
-        }
-        Ok(())
-    }
-
-    fn land_batch(
-        &mut self,
-        commits: &[Option<Oid>],
-        refused: Option<&String>,
-        tip: &Oid,
-        at: Timestamp,
-    ) -> Result<(), &'static str> {
-        let batch = self.batch.as_ref().ok_or("no batch lands")?;
-        let landed = commits.len();
-        let is_whole = if refused.is_some() { landed < batch.good } else { landed == batch.good };
-        if batch.question().is_some() || !is_whole {
-            return Err("it is not known to be well");
-        }
-        let parts = batch.merged.iter().map(|one| self.place(&one.task)).collect::<Result<Vec<_>, _>>()?;
-        let bad = self.batch.take().and_then(|batch| batch.bad);
-        for (task, commit) in parts.iter().zip(commits) {
-            self.land(*task, commit.clone(), at);
-        }
-        match (parts.get(landed), refused, bad) {
-            (Some(task), Some(reason), _) => self.stop(*task, Stop::Other { reason: reason.clone() }, at),
-            (Some(task), None, Some((_, failed))) => self.send_back(*task, Return::Failed(failed), at),
-            (None, _, _) | (Some(_), None, None) => {}
-        }
-        self.proven.extend(parts.into_iter().skip(landed + 1));
-        self.tip = Some(tip.clone());
-        Ok(())
-    }
-
-    fn complete_wave(
-        &mut self,
-        number: u32,
-        commit: Option<&Oid>,
-        (tasks, rest): (&[TaskId], &[Oid]),
-        at: Timestamp,
-    ) -> Result<(), &'static str> {
-        let current = self.current_wave();
-        if current + 1 != number as usize {
-            return Err("waves are completed one after the other");
-        }
-        if self.waves.len() <= current {
-            return Err("there is no such wave");
-        }
-        if let Some(commit) = commit {
-            let line = std::mem::take(&mut self.line);
-            let (its, later) = line.into_iter().partition(|(id, _)| tasks.contains(id));
-            self.line = later;
-            self.follow(commit, rest)?;
-            self.handover.due.push((number, its));
-        }
-        self.handover.refused = None;
-        let wave = &mut self.waves[current];
-        (wave.completed, wave.completed_at) = (Some(commit.cloned()), Some(at));
-        // The file, or a person, may have brought something new into it while its commit was made.
-        if wave.open > 0 {
-            self.arrange();
-        }
-        Ok(())
-    }
-
-    /// What is complete is this commit. What landed ahead of its wave is not in it, and was made anew on top of it.
-    fn follow(&mut self, commit: &Oid, rest: &[Oid]) -> Result<(), &'static str> {
-        if rest.len() != self.line.len() {
-            return Err("what has landed is not all there");
-        }
-        self.trunk = Some(commit.clone());
-        self.tip = Some(rest.last().unwrap_or(commit).clone());
-        let line = std::mem::take(&mut self.line);
-        for ((id, _), anew) in line.into_iter().zip(rest) {
-            let task = self.place(&id)?;
-            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
-            self.line.push((id, anew.clone()));
-        }
-        Ok(())
-    }
-
-    fn land(&mut self, task: usize, commit: Option<Oid>, at: Timestamp) {
-        let state = &mut self.tasks[task];
-        self.line.extend(commit.clone().map(|commit| (state.card.id.clone(), commit)));
-        (state.stage, state.again) = (Stage::Landed { commit }, None);
-        state.settled_at = Some(at);
-        self.settle(task);
-        for dependent in self.graph.dependents(task) {
-            let state = &mut self.tasks[dependent];
-            if let Stage::Waiting(unmet) = &mut state.stage {
-                *unmet = unmet.saturating_sub(1);
-                if *unmet == 0 && !state.is_hopeless {
-                    self.make_ready(dependent);
-                }
-            }
-        }
-    }
-
     fn stop(&mut self, task: usize, stop: Stop, at: Timestamp) {
         if self.tasks[task].is_withdrawn {
             return self.withdraw(task);
@@ -606,27 +474,6 @@ impl PlanState {
     fn settle(&mut self, task: usize) {
         if let Some(wave) = self.tasks[task].wave.and_then(|wave| self.waves.get_mut(wave)) {
             wave.open = wave.open.saturating_sub(1);
-        }
-    }
-
-    /// Its own gates had passed, and yet it cannot land.
-    fn send_back(&mut self, task: usize, why: Return, at: Timestamp) {
-        let state = &mut self.tasks[task];
-        (state.returns, state.again) = (state.returns + 1, Some(why));
-        if state.returns > MAX_RETURNS {
-            return self.stop(task, Stop::Unfit, at);
-        }
-        if state.is_withdrawn {
-            return self.withdraw(task);
-        }
-        // Its file may name more dependencies than when it began.
-        let unmet = self.graph.dependencies(task).iter().filter(|n| !self.tasks[**n].is_met()).count();
-        let state = &mut self.tasks[task];
-        state.stage = Stage::Waiting(unmet);
-        match (unmet, state.is_hopeless) {
-            (_, true) => self.lose(task),
-            (0, false) => self.make_ready(task),
-            (_, false) => {}
         }
     }
 
