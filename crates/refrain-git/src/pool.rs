@@ -220,9 +220,7 @@ impl Repository {
             return Ok(Removal::Kept(reason));
         }
         if self.listed(at)?.is_some() {
-            // Twice, as one that is half made is locked.
-            let force = ["worktree", "remove", "--force", "--force", at.as_str()];
-            self.git().to_its_end().output(force, &[])?;
+            self.remove_whatever(at)?;
         }
         Ok(Removal::BranchKept)
     }

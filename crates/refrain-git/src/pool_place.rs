@@ -117,8 +117,8 @@ pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Resu
         return Ok(());
     }
     if repository.listed(&path)?.is_some() {
-        let force = ["worktree", "remove", "--force", "--force", path.as_str()];
-        repository.git().to_its_end().run(force, &[])?;
+        // What git does not take away, goes with the folder.
+        let _ = repository.remove_whatever(&path);
     }
     remove(&path)
 }

@@ -1,7 +1,7 @@
 //! A worktree of a loop's own: made, and removed only when nothing is lost.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
@@ -177,14 +177,13 @@ impl Repository {
     pub(crate) fn add_empty_worktree(&self, git: Git<'_>, path: &Utf8Path, at: &Oid) -> Result<(), GitError> {
         let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
         let add = ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach"];
-        git.output(add.into_iter().chain([path.as_str(), at.as_str()]), &[]).map(drop)
+        past_half_made(|| git.output(add.into_iter().chain([path.as_str(), at.as_str()]), &[])).map(drop)
     }
 
-    /// Git dies over a worktree that another git is just making: one is made, or all are looked at. None where Refrain keeps
-    /// nothing in this repository, so that whoever only looks leaves nothing behind; or where it cannot be written.
+    /// Git dies over a worktree that another git is just making or removing: one is at it, or all look. The lock is on the
+    /// repository's own folder, so that nothing is left behind. None where that cannot be opened.
     fn worktrees_lock(&self) -> Option<File> {
-        let path = self.common_dir().join("refrain/worktrees.lock");
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).ok()
+        File::open(self.common_dir()).ok()
     }
 
     /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
@@ -206,11 +205,15 @@ impl Repository {
         if !path.join(".git").exists() {
             let _ = fs::remove_dir(path);
         }
-        // Twice, as it is locked.
-        self.git()
-            .to_its_end()
-            .output(["worktree", "remove", "--force", "--force", path.as_str()], &[])
-            .map(drop)
+        self.remove_whatever(path)
+    }
+
+    /// Removes a worktree in which nothing is lost, as somebody has looked.
+    pub(crate) fn remove_whatever(&self, path: &Utf8Path) -> Result<(), GitError> {
+        let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
+        // Twice, as one that is half made is locked.
+        let remove = ["worktree", "remove", "--force", "--force", path.as_str()];
+        past_half_made(|| self.git().to_its_end().output(remove, &[])).map(drop)
     }
 
     fn what_would_be_lost(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
@@ -314,7 +317,8 @@ impl Repository {
     /// [`GitError`] where git cannot be asked.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         let _still = self.worktrees_lock().filter(|lock| lock.lock_shared().is_ok());
-        Ok(parse(&self.git().output(["worktree", "list", "--porcelain", "-z"], &[])?))
+        let list = ["worktree", "list", "--porcelain", "-z"];
+        Ok(parse(&past_half_made(|| self.git().output(list, &[]))?))
     }
 }
 
@@ -324,6 +328,22 @@ impl Worktree {
         let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
         is_its_own && self.locked.as_deref() == Some(HALF_MADE)
     }
+}
+
+/// How often git is asked again: what it dies over is whole some microseconds later, and each git takes milliseconds.
+const AGAIN: usize = 8;
+
+/// Asks git again where it died over a worktree that somebody else was making or removing at that moment: a person, or a
+/// loop whose checkout runs hooks, for which nobody could wait under a lock.
+fn past_half_made<T>(ask: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+    let is_half_made = |error: &GitError| error.to_string().contains("failed to read");
+    for _ in 0..AGAIN {
+        match ask() {
+            Err(error) if is_half_made(&error) => {}
+            answered => return answered,
+        }
+    }
+    ask()
 }
 
 /// Whether the git folders of submodules lie in the git folder of a worktree.
