@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
 use super::graph::Graph;
 use super::spec::PlanLimits;
-use super::state::{Halt, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
+use super::state::{Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 use super::task::{Card, Task, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
@@ -336,15 +336,6 @@ impl PlanState {
         self.ready.extend(turn);
     }
 
-    /// When a task that is ready comes.
-    fn turn(&self, task: usize) -> Option<Ready> {
-        let rank = match self.spec.jobs {
-            1 => 0,
-            _ => i64::try_from(self.graph.rank(task)).unwrap_or(i64::MAX),
-        };
-        Some((self.tasks[task].wave?, -rank, task))
-    }
-
     fn begin_round(&mut self, started: &TaskStarted, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&started.task)?;
         let since = self.active_at(at);
@@ -484,8 +475,7 @@ impl PlanState {
     }
 
     fn retry(&mut self, task: usize, why: Return) {
-        let state = &mut self.tasks[task];
-        (state.stage, state.again, state.returns) = (Stage::Waiting(0), Some(why), 0);
+        self.tasks[task].retry(why);
     }
 
     /// The first wave that is not complete.
@@ -529,23 +519,32 @@ impl TaskState {
     }
 
     /// The same with what the file says now, where the plan had `written` how it stands.
-    fn told(self, card: &Card, written: TaskStatus) -> Self {
+    fn told(mut self, card: &Card, written: TaskStatus) -> Self {
         let is_said = card.status != written;
         // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
         let is_again = card.status == TaskStatus::Pending;
-        let is_withdrawn = if is_said { card.status.is_off() } else { self.is_withdrawn };
-        let stage = match self.stage {
-            Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => Stage::Out,
-            Stage::Stopped(_) if is_said && is_again => Stage::Waiting(0),
-            Stage::Out if is_said && card.status.is_to_do() => Stage::Waiting(0),
-            as_it_was @ (Stage::Out
+        if is_said {
+            self.is_withdrawn = card.status.is_off();
+        }
+        match self.stage {
+            Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => {
+                self.stage = Stage::Out;
+            }
+            Stage::Stopped(_) if is_said && is_again => self.retry(Return::Resumed),
+            Stage::Out if is_said && card.status.is_to_do() => self.retry(Return::Resumed),
+            Stage::Out
             | Stage::Waiting(_)
             | Stage::Running(_)
             | Stage::Proven { .. }
             | Stage::Landed { .. }
-            | Stage::Stopped(_)) => as_it_was,
-        };
-        Self { card: card.clone(), is_withdrawn, stage, ..self }
+            | Stage::Stopped(_) => {}
+        }
+        Self { card: card.clone(), ..self }
+    }
+
+    /// It is to be done, as if it had never come back.
+    fn retry(&mut self, why: Return) {
+        (self.stage, self.again, self.returns) = (Stage::Waiting(0), Some(why), 0);
     }
 
     /// The same where its file does not name it any more.

@@ -21,6 +21,7 @@ mod task_loop;
 mod task_ref;
 pub mod tokens;
 pub mod tune;
+mod turn;
 pub mod view;
 
 pub use apply::MAX_RETURNS;

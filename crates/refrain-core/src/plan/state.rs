@@ -9,6 +9,7 @@ use super::event::{FailedGate, Merged, PlanEnded, Stop};
 use super::graph::Graph;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
+use super::turn::Ready;
 use crate::agent::Usd;
 use crate::event::{Identity, Urgency};
 use crate::git::{Oid, RepoPath};
@@ -79,10 +80,6 @@ pub struct PlanState {
     pub(super) gone: HashMap<TaskId, u32>,
     pub(super) taken: bool,
 }
-
-/// A task that could be started: its wave, how much hangs on it (negated, as what hangs on more goes first; 0 where one task
-/// follows another, as then the file's order counts), its place.
-pub(super) type Ready = (usize, i64, usize);
 
 /// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

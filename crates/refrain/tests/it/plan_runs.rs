@@ -275,6 +275,24 @@ fn what_fails_only_with_what_others_landed_goes_back_with_the_gates_output() {
 }
 
 #[test]
+fn tasks_that_all_change_the_same_line_all_land() {
+    let tasks: Vec<_> = (1..=4).map(|id| task(id, &[], "pending")).collect();
+    // Whoever finds a conflict settles it by keeping both sides.
+    let script = "if grep -q '<<<<<<<' list; then grep -v '^<<<<<<<\\|^|||||||\\|^=======\\|^>>>>>>>' list > new; mv new list\nelse echo begun >> $NOTES/begun; read -r _ < $GATES/go; echo $number >> list; fi";
+    let (sandbox, agent) = project(&tasks, script);
+    let gate = sandbox.gate("go");
+    let session = sandbox.spawn(&words(&agent, &["--jobs", "4"]));
+    testkit::eventually("all have begun", || (sandbox.note("begun").lines().count() == 4).then_some(()));
+    (1..=4).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(0);
+    let list = content(&sandbox, "list");
+    assert!((1..=4).all(|id| list.lines().any(|line| line == id.to_string())), "{list}");
+    let rounds = sandbox.note("started").lines().count();
+    assert!((7..=10).contains(&rounds), "each but one came back: {}", sandbox.note("started"));
+    assert_eq!(read_tasks(&sandbox).matches(r#""status": "done""#).count(), 4);
+}
+
+#[test]
 fn one_after_the_other_they_go_in_the_order_of_the_file_until_all_iterations_are_used() {
     let tasks = [task(3, &[], "pending"), task(1, &[], "pending"), task(2, &[3], "pending")];
     let (sandbox, agent) = project(&tasks, "");
