@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
+use super::event::{
+    AgentFault, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
+};
 use super::graph::Graph;
 use super::spec::PlanLimits;
 use super::state::{Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
@@ -19,6 +21,10 @@ use crate::r#loop::Damage;
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
+
+/// So many tasks in a row whose agents fail in one way, before any work, are enough: whoever else is started would meet the
+/// same.
+const MAX_IN_VAIN: u32 = 3;
 
 impl Fold for PlanState {
     type Event = PlanEvent;
@@ -54,6 +60,7 @@ impl Fold for PlanState {
             spent: None,
             pause: None,
             cancel: None,
+            in_vain: None,
             hindered: None,
             ended: None,
             active: Duration::ZERO,
@@ -216,7 +223,7 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.ended, self.pause, self.hindered) = (None, None, None);
+        (self.ended, self.pause, self.hindered, self.in_vain) = (None, None, None, None);
         self.handover.refused = None;
         if !self.taken {
             self.refused = None;
@@ -374,6 +381,7 @@ impl PlanState {
             return Err("no loop works on the task");
         };
         let (granted, worked) = (running.granted, active.saturating_sub(running.since));
+        let is_empty = ended.head.as_ref().is_none_or(|head| *head == running.onto);
         match &ended.end {
             TaskEnd::Rests => {
                 running.halt = Some(Halt::Rests);
@@ -401,8 +409,12 @@ impl PlanState {
         let state = &mut self.tasks[task];
         add(&mut state.cost);
         state.iterations += ended.iterations;
+        (state.of_round, state.fault) = (ended.iterations, ended.fault.clone());
         state.worked += worked;
         state.head = ended.head.clone().or(state.head.take());
+        let is_in_vain = is_empty && matches!(ended.end, TaskEnd::Stopped(_));
+        self.count_in_vain(ended.fault.as_ref().filter(|_| is_in_vain));
+        let state = &mut self.tasks[task];
         match &ended.end {
             TaskEnd::Proven { .. } if state.is_withdrawn => self.withdraw(task),
             TaskEnd::Proven { tree } => {
@@ -413,6 +425,19 @@ impl PlanState {
             TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::Hindered { .. } => {}
         }
         Ok(())
+    }
+
+    /// Another task ended; in vain, where there is a `fault`.
+    fn count_in_vain(&mut self, fault: Option<&AgentFault>) {
+        let before = self.in_vain.take();
+        let Some(fault) = fault else { return };
+        let same = before.filter(|(_, known)| known.is_same(fault)).map_or(0, |(count, _)| count);
+        self.in_vain = Some((same + 1, fault.clone()));
+        if same + 1 >= MAX_IN_VAIN {
+            let count = same + 1;
+            let error = format!("of {count} tasks in a row the agent {}; nothing was changed", fault.said);
+            self.hindered.get_or_insert(error);
+        }
     }
 
     /// A loop that has spent all that it was given gets another share of what is left, as far as there is something.
@@ -507,6 +532,8 @@ impl TaskState {
             is_withdrawn: false,
             rounds: 0,
             iterations: 0,
+            of_round: 0,
+            fault: None,
             returns: 0,
             onto: None,
             before: None,

@@ -6,7 +6,9 @@ use refrain_core::event::End;
 use refrain_core::gate::Check;
 use refrain_core::git::{Checkout, Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop};
+use refrain_core::plan::{
+    AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop,
+};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
@@ -206,7 +208,7 @@ impl Round {
                 let end = TaskEnd::Hindered {
                     error: format!("task {task} could not be worked on: {}", chain(&error)),
                 };
-                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None });
+                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None, fault: None });
             }
         };
         let branch = self.spec.branch(&task, self.running.round);
@@ -221,6 +223,7 @@ impl Round {
             let message = format!("What task {task} made");
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
         }
-        Ok(TaskEnded { task, end, head, iterations: state.charged, cost: state.spent.cost })
+        let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(&state));
+        Ok(TaskEnded { task, end, head, iterations, cost, fault })
     }
 }

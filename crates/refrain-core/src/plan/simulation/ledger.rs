@@ -75,6 +75,8 @@ pub(super) struct Ledger {
     in_waves: BTreeSet<usize>,
     is_asked: bool,
     is_cancelled: bool,
+    /// How agents failed that changed nothing, of the tasks that ended last in a row.
+    in_vain: Vec<String>,
     hindered: bool,
     ended: Option<PlanEnd>,
 }
@@ -96,6 +98,7 @@ impl Ledger {
             in_waves: BTreeSet::new(),
             is_asked: false,
             is_cancelled: false,
+            in_vain: Vec::new(),
             hindered: false,
             ended: None,
         }
@@ -199,7 +202,6 @@ impl Ledger {
             PlanEvent::TaskTuned { task, .. } => self.again(number(task)),
             PlanEvent::BatchMerged { merged, refused } => {
                 assert!(self.batch.is_none(), "two batches at a time");
-                assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
                 assert!(merged.len() + refused.len() <= 16, "a batch of {}", merged.len());
                 for one in refused {
                     assert!(matches!(self.fact(number(&one.task)).phase, Phase::Proven { .. }));
@@ -239,6 +241,7 @@ impl Ledger {
             PlanEvent::Resumed { limits } => {
                 (self.total, self.budget) = (limits.total, limits.max_cost);
                 (self.is_asked, self.hindered, self.ended) = (false, false, None);
+                self.in_vain.clear();
                 let is_blocked = |fact: &Fact| {
                     matches!(fact.phase, Phase::Stopped(_)) && self.word(fact) == TaskStatus::Blocked
                 };
@@ -356,6 +359,12 @@ impl Ledger {
             TaskEnd::Stopped(stop) => Phase::Stopped(stop.clone()),
         };
         assert!(ended.iterations <= granted, "more iterations than granted");
+        match &ended.fault {
+            Some(fault) => self.in_vain.push(fault.said.clone()),
+            None => self.in_vain.clear(),
+        }
+        let last = self.in_vain.iter().rev();
+        self.hindered |= last.take_while(|said| self.in_vain.last() == Some(said)).count() >= 3;
         self.used += ended.iterations;
         self.spent += ended.cost.map_or(0, |Usd(cost)| cost);
         self.fact(id).phase = phase;
@@ -497,6 +506,11 @@ impl Ledger {
         assert!(self.used <= self.total || state.limits.total < self.used, "more iterations than granted");
         assert_eq!(state.used, self.used);
         assert_eq!(state.spent.unwrap_or_default(), Usd(self.spent));
+    }
+
+    /// Nothing is merged while a task is at work that would not come back from that again.
+    pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
+        assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }
 
     /// Whoever can begin, and has room, has begun; what can land is on its way.
