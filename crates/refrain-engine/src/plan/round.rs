@@ -11,7 +11,7 @@ use refrain_core::plan::{
 };
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
+use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
 use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
@@ -94,29 +94,53 @@ impl Round {
         let begin = self.begin(&repository)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
         let was = repository.branch_head(&branch)?;
-        loop {
-            let readied = repository.ready(ReadyRequest {
-                folder: &slot.folder(),
-                beside: &slot.dir(),
-                branch: &branch,
-                at: &begin.at,
-                was: was.as_ref(),
-                largest_file: self.spec.each.git.largest_file,
-                allow_secrets: &self.spec.each.git.allow_secrets,
-                cancel: None,
-            })?;
-            match readied {
-                Readied::Ready { .. } => break,
-                Readied::Held(reasons) => {
-                    slot.hold(&reasons)?;
-                    slot = Slot::take(project, &self.host.state_home)?;
-                }
-            }
+        while let Readied::Held(reasons) =
+            self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref())?
+        {
+            slot.hold(&reasons)?;
+            slot = Slot::take(project, &self.host.state_home)?;
         }
         let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
         let runner = service.start(spec, Some(self.running.id.clone()))?;
         Ok(Prepared::Drive(Box::new(runner), slot))
+    }
+
+    /// Has a branch, which `was` elsewhere, checked out in a worktree of the pool.
+    fn make_ready(
+        &self,
+        repository: &Repository,
+        slot: &Slot,
+        (branch, at): (&str, &Oid),
+        was: Option<&Oid>,
+    ) -> Result<Readied, GitError> {
+        repository.ready(ReadyRequest {
+            folder: &slot.folder(),
+            beside: &slot.dir(),
+            branch,
+            at,
+            was,
+            largest_file: self.spec.each.git.largest_file,
+            allow_secrets: &self.spec.each.git.allow_secrets,
+            cancel: None,
+        })
+    }
+
+    /// Whoever else had the worktree while nobody drove the loop has left it on a branch of their own: it is brought back to
+    /// the loop's, with all that was committed there.
+    fn bring_back(&self, slot: &Slot) -> Result<(), EngineError> {
+        let repository = self.landing.repository(None)?;
+        let branch = self.spec.branch(&self.task.card.id, self.running.round);
+        let standing = repository.standing(&slot.folder(), &slot.dir())?;
+        if matches!(&standing, Standing::On { branch: Some(on), .. } if *on == branch) {
+            return Ok(());
+        }
+        let was = repository.branch_head(&branch)?;
+        let at = was.as_ref().unwrap_or(&self.running.onto);
+        match self.make_ready(&repository, slot, (&branch, at), was.as_ref())? {
+            Readied::Ready { .. } => Ok(()),
+            Readied::Held(reasons) => Err(EngineError::SlotHeld(slot.folder(), reasons.join("; "))),
+        }
     }
 
     /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
@@ -137,6 +161,7 @@ impl Round {
         let number = number.unwrap_or(self.running.slot);
         let slot = Slot::take_number(self.service.project(), &self.host.state_home, number)?;
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
+        self.bring_back(&slot)?;
         let runner = self.service.resume(&self.running.id, &grant, false)?;
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
