@@ -23,6 +23,7 @@ pub mod tokens;
 pub mod tune;
 mod turn;
 pub mod view;
+mod wave;
 
 pub use apply::MAX_RETURNS;
 pub use ask::PlanGrant;

@@ -225,6 +225,14 @@ impl Plan {
         self.then(PlanEvent::WaveCompleted { wave, commit: Some(oid(commit)), tasks, rest })
     }
 
+    /// Completed with what has landed of it, and handed over.
+    fn lands_wave(self, wave: u32, commit: u32) -> Self {
+        let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
+        let commit = oid(commit);
+        self.then(PlanEvent::WaveCompleted { wave, commit: Some(commit.clone()), tasks, rest: Vec::new() })
+            .then(PlanEvent::HandedOver { head: Some(commit), rest: Vec::new(), refused: None })
+    }
+
     fn hands_over(self, head: u32) -> Self {
         let rest = (0..).zip(&self.state.line).map(|(n, _)| oid(head * 10 + n)).collect();
         self.then(PlanEvent::HandedOver { head: Some(oid(head)), rest, refused: None })
