@@ -558,7 +558,9 @@ impl TaskState {
                 self.stage = Stage::Out;
             }
             Stage::Stopped(_) if is_said && is_again => self.retry(Return::Resumed),
-            Stage::Out if is_said && card.status.is_to_do() => self.retry(Return::Resumed),
+            Stage::Out if is_said && card.status.is_to_do() => {
+                (self.stage, self.returns) = (Stage::Waiting(0), 0);
+            }
             Stage::Out
             | Stage::Waiting(_)
             | Stage::Running(_)
