@@ -145,6 +145,7 @@ impl Plan {
                         head: None,
                         iterations: 1,
                         cost: None,
+                        fault: None,
                     }))
                 }
                 PlanStep::Merge { tasks } => {

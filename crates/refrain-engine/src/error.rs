@@ -138,6 +138,9 @@ pub enum EngineError {
     /// The worktree of a task belongs to somebody else.
     #[error("{0} is used by somebody else")]
     SlotTaken(Utf8PathBuf),
+    /// The worktree of a task holds something that only a person can take away.
+    #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
+    SlotHeld(Utf8PathBuf, String),
     /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),

@@ -172,6 +172,7 @@ impl From<EngineError> for CliError {
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::SlotTaken(_)
+            | EngineError::SlotHeld(..)
             | EngineError::Tasks(_)
             | EngineError::Journal(_)
             | EngineError::Catalog(_)

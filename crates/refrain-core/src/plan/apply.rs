@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted};
+use super::event::{
+    AgentFault, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
+};
 use super::graph::Graph;
 use super::spec::PlanLimits;
-use super::state::{Halt, HandOver, PlanState, Ready, Return, Running, Stage, TaskState, Wave};
+use super::state::{Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
 use super::task::{Card, Task, TaskId, TaskStatus};
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record};
@@ -19,6 +21,10 @@ use crate::r#loop::Damage;
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
+
+/// So many tasks in a row whose agents fail in one way, before any work, are enough: whoever else is started would meet the
+/// same.
+const MAX_IN_VAIN: u32 = 3;
 
 impl Fold for PlanState {
     type Event = PlanEvent;
@@ -54,6 +60,7 @@ impl Fold for PlanState {
             spent: None,
             pause: None,
             cancel: None,
+            in_vain: None,
             hindered: None,
             ended: None,
             active: Duration::ZERO,
@@ -216,7 +223,7 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.ended, self.pause, self.hindered) = (None, None, None);
+        (self.ended, self.pause, self.hindered, self.in_vain) = (None, None, None, None);
         self.handover.refused = None;
         if !self.taken {
             self.refused = None;
@@ -336,15 +343,6 @@ impl PlanState {
         self.ready.extend(turn);
     }
 
-    /// When a task that is ready comes.
-    fn turn(&self, task: usize) -> Option<Ready> {
-        let rank = match self.spec.jobs {
-            1 => 0,
-            _ => i64::try_from(self.graph.rank(task)).unwrap_or(i64::MAX),
-        };
-        Some((self.tasks[task].wave?, -rank, task))
-    }
-
     fn begin_round(&mut self, started: &TaskStarted, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&started.task)?;
         let since = self.active_at(at);
@@ -383,6 +381,7 @@ impl PlanState {
             return Err("no loop works on the task");
         };
         let (granted, worked) = (running.granted, active.saturating_sub(running.since));
+        let is_empty = ended.head.as_ref().is_none_or(|head| *head == running.onto);
         match &ended.end {
             TaskEnd::Rests => {
                 running.halt = Some(Halt::Rests);
@@ -410,8 +409,12 @@ impl PlanState {
         let state = &mut self.tasks[task];
         add(&mut state.cost);
         state.iterations += ended.iterations;
+        (state.of_round, state.fault) = (ended.iterations, ended.fault.clone());
         state.worked += worked;
         state.head = ended.head.clone().or(state.head.take());
+        let is_in_vain = is_empty && matches!(ended.end, TaskEnd::Stopped(_));
+        self.count_in_vain(ended.fault.as_ref().filter(|_| is_in_vain));
+        let state = &mut self.tasks[task];
         match &ended.end {
             TaskEnd::Proven { .. } if state.is_withdrawn => self.withdraw(task),
             TaskEnd::Proven { tree } => {
@@ -422,6 +425,19 @@ impl PlanState {
             TaskEnd::Rests | TaskEnd::OutOfMoney | TaskEnd::Hindered { .. } => {}
         }
         Ok(())
+    }
+
+    /// Another task ended; in vain, where there is a `fault`.
+    fn count_in_vain(&mut self, fault: Option<&AgentFault>) {
+        let before = self.in_vain.take();
+        let Some(fault) = fault else { return };
+        let same = before.filter(|(_, known)| known.is_same(fault)).map_or(0, |(count, _)| count);
+        self.in_vain = Some((same + 1, fault.clone()));
+        if same + 1 >= MAX_IN_VAIN {
+            let count = same + 1;
+            let error = format!("of {count} tasks in a row the agent {}; nothing was changed", fault.said);
+            self.hindered.get_or_insert(error);
+        }
     }
 
     /// A loop that has spent all that it was given gets another share of what is left, as far as there is something.
@@ -484,8 +500,7 @@ impl PlanState {
     }
 
     fn retry(&mut self, task: usize, why: Return) {
-        let state = &mut self.tasks[task];
-        (state.stage, state.again, state.returns) = (Stage::Waiting(0), Some(why), 0);
+        self.tasks[task].retry(why);
     }
 
     /// The first wave that is not complete.
@@ -517,6 +532,8 @@ impl TaskState {
             is_withdrawn: false,
             rounds: 0,
             iterations: 0,
+            of_round: 0,
+            fault: None,
             returns: 0,
             onto: None,
             before: None,
@@ -529,23 +546,34 @@ impl TaskState {
     }
 
     /// The same with what the file says now, where the plan had `written` how it stands.
-    fn told(self, card: &Card, written: TaskStatus) -> Self {
+    fn told(mut self, card: &Card, written: TaskStatus) -> Self {
         let is_said = card.status != written;
         // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
         let is_again = card.status == TaskStatus::Pending;
-        let is_withdrawn = if is_said { card.status.is_off() } else { self.is_withdrawn };
-        let stage = match self.stage {
-            Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => Stage::Out,
-            Stage::Stopped(_) if is_said && is_again => Stage::Waiting(0),
-            Stage::Out if is_said && card.status.is_to_do() => Stage::Waiting(0),
-            as_it_was @ (Stage::Out
+        if is_said {
+            self.is_withdrawn = card.status.is_off();
+        }
+        match self.stage {
+            Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => {
+                self.stage = Stage::Out;
+            }
+            Stage::Stopped(_) if is_said && is_again => self.retry(Return::Resumed),
+            Stage::Out if is_said && card.status.is_to_do() => {
+                (self.stage, self.returns) = (Stage::Waiting(0), 0);
+            }
+            Stage::Out
             | Stage::Waiting(_)
             | Stage::Running(_)
             | Stage::Proven { .. }
             | Stage::Landed { .. }
-            | Stage::Stopped(_)) => as_it_was,
-        };
-        Self { card: card.clone(), is_withdrawn, stage, ..self }
+            | Stage::Stopped(_) => {}
+        }
+        Self { card: card.clone(), ..self }
+    }
+
+    /// It is to be done, as if it had never come back.
+    fn retry(&mut self, why: Return) {
+        (self.stage, self.again, self.returns) = (Stage::Waiting(0), Some(why), 0);
     }
 
     /// The same where its file does not name it any more.

@@ -9,6 +9,7 @@ use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId};
 use crate::agent::Usd;
 use crate::event::{Ask, Identity};
+use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
@@ -212,6 +213,19 @@ pub struct TaskEnded {
     /// What the round cost, as far as its agents said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
+    /// How the last agent of the round failed; none where it ended well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AgentFault>,
+}
+
+/// How an agent failed by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentFault {
+    /// How it ended, with the last line that it printed.
+    pub said: String,
+    /// What that comes down to, where it could be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What came of a round.

@@ -21,13 +21,15 @@ mod task_loop;
 mod task_ref;
 pub mod tokens;
 pub mod tune;
+mod turn;
 pub mod view;
+mod wave;
 
 pub use apply::MAX_RETURNS;
 pub use ask::PlanGrant;
 pub use event::{
-    FailedGate, Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded, TaskStarted,
-    Unmerged,
+    AgentFault, FailedGate, Merged, PlanEnd, PlanEnded, PlanEvent, PlanStarted, Stop, TaskEnd, TaskEnded,
+    TaskStarted, Unmerged,
 };
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};

@@ -12,9 +12,6 @@ use crate::event::Urgency;
 use crate::ids::LoopId;
 use crate::spec::Millis;
 
-/// How many tasks are merged and verified together at most: what a failure costs grows with it, if slowly.
-const BATCH: usize = 16;
-
 /// The smallest thing a plan does next. Tasks are named by their places. Whether a step may be repeated stands in
 /// `docs/architecture.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,8 +211,9 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
     if !state.handover.due.is_empty() && state.handover.refused.is_none() {
         return Some(PlanStep::HandOver);
     }
-    if !state.proven.is_empty() {
-        return Some(PlanStep::Merge { tasks: state.proven.iter().copied().take(BATCH).collect() });
+    let tasks = state.next_to_land();
+    if !tasks.is_empty() {
+        return Some(PlanStep::Merge { tasks });
     }
     let wave = state.current_wave();
     is_over(state, wave).then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
@@ -233,13 +231,10 @@ fn is_over(state: &PlanState, wave: usize) -> bool {
 
 /// The task to start, if there is one and room for it.
 fn start(state: &PlanState, is_held: bool) -> Option<PlanStep> {
-    let (wave, _, task) = *state.ready.first()?;
-    let is_its_turn = state.spec.pipeline || wave == state.current_wave();
     let has_room = state.running.len() < state.spec.jobs as usize;
     let granted = state.limits.per_task.min(state.iterations_left());
-    (is_its_turn && has_room && granted > 0 && !is_held).then(|| PlanStep::Start {
-        task,
-        granted,
-        money: state.slice(),
-    })
+    if !has_room || granted == 0 || is_held {
+        return None;
+    }
+    Some(PlanStep::Start { task: state.next_in_turn()?, granted, money: state.slice() })
 }

@@ -1,9 +1,13 @@
 //! What came of a round, by how its loop stands.
 
-use super::event::{Stop, TaskEnd};
-use crate::event::{Blocked, End};
+use super::event::{AgentFault, Stop, TaskEnd};
+use crate::event::{Blocked, End, Exit};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::LoopState;
+use crate::r#loop::{LoopState, Outcome};
+use crate::text::clip;
+
+/// How much of an agent's last line is told, in bytes.
+const LAST_LINE: usize = 200;
 
 impl TaskEnd {
     /// What a loop that nobody drives any more came to. `reason` is what its view says about that, `needs` what it asks a person
@@ -54,6 +58,33 @@ impl TaskEnd {
                     | Blocked::CostUnknown
                     | Blocked::Repository,
             } => hindered(),
+        }
+    }
+}
+
+impl AgentFault {
+    /// How the last agent of a loop failed, of those whose iterations count; none where it did not.
+    #[must_use]
+    pub fn of(state: &LoopState) -> Option<Self> {
+        let last = state.attempts.iter().rev().find(|attempt| attempt.charged)?;
+        let finished = last.finished.as_ref().filter(|_| last.outcome == Outcome::Failed)?;
+        let ended = match finished.exit {
+            Exit::Code(code) => format!("ended with exit code {code}"),
+            Exit::Signal(signal) => format!("was ended by signal {signal}"),
+            Exit::Lost | Exit::Unseen => "came to nothing".to_owned(),
+        };
+        let said = match clip(finished.preview.trim(), LAST_LINE) {
+            line if line.is_empty() => ended,
+            line => format!("{ended}: {line}"),
+        };
+        Some(Self { said, fingerprint: finished.fingerprint.clone() })
+    }
+
+    /// Whether both are the same failure.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.fingerprint, &other.fingerprint) {
+            (Some(one), Some(other)) => one == other,
+            (None, _) | (_, None) => self.said == other.said,
         }
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{FailedGate, Merged, PlanEnded, Stop};
+use super::event::{AgentFault, FailedGate, Merged, PlanEnded, Stop};
 use super::graph::Graph;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
+use super::turn::Ready;
 use crate::agent::Usd;
 use crate::event::{Identity, Urgency};
 use crate::git::{Oid, RepoPath};
@@ -62,6 +63,8 @@ pub struct PlanState {
     pub pause: Option<Urgency>,
     /// A stop for good was asked for.
     pub cancel: Option<Urgency>,
+    /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
+    pub(super) in_vain: Option<(u32, AgentFault)>,
     /// Why it cannot go on by itself.
     pub hindered: Option<String>,
     /// How it stopped.
@@ -80,10 +83,6 @@ pub struct PlanState {
     pub(super) taken: bool,
 }
 
-/// A task that could be started: its wave, how much hangs on it (negated, as what hangs on more goes first; 0 where one task
-/// follows another, as then the file's order counts), its place.
-pub(super) type Ready = (usize, i64, usize);
-
 /// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
@@ -101,6 +100,10 @@ pub struct TaskState {
     pub rounds: u32,
     /// Iterations that count, of all rounds.
     pub iterations: u32,
+    /// Iterations that count, of the last round that is over.
+    pub of_round: u32,
+    /// How the last agent of that round failed; none where it ended well.
+    pub fault: Option<AgentFault>,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
     /// What had landed when its last round began.
@@ -319,9 +322,9 @@ impl PlanState {
             return None;
         }
         Some(match stop {
-            Stop::UsedUp => format!("not proven in {}", iterations(task.iterations)),
-            Stop::Stuck => format!("stuck after {}", iterations(task.iterations)),
-            Stop::TimedOut => "it took too long".to_owned(),
+            Stop::UsedUp => format!("not proven in {}{}", task.tries(), task.failure()),
+            Stop::Stuck => format!("stuck after {}{}", task.tries(), task.failure()),
+            Stop::TimedOut => format!("it took too long{}", task.failure()),
             Stop::GaveUp { reason } | Stop::Other { reason } => reason.clone(),
             Stop::Unfit => match &task.again {
                 Some(Return::Conflict(paths)) => {
@@ -335,6 +338,23 @@ impl PlanState {
             },
             Stop::Cancelled => "its loop was cancelled".to_owned(),
         })
+    }
+}
+
+impl TaskState {
+    /// The iterations of its last round, and of all where there were more rounds.
+    #[must_use]
+    pub fn tries(&self) -> String {
+        let last = iterations(self.of_round);
+        if self.rounds > 1 {
+            format!("{last} of round {}, {} in all", self.rounds, self.iterations)
+        } else {
+            last
+        }
+    }
+
+    fn failure(&self) -> String {
+        self.fault.as_ref().map(|fault| format!("; its agent {}", fault.said)).unwrap_or_default()
     }
 }
 

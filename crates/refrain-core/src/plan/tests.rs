@@ -155,13 +155,27 @@ impl Plan {
         self.started().0
     }
 
-    fn end(mut self, name: &str, end: TaskEnd, iterations: u32, cost: Option<Usd>) -> Self {
-        if let Stage::Running(running) = &self.task(name).stage {
-            let loop_id = running.id.clone();
-            self.live.driven.remove(&loop_id);
+    fn end(self, name: &str, end: TaskEnd, iterations: u32, cost: Option<Usd>) -> Self {
+        self.over(TaskEnded { task: id(name), end, head: None, iterations, cost, fault: None })
+    }
+
+    fn over(mut self, ended: TaskEnded) -> Self {
+        if let Some(Stage::Running(running)) = self.state.task(&ended.task).map(|task| &task.stage) {
+            self.live.driven.remove(&running.id);
         }
-        let ended = TaskEnded { task: id(name), end, head: None, iterations, cost };
         self.then(PlanEvent::TaskEnded(Box::new(ended)))
+    }
+
+    /// Its agent failed, and left this on its branch.
+    fn fails(self, name: &str, said: &str, head: Option<Oid>) -> Self {
+        self.over(TaskEnded {
+            task: id(name),
+            end: TaskEnd::Stopped(Stop::UsedUp),
+            head,
+            iterations: 3,
+            cost: None,
+            fault: Some(AgentFault { said: said.to_owned(), fingerprint: None }),
+        })
     }
 
     fn proves(self, name: &str) -> Self {
@@ -209,6 +223,14 @@ impl Plan {
         let rest =
             (0..).zip(self.state.line.iter().filter(is_later)).map(|(n, _)| oid(commit * 10 + n)).collect();
         self.then(PlanEvent::WaveCompleted { wave, commit: Some(oid(commit)), tasks, rest })
+    }
+
+    /// Completed with what has landed of it, and handed over.
+    fn lands_wave(self, wave: u32, commit: u32) -> Self {
+        let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
+        let commit = oid(commit);
+        self.then(PlanEvent::WaveCompleted { wave, commit: Some(commit.clone()), tasks, rest: Vec::new() })
+            .then(PlanEvent::HandedOver { head: Some(commit), rest: Vec::new(), refused: None })
     }
 
     fn hands_over(self, head: u32) -> Self {

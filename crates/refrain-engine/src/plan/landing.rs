@@ -266,7 +266,11 @@ impl Landing {
         let title = |id: &TaskId| state.task(id).map(|task| subject(&task.card.title)).unwrap_or_default();
         let list: Vec<_> = its.iter().map(|(id, _)| format!("- {id}: {}", title(id))).collect();
         let tag = printable(&spec.tag).replace('\n', " ");
-        let message = format!("feat({tag}): complete wave {wave}\n\n{}", list.join("\n"));
+        let mut message = format!("feat({tag}): complete {}\n\n{}", state.wave_name(wave), list.join("\n"));
+        let left_out: Vec<_> = state.left_out(wave).map(|task| left_out(state, task)).collect();
+        if !left_out.is_empty() {
+            message = format!("{message}\n\nLeft out:\n{}", left_out.join("\n"));
+        }
         let commits: Vec<_> = its.iter().map(|(_, commit)| commit.clone()).collect();
         let request = WaveRequest {
             reference: &spec.last_wave(),
@@ -419,10 +423,21 @@ fn why(said: &HandedOver, branch: Option<&str>) -> String {
     }
 }
 
+/// A task that is not in its wave, in a line of the commit's message.
+fn left_out(state: &PlanState, task: &TaskState) -> String {
+    let why = state.blocked_because(task).unwrap_or_else(|| "it waits for what is not done".to_owned());
+    format!("- {}: {} ({})", task.card.id, subject(&task.card.title), clip(&line(&why), SUBJECT))
+}
+
 /// A title as the first line of a commit's message.
 fn subject(title: &str) -> String {
-    let title = printable(title).split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = line(title);
     if title.is_empty() { "A task without a title".to_owned() } else { clip(&title, SUBJECT).into_owned() }
+}
+
+/// What somebody wrote, in one line.
+fn line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn told(done: Result<PlanEvent, GitError>) -> PlanEvent {

@@ -6,10 +6,12 @@ use refrain_core::event::End;
 use refrain_core::gate::Check;
 use refrain_core::git::{Checkout, Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop};
+use refrain_core::plan::{
+    AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop,
+};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository};
+use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
 use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
@@ -92,29 +94,53 @@ impl Round {
         let begin = self.begin(&repository)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
         let was = repository.branch_head(&branch)?;
-        loop {
-            let readied = repository.ready(ReadyRequest {
-                folder: &slot.folder(),
-                beside: &slot.dir(),
-                branch: &branch,
-                at: &begin.at,
-                was: was.as_ref(),
-                largest_file: self.spec.each.git.largest_file,
-                allow_secrets: &self.spec.each.git.allow_secrets,
-                cancel: None,
-            })?;
-            match readied {
-                Readied::Ready { .. } => break,
-                Readied::Held(reasons) => {
-                    slot.hold(&reasons)?;
-                    slot = Slot::take(project, &self.host.state_home)?;
-                }
-            }
+        while let Readied::Held(reasons) =
+            self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref())?
+        {
+            slot.hold(&reasons)?;
+            slot = Slot::take(project, &self.host.state_home)?;
         }
         let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
         let runner = service.start(spec, Some(self.running.id.clone()))?;
         Ok(Prepared::Drive(Box::new(runner), slot))
+    }
+
+    /// Has a branch, which `was` elsewhere, checked out in a worktree of the pool.
+    fn make_ready(
+        &self,
+        repository: &Repository,
+        slot: &Slot,
+        (branch, at): (&str, &Oid),
+        was: Option<&Oid>,
+    ) -> Result<Readied, GitError> {
+        repository.ready(ReadyRequest {
+            folder: &slot.folder(),
+            beside: &slot.dir(),
+            branch,
+            at,
+            was,
+            largest_file: self.spec.each.git.largest_file,
+            allow_secrets: &self.spec.each.git.allow_secrets,
+            cancel: None,
+        })
+    }
+
+    /// Whoever else had the worktree while nobody drove the loop has left it on a branch of their own: it is brought back to
+    /// the loop's, with all that was committed there.
+    fn bring_back(&self, slot: &Slot) -> Result<(), EngineError> {
+        let repository = self.landing.repository(None)?;
+        let branch = self.spec.branch(&self.task.card.id, self.running.round);
+        let standing = repository.standing(&slot.folder(), &slot.dir())?;
+        if matches!(&standing, Standing::On { branch: Some(on), .. } if *on == branch) {
+            return Ok(());
+        }
+        let was = repository.branch_head(&branch)?;
+        let at = was.as_ref().unwrap_or(&self.running.onto);
+        match self.make_ready(&repository, slot, (&branch, at), was.as_ref())? {
+            Readied::Ready { .. } => Ok(()),
+            Readied::Held(reasons) => Err(EngineError::SlotHeld(slot.folder(), reasons.join("; "))),
+        }
     }
 
     /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
@@ -135,6 +161,7 @@ impl Round {
         let number = number.unwrap_or(self.running.slot);
         let slot = Slot::take_number(self.service.project(), &self.host.state_home, number)?;
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
+        self.bring_back(&slot)?;
         let runner = self.service.resume(&self.running.id, &grant, false)?;
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
@@ -206,7 +233,7 @@ impl Round {
                 let end = TaskEnd::Hindered {
                     error: format!("task {task} could not be worked on: {}", chain(&error)),
                 };
-                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None });
+                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None, fault: None });
             }
         };
         let branch = self.spec.branch(&task, self.running.round);
@@ -221,6 +248,7 @@ impl Round {
             let message = format!("What task {task} made");
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
         }
-        Ok(TaskEnded { task, end, head, iterations: state.charged, cost: state.spent.cost })
+        let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(&state));
+        Ok(TaskEnded { task, end, head, iterations, cost, fault })
     }
 }

@@ -125,7 +125,8 @@ fn line(
             }
             let commit = match commit {
                 Some(commit) => {
-                    format!("feat({}): complete wave {wave} ({})", state.spec.tag, commit.short())
+                    let name = state.wave_name(*wave);
+                    format!("feat({}): complete {name} ({})", state.spec.tag, commit.short())
                 }
                 None => "nothing was changed".to_owned(),
             };

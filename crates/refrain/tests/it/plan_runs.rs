@@ -203,6 +203,83 @@ fn a_task_that_is_given_up_blocks_what_depends_on_it_and_is_tried_again() {
     sandbox.refrain(&["plan", "resume"]).with_code(0);
     let file = read_tasks(&sandbox);
     assert!(file.matches(r#""status": "done""#).count() == 3 && !file.contains("no oak"), "{file}");
+    assert_eq!(
+        history(&sandbox)[..3],
+        ["feat(x): complete wave 2", "feat(x): complete the rest of wave 1", "feat(x): complete wave 1"]
+    );
+    let body = sandbox.git(&["log", "--first-parent", "-1", "--skip=2", "--format=%b"]);
+    assert!(body.contains("Left out:\n- 1: Task 1 (there is no oak)\n"), "{body}");
+}
+
+#[test]
+fn agents_that_all_fail_in_the_same_way_stop_the_plan() {
+    let tasks: Vec<_> = (1..=5).map(|id| task(id, &[], "pending")).collect();
+    let (sandbox, agent) = project(&tasks, "[ -e $NOTES/mended ] || { echo boom; exit 1; }");
+    let said = run(&sandbox, &agent, &["--jobs", "1"]).with_code(14).stdout;
+    let why = "of 3 tasks in a row the agent ended with exit code 1: boom; nothing was changed";
+    assert!(said.contains(why), "{said}");
+    let shown = sandbox.refrain(&["plan", "status"]).with_code(0).stdout;
+    let each = "not proven in 3 iterations; its agent ended with exit code 1: boom";
+    assert!(shown.contains(why) && shown.contains(each), "{shown}");
+    assert_eq!(sandbox.note("started"), "1\n1\n1\n2\n2\n2\n3\n3\n3\n");
+    testkit::write(&sandbox.root().join("notes/mended"), "");
+    sandbox.refrain(&["plan", "resume"]).with_code(0);
+}
+
+#[test]
+fn a_worktree_that_another_plan_had_meanwhile_is_brought_back() {
+    let (sandbox, agent) = project(
+        &chain()[..1],
+        "echo at >> $NOTES/at; echo half > half; [ -e $NOTES/free ] || read -r _ < $GATES/go",
+    );
+    let other = r#"{"tag": "y", "tasks": [{"id": 1, "title": "Other", "status": "pending"}]}"#;
+    testkit::write(&sandbox.project().join(".scud/tasks/y.json"), other);
+    let _gate = sandbox.gate("go");
+    let session = sandbox.spawn(&words(&agent, &[]));
+    sandbox.wait_for_note("at");
+    session.kill();
+    sandbox.nobody_survives();
+    let quick = sandbox.agent("quick", "echo other > other; echo TASK_COMPLETE");
+    let verify = ["--verify", "test -e README.md"];
+    let second = ["plan", "run", "--tag", "y", "--command", &quick, "--name", "y"];
+    sandbox.refrain(&[&second[..], &verify[..]].concat()).with_code(0);
+    testkit::write(&sandbox.root().join("notes/free"), "");
+    sandbox.refrain(&["plan", "resume", "x"]).with_code(0);
+    assert_eq!(
+        (content(&sandbox, "other").as_str(), content(&sandbox, "f1.txt").as_str()),
+        ("other\n", "1\n")
+    );
+}
+
+#[test]
+fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_comes_next() {
+    for (verb, code) in [("resume", 14), ("cancel", 0)] {
+        let (sandbox, agent) = project(
+            &chain()[..1],
+            "echo at >> $NOTES/at; read -r _ < $GATES/go; echo 'TASK_BLOCKED: no oak'; exit 0",
+        );
+        let gate = sandbox.gate("go");
+        let session = sandbox.spawn(&words(&agent, &[]));
+        sandbox.wait_for_note("at");
+        assert!(read_tasks(&sandbox).contains("in-progress"));
+        // Whoever writes the file holds this; the runner waits for it, and is killed.
+        let folder = fs::read_dir(sandbox.project().join(".git/refrain/tasks")).unwrap();
+        let locks: Vec<_> = folder.map(|entry| fs::File::open(entry.unwrap().path()).unwrap()).collect();
+        locks.iter().for_each(|lock| lock.lock().unwrap());
+        gate.let_one_pass();
+        testkit::eventually("the end of the task is recorded", || {
+            let journal = sandbox.project().join(".git/refrain/plans/x/journal.jsonl");
+            fs::read_to_string(journal).unwrap_or_default().contains("task.ended").then_some(())
+        });
+        session.kill();
+        drop(locks);
+        sandbox.nobody_survives();
+        assert!(read_tasks(&sandbox).contains("in-progress"), "nobody wrote it");
+        sandbox.refrain(&["plan", verb, "x"]).with_code(code);
+        let file = read_tasks(&sandbox);
+        let truth = r#""status": "blocked", "blocked_reason": "no oak", "attempts": 1"#;
+        assert!(file.contains(truth), "{verb}: {file}");
+    }
 }
 
 #[test]
@@ -272,6 +349,24 @@ fn what_fails_only_with_what_others_landed_goes_back_with_the_gates_output() {
         sandbox.note("started")
     );
     assert_eq!(history(&sandbox)[0], "feat(x): complete wave 1");
+}
+
+#[test]
+fn tasks_that_all_change_the_same_line_all_land() {
+    let tasks: Vec<_> = (1..=4).map(|id| task(id, &[], "pending")).collect();
+    // Whoever finds a conflict settles it by keeping both sides.
+    let script = "if grep -q '<<<<<<<' list; then grep -v '^<<<<<<<\\|^|||||||\\|^=======\\|^>>>>>>>' list > new; mv new list\nelse echo begun >> $NOTES/begun; read -r _ < $GATES/go; echo $number >> list; fi";
+    let (sandbox, agent) = project(&tasks, script);
+    let gate = sandbox.gate("go");
+    let session = sandbox.spawn(&words(&agent, &["--jobs", "4"]));
+    testkit::eventually("all have begun", || (sandbox.note("begun").lines().count() == 4).then_some(()));
+    (1..=4).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(0);
+    let list = content(&sandbox, "list");
+    assert!((1..=4).all(|id| list.lines().any(|line| line == id.to_string())), "{list}");
+    let rounds = sandbox.note("started").lines().count();
+    assert!((7..=10).contains(&rounds), "each but one came back: {}", sandbox.note("started"));
+    assert_eq!(read_tasks(&sandbox).matches(r#""status": "done""#).count(), 4);
 }
 
 #[test]

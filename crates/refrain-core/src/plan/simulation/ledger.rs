@@ -75,6 +75,8 @@ pub(super) struct Ledger {
     in_waves: BTreeSet<usize>,
     is_asked: bool,
     is_cancelled: bool,
+    /// How agents failed that changed nothing, of the tasks that ended last in a row.
+    in_vain: Vec<String>,
     hindered: bool,
     ended: Option<PlanEnd>,
 }
@@ -96,6 +98,7 @@ impl Ledger {
             in_waves: BTreeSet::new(),
             is_asked: false,
             is_cancelled: false,
+            in_vain: Vec::new(),
             hindered: false,
             ended: None,
         }
@@ -137,6 +140,28 @@ impl Ledger {
             Phase::Running { granted, slot } => Some((id, granted, slot)),
             Phase::Out | Phase::Waiting | Phase::Proven { .. } | Phase::Landed | Phase::Stopped(_) => None,
         })
+    }
+
+    /// Those that run, and do not rest, by how often they came back.
+    fn returns_at_work(&self, state: &PlanState) -> impl Iterator<Item = u32> {
+        let at_work = state.running().filter(|(_, it)| it.halt.is_none());
+        at_work.map(|(place, _)| self.tasks[&number(&state.tasks[place].card.id)].returns)
+    }
+
+    /// Something waits to land, or lands.
+    fn lands(&self) -> bool {
+        self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }))
+    }
+
+    /// A task that came back is at work, or about to land.
+    fn is_one_back(&self, state: &PlanState) -> bool {
+        let is_proven = |fact: &Fact| fact.returns > 0 && matches!(fact.phase, Phase::Proven { .. });
+        self.returns_at_work(state).any(|returns| returns > 0) || self.tasks.values().any(is_proven)
+    }
+
+    /// A task is at work that is blocked if it comes back once more.
+    fn is_last_chance(&self, state: &PlanState) -> bool {
+        self.returns_at_work(state).any(|returns| returns >= 2)
     }
 
     fn iterations_left(&self) -> u32 {
@@ -216,6 +241,7 @@ impl Ledger {
             PlanEvent::Resumed { limits } => {
                 (self.total, self.budget) = (limits.total, limits.max_cost);
                 (self.is_asked, self.hindered, self.ended) = (false, false, None);
+                self.in_vain.clear();
                 let is_blocked = |fact: &Fact| {
                     matches!(fact.phase, Phase::Stopped(_)) && self.word(fact) == TaskStatus::Blocked
                 };
@@ -248,11 +274,11 @@ impl Ledger {
                 is_withdrawn: false,
             });
             if self.word(&fact) != word {
-                fact.phase = match fact.phase {
-                    Phase::Waiting | Phase::Stopped(_) if !is_to_do => Phase::Out,
-                    Phase::Stopped(_) if word == TaskStatus::Pending => Phase::Waiting,
-                    Phase::Out if is_to_do => Phase::Waiting,
-                    other => other,
+                (fact.phase, fact.returns) = match fact.phase {
+                    Phase::Waiting | Phase::Stopped(_) if !is_to_do => (Phase::Out, fact.returns),
+                    Phase::Stopped(_) if word == TaskStatus::Pending => (Phase::Waiting, 0),
+                    Phase::Out if is_to_do => (Phase::Waiting, 0),
+                    other => (other, fact.returns),
                 };
                 use TaskStatus::{Cancelled, Deferred, Done, Expanded, Review};
                 fact.is_withdrawn = [Cancelled, Deferred, Done, Expanded, Review].contains(&word);
@@ -292,6 +318,8 @@ impl Ledger {
             (None, None) => {}
             (some, all) => panic!("{some:?} of {all:?}"),
         }
+        assert!(fact.returns == 0 || !self.is_one_back(state), "{task} came back, and so did another");
+        assert!(fact.returns < 2 || !self.lands(), "{task} has its last chance, and another lands");
         for need in &fact.needs {
             let piece = self.landed_piece(*need, git);
             assert!(piece.is_none_or(|it| git.content(onto).contains(&it)), "{task} begins without {need}");
@@ -331,6 +359,12 @@ impl Ledger {
             TaskEnd::Stopped(stop) => Phase::Stopped(stop.clone()),
         };
         assert!(ended.iterations <= granted, "more iterations than granted");
+        match &ended.fault {
+            Some(fault) => self.in_vain.push(fault.said.clone()),
+            None => self.in_vain.clear(),
+        }
+        let last = self.in_vain.iter().rev();
+        self.hindered |= last.take_while(|said| self.in_vain.last() == Some(said)).count() >= 3;
         self.used += ended.iterations;
         self.spent += ended.cost.map_or(0, |Usd(cost)| cost);
         self.fact(id).phase = phase;
@@ -407,7 +441,7 @@ impl Ledger {
         assert_eq!(state.tasks.len(), self.tasks.len());
         let lost = self.lost();
         let mut ready = vec![false; state.tasks.len()];
-        state.ready.iter().for_each(|(_, _, place)| ready[*place] = true);
+        state.ready.iter().for_each(|it| ready[it.task] = true);
         let mut waves = vec![None; lost.len()];
         state.tasks.iter().for_each(|task| waves[number(&task.card.id)] = task.wave);
         let in_batch = |id: usize| self.batch.iter().flat_map(|batch| &batch.parts).any(|(it, _)| *it == id);
@@ -474,6 +508,11 @@ impl Ledger {
         assert_eq!(state.spent.unwrap_or_default(), Usd(self.spent));
     }
 
+    /// Nothing is merged while a task is at work that would not come back from that again.
+    pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
+        assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
+    }
+
     /// Whoever can begin, and has room, has begun; what can land is on its way.
     pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
         let has_room = self.running().count() < self.spec.jobs as usize;
@@ -484,7 +523,13 @@ impl Ledger {
             let wave = waves[&id];
             self.spec.pipeline || state.waves.iter().position(|wave| wave.open > 0) == wave
         };
-        let starving = self.able().find(|id| is_its_turn(*id));
+        // Who came back waits for the others that did; for one that has its last chance all wait until nothing lands.
+        let is_one_back = self.is_one_back(state);
+        let is_settling = !is_one_back && self.lands();
+        let is_last = |id| is_its_turn(id) && self.tasks[&id].returns >= 2;
+        let all_wait = is_settling && self.able().any(is_last);
+        let may_begin = |id: &usize| !all_wait && (self.tasks[id].returns == 0 || !is_one_back);
+        let starving = self.able().find(|id| is_its_turn(*id) && may_begin(id));
         // Between two waves their commit is made first.
         let is_between =
             is_git_at_work && state.waves.iter().any(|it| it.open == 0 && it.completed.is_none());
@@ -492,8 +537,8 @@ impl Ledger {
         if has_room && has_means && !is_between && !is_held {
             assert_eq!(starving, None, "nobody starts it");
         }
-        let waits = self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }));
-        assert!(is_git_at_work || !waits, "what is proven does not land");
+        let is_held = self.is_last_chance(state);
+        assert!(is_git_at_work || is_held || !self.lands(), "what is proven does not land");
     }
 
     fn check_end(&self, end: PlanEnd, state: &PlanState, git: &Git) {

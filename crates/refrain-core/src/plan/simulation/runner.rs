@@ -64,8 +64,12 @@ impl World {
         while self.state.tasks.iter().any(|task| self.state.awaits_tune(task)) && self.random.once_in(2) {
             self.tune(tally)?;
         }
-        if self.random.once_in(12) {
-            self.append(PlanEvent::Asked { request: None, ask: Ask::Cancel(Urgency::Now) })?;
+        // Whoever died behind the request is asked for nothing else any more.
+        let is_cancelled = self.state.cancel.is_some();
+        if is_cancelled || self.random.once_in(12) {
+            if !is_cancelled {
+                self.append(PlanEvent::Asked { request: None, ask: Ask::Cancel(Urgency::Now) })?;
+            }
             let step = next_step(&self.state, &self.live, self.now());
             assert_eq!(step, PlanStep::Finish(PlanEnd::Cancelled), "what stands still is cancelled at once");
             self.append(PlanEvent::Ended(PlanEnd::Cancelled))?;
@@ -130,6 +134,9 @@ impl World {
                 | PlanStep::CompleteWave { .. }
                 | PlanStep::HandOver) => {
                     assert!(self.job.is_none(), "git does two things at a time");
+                    if let PlanStep::Merge { .. } = &step {
+                        self.ledger.assert_nobody_is_overtaken(&self.state);
+                    }
                     let takes = self.random.pick(&[0, 100, 5_000, 60_000]);
                     let until = self.clock + self.random.below(takes + 1);
                     let places = if let PlanStep::Merge { tasks } = &step { tasks.as_slice() } else { &[] };
@@ -295,12 +302,14 @@ impl World {
             }
         };
         tally.add("task", name_of(&end));
+        let fault = it.fault(&end);
         let ended = TaskEnded {
             task: self.state.tasks[task].card.id.clone(),
             end,
             head: None,
             iterations: it.iterations,
             cost: Some(Usd(it.cost)),
+            fault,
         };
         it.at = None;
         self.append(PlanEvent::TaskEnded(Box::new(ended)))?;

@@ -4,7 +4,7 @@ use super::git::Content;
 use crate::agent::Usd;
 use crate::event::Urgency;
 use crate::r#loop::simulation::random::Random;
-use crate::plan::{Stop, TaskEnd, TaskId};
+use crate::plan::{AgentFault, Stop, TaskEnd, TaskId};
 
 /// How the loops of a world like to end.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub(super) struct TaskLoop {
     fate: Fate,
     /// In which iteration.
     fate_in: u32,
+    /// How its agent fails, if it does.
+    fault: Option<&'static str>,
     pace: u64,
     price: u64,
     pub(super) iterations: u32,
@@ -80,6 +82,7 @@ impl TaskLoop {
             base,
             fate,
             fate_in,
+            fault: random.pick(&[None, None, Some("boom"), Some("boom"), Some("bang")]),
             pace: random.pick(&[0, 1_000, 10_000, 60_000]),
             price: random.between(0, 400_000_000),
             iterations: 0,
@@ -153,6 +156,12 @@ impl TaskLoop {
         }
         self.at = Some(now + random.below(self.pace + 1));
         News::Nothing
+    }
+
+    /// How its last agent failed.
+    pub(super) fn fault(&self, end: &TaskEnd) -> Option<AgentFault> {
+        let is_known = self.fault.filter(|_| matches!(end, TaskEnd::Stopped(_)));
+        is_known.map(|said| AgentFault { said: said.to_owned(), fingerprint: None })
     }
 
     pub(super) fn over(&mut self, end: TaskEnd) -> News {

@@ -237,6 +237,7 @@ fn assert_same(one: &PlanState, other: &PlanState) {
     assert_eq!((one.used, one.reserved, one.spent), (other.used, other.reserved, other.spent));
     assert_eq!((one.seq, one.active, one.ended), (other.seq, other.active, other.ended));
     assert_eq!((one.pause, one.cancel, &one.hindered), (other.pause, other.cancel, &other.hindered));
+    assert_eq!(one.in_vain, other.in_vain);
     assert_eq!((&one.line, &one.gone, one.taken), (&other.line, &other.gone, other.taken));
     assert_eq!((&one.limits, &one.refused, &one.answered), (&other.limits, &other.refused, &other.answered));
 }

@@ -180,3 +180,31 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         assert_eq!(plan.refuses(event), why);
     }
 }
+
+#[test]
+fn agents_that_all_fail_in_one_way_before_any_work_stop_the_plan() {
+    let tasks: [(&str, &[&str]); 5] = ["1", "2", "3", "4", "5"].map(|name| (name, &[] as &[&str]));
+    let plan = || Plan::of(&tasks, |_| {}).starts();
+    let (boom, bang) = ("ended with exit code 1: boom", "ended with exit code 1: bang");
+    let two = || plan().fails("1", boom, None).fails("2", boom, Some(oid(1)));
+    let three = two().fails("3", boom, None);
+    let said = "of 3 tasks in a row the agent ended with exit code 1: boom; nothing was changed";
+    assert_eq!(three.state.hindered.as_deref(), Some(said));
+    for (other, why) in [
+        (two().fails("3", bang, None), "another failure"),
+        (two().fails("3", boom, Some(oid(7))), "there is work"),
+        (two().proves("3").fails("4", boom, None), "one was proven"),
+        (two().stops("3", Stop::UsedUp).fails("4", boom, None), "one did not fail"),
+        (
+            two()
+                .asked(Ask::Pause(Urgency::Now))
+                .then(PlanEvent::Ended(PlanEnd::Paused))
+                .resumed(|_| {})
+                .starts()
+                .fails("1", boom, None),
+            "a person looked at it",
+        ),
+    ] {
+        assert_eq!(other.state.hindered, None, "{why}");
+    }
+}

@@ -156,6 +156,23 @@ fn what_landed_ahead_of_its_wave_is_made_anew_on_top_of_it() {
 }
 
 #[test]
+fn what_was_left_out_of_a_wave_is_the_rest_of_it() {
+    let tasks: [(&str, &[&str]); 5] = [("1", &[]), ("2", &[]), ("3", &["1"]), ("4", &["2"]), ("5", &["4"])];
+    let plan = Plan::of(&tasks, |_| {}).does("2", 2).start("1", 3, None).stops("1", Stop::UsedUp);
+    let left = |plan: &Plan, wave| -> Vec<String> {
+        plan.state.left_out(wave).map(|task| task.card.id.to_string()).collect()
+    };
+    assert_eq!((plan.state.wave_name(1).as_str(), left(&plan, 1)), ("wave 1", vec!["1".to_owned()]));
+    let plan = plan.lands_wave(1, 3).does("4", 4);
+    assert_eq!((plan.state.wave_name(2).as_str(), left(&plan, 2)), ("wave 2", vec!["3".to_owned()]));
+    let plan = plan.lands_wave(2, 5).does("5", 6).lands_wave(3, 7).ends().resumed(|_| {}).does("1", 8);
+    assert_eq!(plan.state.wave_name(4), "the rest of wave 1");
+    let plan = plan.lands_wave(4, 9).does("3", 10);
+    assert_eq!(plan.state.wave_name(5), "the rest of wave 2");
+    assert_eq!(left(&plan, 5), Vec::<String>::new());
+}
+
+#[test]
 fn a_task_that_is_new_in_a_wave_while_its_commit_is_made_comes_with_the_next() {
     let plan = Plan::of(&[("1", &[])], |_| {}).does("1", 2);
     assert_eq!(plan.next(), PlanStep::CompleteWave { wave: 1 });

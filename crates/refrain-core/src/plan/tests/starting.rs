@@ -80,6 +80,43 @@ fn who_needs_what_is_done_already_need_not_wait() {
 }
 
 #[test]
+fn what_came_back_goes_first_and_is_one_of_its_kind_at_a_time() {
+    let tasks: [(&str, &[&str]); 5] = ["1", "2", "3", "4", "5"].map(|name| (name, &[] as &[&str]));
+    let plan = Plan::of(&tasks, |_| {}).starts().proves("2").proves("3").conflicts("2").conflicts("3");
+    let (plan, names) = plan.started();
+    assert_eq!(names, ["2", "5"], "the third waits for the second; who is fresh does not");
+    let plan = plan.stops("1", Stop::Stuck).proves("2").merges(&["2"]);
+    assert!(plan.clone().started().1.is_empty(), "up to its landing");
+    assert_eq!(plan.verified(1, true).lands(1, 2).started().1, ["3"]);
+}
+
+#[test]
+fn one_that_rests_keeps_nobody_waiting() {
+    let plan = Plan::of(&[("1", &[]), ("2", &[])], |_| {}).starts().proves("1").proves("2");
+    let plan = plan.conflicts("1").conflicts("2").starts().end("1", TaskEnd::Rests, 0, None);
+    assert_eq!(plan.started().1, ["2"]);
+}
+
+#[test]
+fn in_its_last_round_nothing_lands_but_a_task() {
+    let tasks: [(&str, &[&str]); 4] = ["1", "2", "3", "4"].map(|name| (name, &[] as &[&str]));
+    let mut plan = Plan::of(&tasks, |spec| spec.jobs = 3).start("1", 3, None);
+    for _ in 0..MAX_RETURNS - 1 {
+        plan = plan.proves("1").conflicts("1").start("1", 3, None);
+    }
+    let plan = plan.starts().proves("2").proves("1").conflicts("1");
+    assert!(plan.clone().started().1.is_empty(), "first the second lands");
+    let (plan, names) = plan.merges(&["2"]).verified(1, true).lands(1, 2).started();
+    assert_eq!(names, ["1", "4"]);
+    let plan = plan.proves("3");
+    assert_eq!(plan.next(), PlanStep::Await { until: None }, "what landed now would send it back for good");
+    let (first, third) = (plan.place("1"), plan.place("3"));
+    assert_eq!(plan.clone().proves("1").next(), PlanStep::Merge { tasks: vec![first, third] });
+    let plan = plan.end("1", TaskEnd::Rests, 0, None);
+    assert_eq!(plan.next(), PlanStep::Merge { tasks: vec![third] });
+}
+
+#[test]
 fn all_rounds_together_get_what_there_is() {
     let tasks: [(&str, &[&str]); 3] = [("1", &[]), ("2", &[]), ("3", &[])];
     let plan = Plan::of(&tasks, |spec| spec.limits.total = 5);

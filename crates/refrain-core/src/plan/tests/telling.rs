@@ -63,6 +63,18 @@ fn why_it_is_blocked_is_written_too() {
     assert_eq!(running().state.blocked_because(running().task("1")), None);
 }
 
+#[test]
+fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
+    let because = |plan: &Plan| plan.state.blocked_because(plan.task("1")).unwrap();
+    let failed = running().fails("1", "ended with exit code 1: boom", None);
+    assert_eq!(because(&failed), "not proven in 3 iterations; its agent ended with exit code 1: boom");
+    let again = running().proves("1").conflicts("1").start("1", 3, None);
+    let used_up = again.end("1", TaskEnd::Stopped(Stop::UsedUp), 3, None);
+    assert_eq!(because(&used_up), "not proven in 3 iterations of round 2, 4 in all");
+    let resumed = failed.ends().resumed(|_| {}).start("1", 3, None).stops("1", Stop::Stuck);
+    assert_eq!(because(&resumed), "stuck after 1 iteration of round 2, 4 in all", "it failed before");
+}
+
 /// What a word that a person writes makes of a task: out of the plan, in it again, or what it was.
 #[test]
 fn what_a_person_writes_is_obeyed() {
