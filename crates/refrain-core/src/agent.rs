@@ -245,6 +245,8 @@ pub enum FaultKind {
     Overloaded,
     /// The connection was refused, reset, cut or timed out. Backs off.
     Connection,
+    /// Another run of the same program had what this one needed of the user's home. Backs off.
+    Busy,
     /// Not logged in, or not allowed: 401, 403, no key. Needs a person.
     Login,
     /// There is no money left at the provider. Needs a person.

@@ -50,6 +50,10 @@ fn by_headers(data: &FailureData) -> Option<Until> {
     data.response_headers.get("retry-after").and_then(Value::as_str).and_then(retry_after)
 }
 
+/// What its end speaks of where several that are the first of a home, or of a version, make its database at once. One of
+/// them succeeds, and from then on all do.
+const BUSY: [&str; 3] = ["database is locked", "create table `", "alter table `"];
+
 /// What an end without an event about it means.
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
     let code = match End::of(exit) {
@@ -58,6 +62,9 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
         End::NotRun => "opencode could not be started".to_owned(),
         End::Failed(code) => format!("opencode ended with exit code {code}"),
     };
+    if BUSY.iter().any(|words| has(stderr, words)) {
+        return Some(fault(FaultKind::Busy, "another run of opencode was just making its database"));
+    }
     // Before its first event it was the command line or the configuration that it did not like.
     let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
     let session = has(stderr, "session not found").then_some(FaultKind::Session);

@@ -36,7 +36,7 @@ pub(super) enum Answer {
 pub(super) fn answer(fault: FaultKind) -> Answer {
     match fault {
         FaultKind::Limit => Answer::Wait(WaitKind::Limit),
-        FaultKind::RateLimit | FaultKind::Overloaded | FaultKind::Connection => {
+        FaultKind::RateLimit | FaultKind::Overloaded | FaultKind::Connection | FaultKind::Busy => {
             Answer::Wait(WaitKind::Outage)
         }
         FaultKind::Login => Answer::Person(Blocked::Login),

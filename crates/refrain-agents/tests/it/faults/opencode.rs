@@ -2,14 +2,18 @@
 
 use jiff::Timestamp;
 use refrain_core::agent::FaultKind::{
-    Aborted, Connection, Context, Credit, Limit, Login, Model, Other, OutputLimit, Overloaded, RateLimit,
-    Refused, Session, Setup,
+    Aborted, Busy, Connection, Context, Credit, Limit, Login, Model, Other, OutputLimit, Overloaded,
+    RateLimit, Refused, Session, Setup,
 };
 use refrain_core::agent::{AgentEvent, Fault, Until};
 use refrain_core::event::Exit;
 
 use super::{BAD, Case, DONE, after, check};
 use crate::play::{play, recording};
+
+/// How one ends whose database was just made by another, cut in the middle.
+const CREATES: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0mUnexpected error\n\nFailed query: \n        CREATE TABLE `workspace` \
+                       (\n          `id` text PRIMARY KEY\n        );\n      \nparams: \n";
 
 /// An `error` line as OpenCode writes it.
 fn error(name: &str, data: &str) -> String {
@@ -89,6 +93,8 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
         (String::new(), BAD, "\u{1b}[91mError: \u{1b}[0mSession not found\n", Some(Session), None),
         (String::new(), BAD, "Unknown argument: nosuch\n", Some(Setup), None),
         (String::new(), BAD, "ProviderModelNotFoundError: Model not found: a/b\n", Some(Model), None),
+        (String::new(), BAD, "\u{1b}[91m\u{1b}[1mError: \u{1b}[0mUnexpected error\n\ndatabase is locked\n", Some(Busy), None),
+        (String::new(), BAD, CREATES, Some(Busy), None),
         (String::new(), Exit::Code(127), "env: 'node': No such file or directory", Some(Setup), None),
     ];
     check("opencode", &cases);

@@ -38,6 +38,7 @@ fn seconds(from: Timestamp, to: Timestamp) -> i64 {
 #[case(FaultKind::RateLimit, Outcome::Outage)]
 #[case(FaultKind::Overloaded, Outcome::Outage)]
 #[case(FaultKind::Connection, Outcome::Outage)]
+#[case(FaultKind::Busy, Outcome::Outage)]
 #[case(FaultKind::Login, Outcome::Unable)]
 #[case(FaultKind::Credit, Outcome::Unable)]
 #[case(FaultKind::Model, Outcome::Unable)]
