@@ -146,21 +146,21 @@ pub(crate) fn only_one(
         [only] => Ok(only.id.clone()),
         [] => Err(CliError::usage(format!("no loop of this project can be meant by {verb} without an ID"))
             .hint("refrain list shows what there is")),
-        several => {
-            let error = CliError::usage(format!("{verb} needs an ID: {} loops can be meant", several.len()));
-            let error = if several.len() > SHOWN {
-                error.hint("the last of them; refrain list shows all:")
-            } else {
-                error
-            };
-            Err(several.iter().take(SHOWN).fold(error, |error, status| {
-                error.hint(format!(
-                    "{verb} {}   {} at iteration {}",
-                    status.id,
-                    status.status.as_str(),
-                    status.iteration
-                ))
-            }))
+        found => {
+            let at = |status: &Brief| format!("{} at iteration {}", status.status.as_str(), status.iteration);
+            let found: Vec<_> = found.iter().map(|status| (&status.id, at(status))).collect();
+            Err(several(verb, "loops", &found))
         }
     }
+}
+
+/// The refusal of a verb that could mean several: each, and how it stands, with what to type.
+pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> CliError {
+    let error = CliError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
+    let error = match found.len() {
+        0..=SHOWN => error,
+        _ => error.hint("the last of them; refrain list shows all:"),
+    };
+    let shown = found.iter().take(SHOWN);
+    shown.fold(error, |error, (id, how)| error.hint(format!("{verb} {id}   {how}")))
 }

@@ -116,7 +116,8 @@ fn a_rehearsal_shows_all_and_changes_nothing() {
     let json = run(&sandbox, &agent, &["--dry-run", "--json"]).with_code(0).json();
     assert_eq!(json["told"].as_array().unwrap().len(), 5);
     assert_eq!(sandbox.snapshot(), before);
-    sandbox.refrain(&["plan", "status"]).with_code(2);
+    let said = sandbox.refrain(&["plan", "status"]).with_code(3).stderr;
+    assert!(said.contains("this project has no plan") && said.contains("refrain plan run"), "{said}");
 }
 
 #[test]
@@ -208,6 +209,41 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     let said = sandbox.refrain(&["cancel", "fx"]).with_code(0).stdout;
     assert!(said.contains("already cancelled"), "{said}");
     sandbox.nobody_survives();
+}
+
+#[test]
+fn a_verb_that_changes_something_asks_which_plan_is_meant() {
+    let (sandbox, _) = feature();
+    let other = TASKS.replace("feature-x", "other");
+    testkit::write(&sandbox.project().join(".scud/tasks/other.json"), &other);
+    let idle = sandbox.agent("idle", "echo Nothing to do.");
+    for tag in ["feature-x", "other"] {
+        let name =
+            ["--tag", tag, "--name", tag, "--command", &idle, "--max-iterations-per-task", "1", "--quiet"];
+        sandbox.refrain(&[&["plan", "run"][..], &name].concat()).with_code(14);
+    }
+    for (words, line) in [
+        (&["plan", "cancel"][..], "refrain plan cancel feature-x"),
+        (&["plan", "resume"], "refrain plan resume other   blocked of other, 0 of 5 tasks landed"),
+        (&["plan", "tune", "1", "--words", "x"], "refrain plan tune --name other"),
+    ] {
+        let said = sandbox.refrain(words).with_code(2).stderr;
+        assert!(
+            said.contains("needs an ID: 2 plans can be meant") && said.contains(line),
+            "{words:?}: {said}"
+        );
+    }
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert_eq!(view["id"], "other", "who only looks sees the one that was touched last");
+    let view = sandbox.refrain(&["plan", "status", "--tag", "feature-x", "--json"]).with_code(0).json();
+    assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some("feature-x"), Some("blocked")));
+    let said = sandbox.refrain(&["plan", "pause"]).with_code(2).stderr;
+    assert!(said.contains("no plan of this project can be meant by refrain plan pause"), "{said}");
+    sandbox.refrain(&["plan", "cancel", "--tag", "feature-x"]).with_code(0);
+    let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
+    assert!(said.contains("other is cancelled"), "only one was left: {said}");
+    let said = sandbox.refrain(&["plan", "cancel", "--tag", "mine"]).with_code(3).stderr;
+    assert!(said.contains("there are plans of: feature-x, other"), "{said}");
 }
 
 #[test]

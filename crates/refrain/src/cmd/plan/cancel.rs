@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
+use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::{EngineError, Service};
 
@@ -27,8 +28,8 @@ pub(crate) struct Args {
 /// Asks for the end; returns once the plan has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let could_be = |word| !matches!(word, StatusWord::Completed | StatusWord::Cancelled);
-    let id = args.which.find(&service, "refrain plan cancel", could_be)?;
+    let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+    let id = args.which.only(&service, "refrain plan cancel", could_be)?;
     cancel(&service, &id, args.now)
 }
 
