@@ -16,3 +16,4 @@ mod verify;
 pub use follow::PlanFollower;
 pub use service::PlanRunner;
 pub use status::usual_jobs;
+pub use told::{Texts, read_told};

@@ -110,6 +110,10 @@ fn a_plan_that_is_sound_is_told_so() {
     let kinds: Vec<_> = run["problems"].as_array().unwrap().iter().map(|problem| &problem["kind"]).collect();
     let stored = json!("stored-waves");
     assert_eq!(kinds, [&stored, &stored, &stored, &stored, &stored, &json!("no-verification")]);
+    testkit::write(&odd.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
+    let chosen = odd.refrain(&["plan", "check", "--json"]).with_code(0);
+    assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
+    assert!(chosen.stderr.contains("it is cargo check && cargo test"), "{}", chosen.stderr);
     let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
     assert_eq!(proven["problems"].as_array().unwrap().len(), 5);
 }
@@ -202,6 +206,21 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
     );
     let run = bare.refrain(&["plan", "check", "--plan", "prose.md"]).with_code(2);
     assert!(run.stderr.contains("## Task 1"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_begin_here_is_told_before_it_is_tried() {
+    let unborn = plain_folder();
+    unborn.git(&["init", "-q"]);
+    testkit::write(&unborn.project().join("plan.md"), PLAN);
+    for words in [&["plan", "check"][..], &["plan", "run", "--command", "true", "--dry-run"]] {
+        let said = unborn.refrain(&[words, &["--plan", "plan.md"]].concat()).with_code(17).stderr;
+        assert!(said.contains("no commit"), "{said}");
+    }
+    let sandbox = with("plan.md", PLAN);
+    let run = ["plan", "run", "--plan", "plan.md", "--dry-run", "--command"];
+    let said = sandbox.refrain(&[&run[..], &["no-such-agent"]].concat()).with_code(1).stderr;
+    assert!(said.contains("no-such-agent"), "a run would be refused as well: {said}");
 }
 
 #[test]

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::plan::file::{self, Change, Shape};
-use crate::plan::{Task, TaskId, TaskStatus};
+use crate::plan::{TaskId, file};
 
 /// How much of a plan is told where no heading of it names the task, in characters (seed 001).
 const BEGINNING: usize = 2_000;
@@ -70,13 +69,8 @@ impl PlanDocument {
     /// The plan where its headings, or its list, are the tasks themselves: what is written there of how they stand, but for
     /// what is done, is none of the plan's words.
     #[must_use]
-    pub fn of_task_file(text: &str, tasks: &[Task]) -> Self {
-        let is_marked = |task: &&Task| !matches!(task.status, TaskStatus::Pending | TaskStatus::Done);
-        let unmarked =
-            |task: &Task| Change { task: task.id.clone(), status: TaskStatus::Pending, note: None };
-        let changes: Vec<_> = tasks.iter().filter(is_marked).map(unmarked).collect();
-        let changed = file::set(text, Shape::Markdown, "", &changes);
-        Self::read(changed.map_or_else(|_| text.to_owned(), |changed| changed.text))
+    pub fn of_task_file(text: &str) -> Self {
+        Self::read(file::unmarked(text))
     }
 
     pub(super) fn about(&self, task: &TaskId) -> Excerpt<'_> {

@@ -25,6 +25,17 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
     Ok(Changed { text: edits.apply(text), missing })
 }
 
+/// Takes out the marks, but for those of what is done.
+pub(in crate::plan::file) fn unmarked(text: &str) -> String {
+    let Ok(outline) = Outline::of(text) else { return text.to_owned() };
+    let mut edits = Edits::default();
+    let marks = outline.found.iter().filter_map(|found| found.mark.as_ref());
+    marks
+        .filter(|mark| mark.status != TaskStatus::Done)
+        .for_each(|mark| edits.replace(mark.range.clone(), ""));
+    edits.apply(text)
+}
+
 fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {
     let is_done = change.status == TaskStatus::Done;
     let mut all_ticked = true;

@@ -15,7 +15,7 @@ mod mark;
 mod outline;
 mod words;
 
-pub(super) use edit::set;
+pub(super) use edit::{set, unmarked};
 
 use super::Tasks;
 use super::error::FileError;
