@@ -7,7 +7,6 @@ use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, limit};
 pub(crate) use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
-use refrain_core::view::Kind;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, Host, Service};
 
@@ -103,25 +102,6 @@ pub(crate) fn time_zone() -> TimeZone {
 
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
-
-/// The loop that is meant where none is named: the only one that the verb could mean. A plan is none.
-pub(crate) fn only_loop(
-    service: &Service,
-    id: Option<&LoopId>,
-    verb: &str,
-    could_be: impl Fn(&Brief) -> bool,
-) -> Result<LoopId, CliError> {
-    if let Some(plan) = id.filter(|id| service.has_plan(id)) {
-        let error = CliError::usage(format!("{plan} is a plan; accepted by {verb} are loops"));
-        return Err(error.hint(format!("refrain list --plan {plan} shows those of its tasks")));
-    }
-    only_one(service, id, verb, |status| is_loop(status) && could_be(status))
-}
-
-/// Whether it is no plan.
-pub(crate) fn is_loop(status: &Brief) -> bool {
-    status.kind != Kind::Plan
-}
 
 /// The loop, or the plan, that is meant where none is named: the only one that the verb could mean.
 pub(crate) fn only_one(

@@ -5,6 +5,7 @@ mod asking;
 mod drive;
 mod follow;
 mod landing;
+mod looking;
 mod round;
 mod service;
 mod status;

@@ -191,8 +191,8 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     assert_eq!((view["status"].as_str(), view["current"][0]["task"].as_str()), (Some("running"), Some("1")));
     let shown = sandbox.refrain(&["status"]).with_code(0).stdout;
     assert!(shown.contains("Current Tasks: 1") && shown.contains("Complexity: 2, iteration 1/3"), "{shown}");
-    let said = sandbox.refrain(&["logs", "fx"]).with_code(2).stderr;
-    assert!(said.contains("fx is a plan"), "{said}");
+    let said = sandbox.refrain(&["steer", "fx", "Mind the cat."]).with_code(0).stdout;
+    assert!(said.starts_with("fx-1-") && said.ends_with("later tasks are not\n"), "{said}");
     let said = run(&sandbox, &agent, &[]).with_code(17).stderr;
     assert!(
         said.contains("plan fx works on the tasks of feature-x") || said.contains("exists already"),
@@ -244,6 +244,49 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     assert!(said.contains("other is cancelled"), "only one was left: {said}");
     let said = sandbox.refrain(&["plan", "cancel", "--tag", "mine"]).with_code(3).stderr;
     assert!(said.contains("there are plans of: feature-x, other"), "{said}");
+}
+
+#[test]
+fn what_a_plan_did_can_be_looked_at_as_that_of_a_loop() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &["--quiet", "--max-iterations-per-task", "1"]).with_code(14);
+    let loops: Vec<_> =
+        sandbox.refrain(&["list", "--plan", "fx", "--json"]).json().as_array().unwrap().clone();
+    let shown = sandbox.refrain(&["show", "fx"]).with_code(0).stdout;
+    assert!(shown.contains("  plan.started ") && shown.contains("  wave.completed "), "{shown}");
+    let events = sandbox.refrain(&["show", "--json"]).with_code(0).json();
+    assert_eq!(events[0]["event"]["type"], "plan.started", "it is the only one that there is");
+    let logs = sandbox.refrain(&["logs", "fx"]).with_code(0).stdout;
+    let third = loops.iter().find(|it| it["task"]["id"] == "3").unwrap()["id"].as_str().unwrap();
+    let heading = format!("=== task 3, round 1 ({third})\n");
+    let of_third = logs.split(&heading).nth(1).unwrap_or_default();
+    assert!(of_third.contains("== iteration 1\nI do not know which wood."), "{logs}");
+    let said = sandbox.refrain(&["logs", "fx", "--follow"]).with_code(2).stderr;
+    assert!(said.contains("refrain watch fx"), "{said}");
+
+    let report = sandbox.refrain(&["report", "fx"]).with_code(0).stdout;
+    for part in ["Report on plan fx: blocked, not verified", "verify on tree", "nothing but the claim", third]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let object = sandbox.refrain(&["report", "fx", "--json"]).with_code(0).json();
+    assert_eq!((object["plan"]["id"].as_str(), object["loops"].as_array().unwrap().len()), (Some("fx"), 4));
+    let page = sandbox.refrain(&["report", "fx", "--html"]).with_code(0).stdout;
+    assert!(page.contains("Report on plan fx") && page.contains("Times are those of UTC"), "{page}");
+
+    let verified = sandbox.refrain(&["verify", "fx"]).with_code(0).stdout;
+    assert_eq!(verified.matches("every byte as it was written").count(), 5, "{verified}");
+    let kept = sandbox.project().join(".git/refrain/loops").join(third).join("iterations/0001/output.log");
+    testkit::write(&kept, "I knew.\n");
+    let verified = sandbox.refrain(&["verify", "fx"]).with_code(1).stdout;
+    assert!(verified.contains("DIFFERS"), "{verified}");
+    for (words, code, part) in [
+        (&["steer", "fx", "Hello."][..], 17, "no task of fx is at work"),
+        (&["archive", "fx"], 2, "refrain list --plan fx"),
+    ] {
+        let said = sandbox.refrain(words).with_code(code).stderr;
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
 }
 
 #[test]
