@@ -73,6 +73,18 @@ impl PlanDocument {
         Self::read(file::unmarked(text))
     }
 
+    /// What the section of a task says in front of those of its parts; nothing where no heading names it.
+    pub(super) fn before_parts(&self, task: &TaskId) -> Option<&str> {
+        let range = &self.sections.get(task.as_str())?.range;
+        let is_part = |name: &str| {
+            name.strip_prefix(task.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
+        };
+        let parts =
+            self.sections.iter().filter(|(name, part)| is_part(name) && range.contains(&part.range.start));
+        let end = parts.map(|(_, part)| part.range.start).min().unwrap_or(range.end);
+        Some(self.text.get(range.start..end)?.trim_end())
+    }
+
     pub(super) fn about(&self, task: &TaskId) -> Excerpt<'_> {
         let section = self.sections.get(task.as_str());
         if let Some(text) = section.and_then(|section| self.text.get(section.range.clone())) {
@@ -237,6 +249,16 @@ Paint.
         assert_eq!(section(&plan, "1"), Some("### Task 1\na\n#### more\nb\n```\n# no heading\n```\nc"));
         assert_eq!(section(&plan, "2"), Some("Task 2\n------\nd"));
         assert_eq!(section(&plan, "3"), Some("# Task 3\ne"));
+    }
+
+    #[test]
+    fn what_a_task_says_of_itself_ends_before_its_parts() {
+        let plan = "## Task 1: House\nOf stone.\n### Details\nGrey.\n### Task 1.1: Floor\na\n### Task 1.2: Roof\nb\n## Task 10\nc";
+        let plan = PlanDocument::read(plan.to_owned());
+        let said = |task: &str| plan.before_parts(&task.parse().unwrap());
+        assert_eq!(said("1"), Some("## Task 1: House\nOf stone.\n### Details\nGrey."));
+        assert_eq!(said("1.2"), Some("### Task 1.2: Roof\nb"));
+        assert_eq!(said("2"), None);
     }
 
     #[test]

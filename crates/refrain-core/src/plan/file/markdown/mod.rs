@@ -42,7 +42,7 @@ pub(super) fn has_headings(text: &str) -> bool {
 
 impl Found {
     fn into_task(self, ids: &[crate::plan::TaskId]) -> Task {
-        let status = self.mark.as_ref().map_or_else(|| self.natural(), |mark| mark.status);
+        let status = self.status();
         let mut task = Task::new(self.id, self.title);
         task.status = status;
         task.note = self.mark.and_then(|mark| mark.note);
@@ -55,9 +55,10 @@ impl Found {
         task
     }
 
-    /// Where it stands by its boxes alone.
-    fn natural(&self) -> TaskStatus {
-        self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked))
+    /// Where it stands: as its mark says, else by its boxes.
+    fn status(&self) -> TaskStatus {
+        let natural = || self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked));
+        self.mark.as_ref().map_or_else(natural, |mark| mark.status)
     }
 
     /// The same, were all of them ticked, or not.
