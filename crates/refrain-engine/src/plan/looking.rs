@@ -1,9 +1,11 @@
 //! What a plan left behind, for whoever looks back: its events, the loops of its tasks, and whether its journal is as it was
 //! written.
 
+use refrain_agents::environment;
 use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
 use refrain_core::report::Verdict;
 use refrain_core::{LoopId, Record};
+use refrain_git::Repository;
 use refrain_store::{JournalError, journal};
 
 use crate::{EngineError, Service};
@@ -23,11 +25,23 @@ impl Service {
     /// [`EngineError`] where the plan's journal cannot be read.
     pub fn plan_rounds(&self, id: &LoopId) -> Result<Vec<TaskStarted>, EngineError> {
         let events = self.plan_events(id)?.into_iter().map(|record| record.event);
-        let started = events.filter_map(|event| match event {
-            PlanEvent::TaskStarted(started) if self.locate(&started.id).is_ok() => Some(*started),
-            _ => None,
+        let started = events.filter_map(|event| {
+            let PlanEvent::TaskStarted(started) = event else { return None };
+            self.locate(&started.id).is_ok().then_some(*started)
         });
         Ok(started.collect())
+    }
+
+    /// The branches with what the tasks of a plan left: those that they work on, and those that their loops saved failed work
+    /// on. What cannot be asked of git says nothing.
+    pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
+        let id = &state.spec.id;
+        let (own, failed) = (format!("refrain/{id}"), format!("wip/ralph-fail-{id}-*"));
+        let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
+        let Some(tip) = &state.tip else { return Vec::new() };
+        let found = Repository::open(&self.project().root, &env)
+            .and_then(|repository| repository.branches(&[&own, &failed], tip));
+        found.unwrap_or_default()
     }
 
     /// Checks every byte of a plan's journal, and each loop of its tasks as [`Self::verify`] does: the plan's verdict first.

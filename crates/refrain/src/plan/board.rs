@@ -15,6 +15,7 @@ use textwrap::core::display_width;
 use crate::cli::Context;
 use crate::out;
 use crate::phrase::{self, Row};
+use crate::plan::left;
 use crate::table::{self, Column, Cut};
 use crate::telling::{clock, words};
 
@@ -93,6 +94,9 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("proof", proof),
         Row::exact("in", view.project.clone()),
         Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
+        Row::prose("behind", left::behind(view).unwrap_or_default()),
+        Row::prose("unlanded", left::branches(view).unwrap_or_default()),
+        Row::prose("left out", left::left_out(view).unwrap_or_default()),
         Row::prose("used", used),
         Row::prose("likely", estimate(view).unwrap_or_default()),
         Row::exact("started", clock(view.started_at)),
@@ -201,10 +205,11 @@ fn at_work(task: &CurrentTask, now: Timestamp) -> [String; 2] {
     let round = if task.round > 1 { format!(", round {}", task.round) } else { String::new() };
     let at = phrase::progress(task.iteration, Some(task.max_iterations));
     let used = phrase::after(&phrase::used(&task.usage));
+    let complexity = phrase::complexity(task.complexity).unwrap_or_else(|| "not rated".to_owned());
     let doing = task.reason.as_ref().map(|reason| format!(": {}", flat(reason))).unwrap_or_default();
     [
         format!("  - Task {}: {}", task.task, flat(&task.title).bold()),
-        format!("    Complexity: {}{round}, iteration {at} for {ran}{used}{doing}", task.complexity),
+        format!("    Complexity: {complexity}{round}, iteration {at} for {ran}{used}{doing}"),
     ]
 }
 
@@ -231,7 +236,9 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
             ..column("STATUS", Cut::No, false, &|task| task.status.as_str().to_owned())
         },
         column("WAVE", Cut::No, true, &|task| task.wave.map(|wave| wave.to_string()).unwrap_or_default()),
-        column("COMPLEXITY", Cut::No, true, &|task| task.complexity.to_string()),
+        column("COMPLEXITY", Cut::No, true, &|task| {
+            phrase::complexity(task.complexity).unwrap_or_else(|| "-".to_owned())
+        }),
         column("ITERATIONS", Cut::No, true, &|task| task.iterations.to_string()),
         column("TITLE", Cut::End, false, &|task| flat(&task.title)),
         column("NOTE", Cut::End, false, &note),

@@ -168,13 +168,14 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     lay(&sandbox, ".scud/tasks/billing.json", "{\"tasks\": [{\"id\": 1,\n \"status\": \"wip\"}]}");
     lay(&sandbox, ".scud/tasks/broken.json", "{\"tasks\": [");
+    lay(&sandbox, ".scud/tasks/empty.json", "{\"tasks\": []}");
     lay(&sandbox, "prose.md", "# Only words\n");
     lay(&sandbox, "plan.txt", "## Task 1: a\n");
     let before = sandbox.snapshot();
-    let cases: [(&[&str], i32, &[&str]); 13] = [
+    let cases: [(&[&str], i32, &[&str]); 17] = [
         (&["plan"], 2, &["a verb is missing", "refrain plan --help"]),
         (&["plan", "dance"], 2, &["dance"]),
-        (&["plan", "check"], 2, &["auth, billing, broken", "--tag"]),
+        (&["plan", "check"], 2, &["auth, billing, broken, empty", "--tag"]),
         (&["plan", "check", "--tag", "auht"], 3, &["auht", "did you mean auth?", "billing"]),
         (&["plan", "waves", "--tag", "../auth"], 3, &["../auth"]),
         (
@@ -184,6 +185,10 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
         ),
         (&["plan", "check", "--tag", "broken"], 2, &["broken.json", "line 1", "nothing was changed"]),
         (&["plan", "check", "--plan", "missing.md"], 2, &["--plan", "missing.md"]),
+        (&["plan", "check", "--plan", "./pros.md"], 2, &["--plan ./pros.md", "did you mean ./prose.md?"]),
+        (&["plan", "check", "--tag", "empty"], 3, &["there are no tasks of empty in", "empty.json"]),
+        (&["plan", "waves", "--tag", "empty"], 3, &["there are no tasks of empty in"]),
+        (&["plan", "run", "--tag", "empty", "--command", "true"], 3, &["there are no tasks of empty in"]),
         (&["plan", "check", "--plan", "."], 2, &["regular file"]),
         (&["plan", "check", "--plan", "plan.txt"], 2, &["plan.txt", "Markdown"]),
         (&["plan", "check", "--tag", "auth", "--verify", " "], 2, &["--verify", "accepted"]),

@@ -290,6 +290,47 @@ fn what_a_plan_did_can_be_looked_at_as_that_of_a_loop() {
 }
 
 #[test]
+fn what_a_plan_left_beside_its_branch_is_named() {
+    let (sandbox, agent) = feature();
+    // A file of a person that the first wave would overwrite.
+    let agent = agent + " x";
+    testkit::write(&sandbox.project().join("1.txt"), "Mine.\n");
+    let first = run(&sandbox, &agent, &["--quiet", "--tune"]).with_code(14);
+    assert_eq!(first.stdout, "");
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert!(
+        view["reason"].as_str().unwrap().starts_with("task 3: "),
+        "it is blocked for another reason: {view}"
+    );
+    assert_eq!(view["behind"]["tasks"], serde_json::json!(["1", "2", "4"]), "{view}");
+    let reference = view["behind"]["reference"].as_str().unwrap().to_owned();
+    let shown = sandbox.refrain(&["plan", "status"]).with_code(0).stdout;
+    let lacks = "main lacks what landed of tasks 1, 2, 4: ";
+    assert!(shown.contains(lacks) && shown.contains("1.txt"), "{shown}");
+    let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
+    assert!(said.contains(&format!("git merge {reference} takes it")), "{said}");
+    fs::remove_file(sandbox.project().join("1.txt")).unwrap();
+    sandbox.git(&["merge", "--quiet", &reference]);
+    assert_eq!(fs::read_to_string(sandbox.project().join("1.txt")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_secret_that_did_not_land_is_told() {
+    let (sandbox, _) = feature();
+    let agent = sandbox.agent(
+        "careless",
+        r#"task=$(git branch --show-current); echo "${task##*/}" > "${task##*/}.txt"
+case $task in */1) printf 'token = "ghp_%s"\n' 4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0Q > token.toml;; esac; echo TASK_COMPLETE"#,
+    );
+    run(&sandbox, &agent, &["--quiet"]).with_code(0);
+    let shown = sandbox.refrain(&["plan", "status"]).with_code(0).stdout;
+    assert!(shown.contains("token.toml of task 1: "), "{shown}");
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert_eq!(view["tasks"][0]["left_out"][0]["path"], "token.toml", "{view}");
+    assert!(!sandbox.project().join("token.toml").exists());
+}
+
+#[test]
 fn another_agent_proposes_what_to_do_differently() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &["--tune", "--quiet"]).with_code(14);

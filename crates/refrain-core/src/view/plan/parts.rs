@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TaskLoop;
+use crate::git::LeftOut;
 use crate::ids::LoopId;
 use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus};
 use crate::view::{StatusWord, Usage, WaitView};
@@ -77,6 +78,8 @@ pub struct TaskView {
     pub commit: Option<String>,
     /// Why it is not done, or is tried again; null where there is nothing to say.
     pub reason: Option<String>,
+    /// What its last round made and was left out of its commit; only known of the tasks that settled last.
+    pub left_out: Vec<LeftOut>,
     /// When it landed, or stopped.
     #[schemars(with = "Option<String>")]
     pub settled_at: Option<Timestamp>,
@@ -305,6 +308,7 @@ pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
         slot,
         commit,
         reason: state.blocked_because(task).or_else(|| task.again.as_ref().map(again)),
+        left_out: Vec::new(),
         settled_at: task.settled_at.filter(|_| is_settled),
         cost_usd: task.cost.map(f64::from),
     }

@@ -12,6 +12,7 @@ use super::which::WhichArgs;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
+use crate::plan::left;
 
 /// Stop a plan for good: after the iterations at work, or at once
 ///
@@ -46,6 +47,9 @@ pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<ExitCo
             let view = service.plan_status(id)?;
             let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
             out::print(&format!("{id} {when}; {landed}\n"));
+            for left in [left::behind(&view), left::branches(&view)].into_iter().flatten() {
+                out::print(&format!("  {left}\n"));
+            }
         }
         // What was asked for is so already (seed 000: exit 0).
         Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {

@@ -32,10 +32,9 @@ impl SpecArgs {
         if self.verify.as_ref().is_some_and(|command| command.trim().is_empty()) {
             return Err(CliError::usage("--verify is empty; accepted is a shell command"));
         }
-        let document = plan.plan.as_ref().filter(is_document);
         Ok(BriefSpec {
-            document: document.map(|path| context.dir.join(path)),
-            files: self.spec_file.iter().map(|path| context.dir.join(path)).collect(),
+            document: plan.path(context).filter(is_document),
+            files: self.spec_file.iter().map(|path| context.dir.join(path).components().collect()).collect(),
             max_tokens: self.max_spec_tokens,
             template: self.template(context)?,
         })
@@ -54,6 +53,6 @@ impl SpecArgs {
 }
 
 /// A task file in one of SCUD's shapes is no plan that anybody could read.
-fn is_document(path: &&Utf8PathBuf) -> bool {
+fn is_document(path: &Utf8PathBuf) -> bool {
     !matches!(path.extension(), Some("json" | "scg"))
 }
