@@ -32,15 +32,16 @@ impl Service {
         Ok(started.collect())
     }
 
-    /// The branches with what the tasks of a plan left: those that they work on, and those that their loops saved failed work
-    /// on. What cannot be asked of git says nothing.
+    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what stood in
+    /// a worktree of the pool, was saved on. What cannot be asked of git says nothing.
     pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
         let id = &state.spec.id;
-        let (own, failed) = (format!("refrain/{id}"), format!("wip/ralph-fail-{id}-*"));
+        let own = format!("refrain/{id}");
+        let (failed, saved) = (format!("wip/ralph-fail-{id}-*"), format!("wip/slot-{id}-*"));
         let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
         let Some(tip) = &state.tip else { return Vec::new() };
         let found = Repository::open(&self.project().root, &env)
-            .and_then(|repository| repository.branches(&[&own, &failed], tip));
+            .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
         found.unwrap_or_default()
     }
 

@@ -1,5 +1,6 @@
 //! What the door offers for plans: start, resume, take over, look at.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_agents::{environment, generic};
@@ -123,7 +124,8 @@ impl Service {
         }
         if spec.each.agent.program.contains('/') {
             // Seen from the worktree of a task it may be another, or not there.
-            spec.each.agent.program = program.to_string_lossy().into_owned();
+            spec.each.agent.program =
+                program.components().collect::<PathBuf>().to_string_lossy().into_owned();
         }
         self.admit_repository(spec)?;
         self.check_alone(spec, None)?;

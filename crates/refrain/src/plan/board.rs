@@ -50,6 +50,9 @@ impl Art {
 /// How many waves, blocked tasks or tasks are shown one by one.
 const SHOWN: usize = 20;
 
+/// A terminal with fewer columns has no room for all that is told of a task.
+const NARROW: usize = 70;
+
 /// All of it.
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     let mut text = facts(view, art.width, now);
@@ -229,7 +232,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         paint: &table::plain,
     };
     let status = |row: usize, cell: &str| coloured(shown[row].status, cell);
-    let columns = [
+    let mut columns = vec![
         column("TASK", Cut::No, false, &|task| task.id.to_string()),
         Column {
             paint: &status,
@@ -243,6 +246,10 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         column("TITLE", Cut::End, false, &|task| flat(&task.title)),
         column("NOTE", Cut::End, false, &note),
     ];
+    if width.is_some_and(|width| width < NARROW) {
+        // What is to be done says more.
+        columns.retain(|column| column.title != "ITERATIONS");
+    }
     let mut text = table::lines(&columns, width).concat();
     if shown.len() < all.len() {
         text.push_str(&format!(

@@ -17,6 +17,8 @@ mod words;
 
 pub(super) use edit::{set, unmarked};
 
+use std::collections::HashSet;
+
 use super::Tasks;
 use super::error::FileError;
 use crate::plan::{Task, TaskStatus};
@@ -31,7 +33,17 @@ pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
         return Err(FileError::Nothing(NOTHING));
     }
     let ids: Vec<_> = outline.found.iter().map(|found| found.id.clone()).collect();
-    let tasks = outline.found.into_iter().map(|found| found.into_task(&ids)).collect();
+    let mut tasks: Vec<_> = outline.found.into_iter().map(|found| found.into_task(&ids)).collect();
+    let is_over = |task: &Task| matches!(task.status, TaskStatus::Done | TaskStatus::Cancelled);
+    let open: HashSet<_> =
+        tasks.iter().filter(|task| !is_over(task)).filter_map(|task| task.parent.clone()).collect();
+    let wholes: HashSet<_> = tasks.iter().filter_map(|task| task.parent.clone()).collect();
+    for task in &mut tasks {
+        // It is done by them, and they were not given up for it: what a person ticks before they are done, is.
+        if task.status == TaskStatus::Done && wholes.contains(&task.id) && !open.contains(&task.id) {
+            task.status = TaskStatus::Expanded;
+        }
+    }
     Ok(Tasks { name: outline.name, tasks, verification: outline.verification, odd: Vec::new() })
 }
 

@@ -23,6 +23,8 @@ fn a_whole_is_done_once_all_its_parts_are() {
     assert_eq!(some, text.replace(": C", ": C (done)").replace(": D", ": D (done)"));
     let all = changed(&some, Shape::Markdown, &[change("1.1", TaskStatus::Done, None)]);
     assert_eq!(all, some.replace(": A", ": A (done)").replace(": B", ": B (done)"));
+    let read = read(&all, Shape::Markdown, "").unwrap().tasks;
+    assert_eq!(read[0].status, TaskStatus::Expanded, "its parts are still tasks that were done");
     let list = "- [ ] 1. A\n  - [x] 1.1 B\n  - [ ] 1.2 C\n- [ ] 2. D\n  - [x] 2.1 E\n";
     let ticked = changed(list, Shape::Markdown, &[change("1.2", TaskStatus::Done, None)]);
     assert_eq!(ticked, list.replacen("[ ]", "[x]", 2), "what no change is about stays as it was");
