@@ -244,11 +244,19 @@ pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
     let wave = |(place, wave): (usize, &crate::plan::Wave)| {
         let is_begun = wave.tasks.iter().any(|task| state.tasks[*task].rounds > 0);
         let done = wave.tasks.iter().filter(|task| has_landed(state, **task)).count();
+        let is_over = |task: &TaskState| match task.stage {
+            Stage::Landed { .. } | Stage::Stopped(_) => true,
+            Stage::Waiting(_) => task.is_hopeless,
+            Stage::Out | Stage::Running(_) | Stage::Proven { .. } => false,
+        };
+        let is_stuck = done < wave.tasks.len() && wave.tasks.iter().all(|task| is_over(&state.tasks[*task]));
         WaveView {
             wave: number(place),
             status: match (&wave.completed, is_begun) {
                 (Some(_), _) if done < wave.tasks.len() => WaveWord::Blocked,
                 (Some(_), _) => WaveWord::Complete,
+                // Tried again, and in vain again: no event says that it is over.
+                (None, true) if is_stuck => WaveWord::Blocked,
                 (None, true) => WaveWord::InProgress,
                 (None, false) => WaveWord::Pending,
             },
