@@ -72,6 +72,9 @@ fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Re
     given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
 }
 
+/// How times are said.
+type Clock = dyn Fn(Timestamp) -> String;
+
 /// Prints or writes it, in the shape that is asked for.
 fn given(
     context: &Context,
@@ -79,7 +82,7 @@ fn given(
     args: &Args,
     object: &impl Serialize,
     made: &str,
-    document: &dyn Fn(&dyn Fn(Timestamp) -> String) -> Document,
+    document: &dyn Fn(&Clock) -> Document,
 ) -> Result<ExitCode, CliError> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Code::Failed, format!("the report on {id} cannot be made: {error}"))
