@@ -37,10 +37,10 @@ pub enum EngineError {
         nearest: Option<LoopId>,
     },
     /// The name belongs to another loop.
-    #[error("a loop {0} exists already")]
+    #[error("{0} exists already")]
     NameTaken(LoopId),
     /// Another runner drives the loop.
-    #[error("another runner{} drives loop {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven {
         /// The loop.
         id: LoopId,
@@ -51,7 +51,7 @@ pub enum EngineError {
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
     /// The loop's state does not allow it.
-    #[error("loop {id} cannot {what}: {why}")]
+    #[error("{id} cannot {what}: {why}")]
     Refused {
         /// The loop.
         id: LoopId,

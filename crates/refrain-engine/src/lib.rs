@@ -45,7 +45,7 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use mirror::foreign_lock;
-pub use plan::{PlanFollower, PlanRunner, usual_jobs};
+pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};

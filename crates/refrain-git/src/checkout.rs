@@ -72,6 +72,15 @@ impl Repository {
         Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok())
     }
 
+    /// The branches that these patterns of `git for-each-ref` match, seen from `refs/heads`, by name: those that have more than
+    /// `known` has.
+    pub fn branches(&self, patterns: &[&str], known: &Oid) -> Result<Vec<String>, GitError> {
+        let words = ["for-each-ref", "--format=%(refname:strip=2)", "--no-merged", known.as_str()];
+        let patterns = patterns.iter().map(|pattern| format!("refs/heads/{pattern}"));
+        let words = words.map(str::to_owned).into_iter().chain(patterns);
+        Ok(self.git().text(words, &[])?.lines().map(str::to_owned).collect())
+    }
+
     pub(crate) fn check_branch_name(&self, name: &str) -> Result<(), GitError> {
         let done = self.git().run(["check-ref-format", "--branch", name], &[])?;
         let answer = String::from_utf8_lossy(&done.stdout);

@@ -97,9 +97,12 @@ impl From<EngineError> for CliError {
                 let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
                 (Code::NotFound, Some(format!("{}{list}", meant.unwrap_or_default())))
             }
-            EngineError::NameTaken(id) => {
-                (Code::Refused, Some(format!("take another --name, or refrain archive {id} first")))
-            }
+            EngineError::NameTaken(id) => (
+                Code::Refused,
+                Some(format!(
+                    "take another --name; where {id} is a loop, refrain archive {id} frees its name"
+                )),
+            ),
             EngineError::Driven { id, .. } => {
                 (Code::Refused, Some(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
             }
@@ -120,9 +123,10 @@ impl From<EngineError> for CliError {
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, Some(format!("refrain status {id} says why, and how it goes on")))
             }
-            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => {
-                (Code::Refused, Some(format!("start a new loop; refrain archive {id} frees its name")))
-            }
+            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
+                Code::Refused,
+                Some(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),
+            ),
             EngineError::NotStopped(id) => {
                 (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }

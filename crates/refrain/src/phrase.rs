@@ -8,6 +8,11 @@ use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Usage};
 use textwrap::core::display_width;
 
+/// How hard a task is; none where nobody rated it.
+pub(crate) fn complexity(rated: u32) -> Option<String> {
+    (rated > 0).then(|| rated.to_string())
+}
+
 /// So many of something.
 pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

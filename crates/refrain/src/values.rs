@@ -7,7 +7,6 @@ use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, limit};
 pub(crate) use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
-use refrain_core::view::Kind;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, Host, Service};
 
@@ -104,25 +103,6 @@ pub(crate) fn time_zone() -> TimeZone {
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
 
-/// The loop that is meant where none is named: the only one that the verb could mean. A plan is none.
-pub(crate) fn only_loop(
-    service: &Service,
-    id: Option<&LoopId>,
-    verb: &str,
-    could_be: impl Fn(&Brief) -> bool,
-) -> Result<LoopId, CliError> {
-    if let Some(plan) = id.filter(|id| service.has_plan(id)) {
-        let error = CliError::usage(format!("{plan} is a plan; accepted by {verb} are loops"));
-        return Err(error.hint(format!("refrain list --plan {plan} shows those of its tasks")));
-    }
-    only_one(service, id, verb, |status| is_loop(status) && could_be(status))
-}
-
-/// Whether it is no plan.
-pub(crate) fn is_loop(status: &Brief) -> bool {
-    status.kind != Kind::Plan
-}
-
 /// The loop, or the plan, that is meant where none is named: the only one that the verb could mean.
 pub(crate) fn only_one(
     service: &Service,
@@ -146,21 +126,21 @@ pub(crate) fn only_one(
         [only] => Ok(only.id.clone()),
         [] => Err(CliError::usage(format!("no loop of this project can be meant by {verb} without an ID"))
             .hint("refrain list shows what there is")),
-        several => {
-            let error = CliError::usage(format!("{verb} needs an ID: {} loops can be meant", several.len()));
-            let error = if several.len() > SHOWN {
-                error.hint("the last of them; refrain list shows all:")
-            } else {
-                error
-            };
-            Err(several.iter().take(SHOWN).fold(error, |error, status| {
-                error.hint(format!(
-                    "{verb} {}   {} at iteration {}",
-                    status.id,
-                    status.status.as_str(),
-                    status.iteration
-                ))
-            }))
+        found => {
+            let at = |status: &Brief| format!("{} at iteration {}", status.status.as_str(), status.iteration);
+            let found: Vec<_> = found.iter().map(|status| (&status.id, at(status))).collect();
+            Err(several(verb, "loops", &found))
         }
     }
+}
+
+/// The refusal of a verb that could mean several: each, and how it stands, with what to type.
+pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> CliError {
+    let error = CliError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
+    let error = match found.len() {
+        0..=SHOWN => error,
+        _ => error.hint("the last of them; refrain list shows all:"),
+    };
+    let shown = found.iter().take(SHOWN);
+    shown.fold(error, |error, (id, how)| error.hint(format!("{verb} {id}   {how}")))
 }

@@ -1,8 +1,10 @@
 //! The loop that works on a task, as its specification says it.
 
-use super::TaskRef;
+use camino::Utf8Path;
+
+use super::{PlanSpec, Task, TaskRef};
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
-use crate::git::{GitSpec, Workflow};
+use crate::git::{Checkout, GitSpec, Workflow};
 use crate::ids::LoopId;
 use crate::promise::Promise;
 use crate::spec::Spec;
@@ -35,5 +37,33 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
         git: GitSpec { workflow: Workflow::Commit, ..common.git },
         gates,
         ..common
+    }
+}
+
+impl PlanSpec {
+    /// The specification of the loop that works on `task` in its `round`-th round, from 1, in the worktree at `folder`; what
+    /// it may take is the caller's. What a task itself says proves it decides beside the gates of the plan.
+    #[must_use]
+    pub fn loop_spec(&self, task: &Task, round: u32, folder: &Utf8Path, prompt: String) -> Spec {
+        let each = &self.each;
+        let inside = each.working_dir.strip_prefix(&each.worktree).ok().filter(|it| !it.as_str().is_empty());
+        let common = Spec {
+            working_dir: inside.map_or_else(|| folder.to_owned(), |inside| folder.join(inside)),
+            worktree: folder.to_owned(),
+            git: GitSpec { checkout: Checkout::AsIs, ..each.git.clone() },
+            ..(**each).clone()
+        };
+        let is_there = |command: &String| {
+            common.gates.iter().any(|gate| matches!(&gate.check, Check::Command(known) if known == command))
+        };
+        let own: Vec<_> = task.verification.iter().filter(|command| !is_there(command)).cloned().collect();
+        let of = TaskRef {
+            plan: self.id.clone(),
+            tag: self.tag.clone(),
+            id: task.id.clone(),
+            title: task.title.clone(),
+            round,
+        };
+        task_loop(common, of, prompt, &own)
     }
 }

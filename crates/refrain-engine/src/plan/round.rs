@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use refrain_core::event::End;
-use refrain_core::gate::Check;
-use refrain_core::git::{Checkout, Oid, RepoPath};
+use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{
-    AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskRef, TaskState, task_loop,
-};
+use refrain_core::plan::{AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState};
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
@@ -198,30 +195,10 @@ impl Round {
         let prompt = told::prompt(self, &graph, id, (repository, begin))?;
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];
-        let each = &self.spec.each;
-        let inside = each.working_dir.strip_prefix(&each.worktree).ok().filter(|it| !it.as_str().is_empty());
-        let folder = slot.folder();
-        let mut common = Spec {
-            working_dir: inside.map_or_else(|| folder.clone(), |inside| folder.join(inside)),
-            worktree: folder,
-            ..(**each).clone()
-        };
-        common.git.checkout = Checkout::AsIs;
-        common.limits.max_iterations = Some(self.running.granted);
-        common.limits.max_cost = self.running.money.or(common.limits.max_cost);
-        let of = TaskRef {
-            plan: self.spec.id.clone(),
-            tag: self.spec.tag.clone(),
-            id: id.clone(),
-            title: task.title.clone(),
-            round: self.running.round,
-        };
-        // What a task itself says proves it decides beside the gates of the plan.
-        let is_there = |command: &String| {
-            common.gates.iter().any(|gate| matches!(&gate.check, Check::Command(known) if known == command))
-        };
-        let own: Vec<_> = task.verification.iter().filter(|command| !is_there(command)).cloned().collect();
-        Ok(task_loop(common, of, prompt, &own))
+        let mut spec = self.spec.loop_spec(task, self.running.round, &slot.folder(), prompt);
+        spec.limits.max_iterations = Some(self.running.granted);
+        spec.limits.max_cost = self.running.money.or(spec.limits.max_cost);
+        Ok(spec)
     }
 
     /// What came of the loop, or why there is none.

@@ -1,5 +1,6 @@
 //! What the door offers for plans: start, resume, take over, look at.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_agents::{environment, generic};
@@ -80,27 +81,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
-        if spec.each.depth >= Spec::MAX_DEPTH {
-            return Err(EngineError::TooDeep);
-        }
-        let env = environment::base(&spec.each, self.host.env.iter().cloned());
-        let program = generic::locate(&spec.each, &env)?;
-        for judge in spec.each.judges() {
-            generic::locate(&Spec { agent: judge.clone(), ..(*spec.each).clone() }, &env)?;
-        }
-        if spec.each.agent.program.contains('/') {
-            // Seen from the worktree of a task it may be another, or not there.
-            spec.each.agent.program = program.to_string_lossy().into_owned();
-        }
-        let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
-        let base = Repository::open(&self.project.worktree, &git_env)?.survey()?;
-        if base.head.is_none() {
-            return Err(EngineError::Unborn(self.project.worktree.clone()));
-        }
-        if let Some(operation) = base.operation {
-            return Err(EngineError::InProgress { operation, worktree: self.project.worktree.clone() });
-        }
-        self.check_alone(&spec, None)?;
+        self.admit_plan(&mut spec, named)?;
         for _ in 0..NAME_TRIES {
             spec.id = named.cloned().unwrap_or_else(|| LoopId::derived(&spec.tag, rand::random()));
             spec.each.id = spec.id.clone();
@@ -126,6 +107,48 @@ impl Service {
             }
         }
         Err(EngineError::NameTaken(spec.id))
+    }
+
+    /// What [`Self::start_plan`] refuses before it begins anything; the agent's program is settled in `spec` by that.
+    ///
+    /// # Errors
+    /// [`EngineError`] for what it would refuse.
+    pub fn admit_plan(&self, spec: &mut PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
+        if spec.each.depth >= Spec::MAX_DEPTH {
+            return Err(EngineError::TooDeep);
+        }
+        let env = environment::base(&spec.each, self.host.env.iter().cloned());
+        let program = generic::locate(&spec.each, &env)?;
+        for judge in spec.each.judges() {
+            generic::locate(&Spec { agent: judge.clone(), ..(*spec.each).clone() }, &env)?;
+        }
+        if spec.each.agent.program.contains('/') {
+            // Seen from the worktree of a task it may be another, or not there.
+            spec.each.agent.program =
+                program.components().collect::<PathBuf>().to_string_lossy().into_owned();
+        }
+        self.admit_repository(spec)?;
+        self.check_alone(spec, None)?;
+        match named.filter(|id| self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()) {
+            Some(id) => Err(EngineError::NameTaken(id.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the tasks of a plan can begin in the repository as it is.
+    ///
+    /// # Errors
+    /// [`EngineError`] that says why not.
+    pub fn admit_repository(&self, spec: &PlanSpec) -> Result<(), EngineError> {
+        let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
+        let base = Repository::open(&self.project.worktree, &git_env)?.survey()?;
+        if base.head.is_none() {
+            return Err(EngineError::Unborn(self.project.worktree.clone()));
+        }
+        if let Some(operation) = base.operation {
+            return Err(EngineError::InProgress { operation, worktree: self.project.worktree.clone() });
+        }
+        Ok(())
     }
 
     fn runner_of(&self, journal: Journal<PlanState>, lock: RunnerLock) -> PlanRunner {

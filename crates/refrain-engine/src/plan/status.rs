@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
+use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
 use refrain_proc::{free_memory, identity};
 use refrain_store::{RunnerLock, journal};
 
 use crate::service::look;
 use crate::{EngineError, Service, now};
+
+/// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.
+const LOOKED_INTO: usize = 100;
 
 impl Service {
     /// Whether there is a plan of that name.
@@ -39,11 +43,28 @@ impl Service {
                 loops.insert(id, TaskLoop::from(&look(&dir, &read.state)));
             }
         }
-        Ok(status(&state, &loops, alive, now()))
+        let mut view = status(&state, &loops, alive, now());
+        if view.status.has_stopped() && view.status != StatusWord::Completed {
+            view.branches = self.plan_branches(&state);
+        }
+        self.tell_left_out(&mut view);
+        Ok(view)
+    }
+
+    /// What the tasks that settled last made, and is in no commit: a secret that a person expects to have landed.
+    fn tell_left_out(&self, view: &mut PlanStatus) {
+        let mut settled: Vec<_> = view.tasks.iter_mut().filter(|task| task.settled_at.is_some()).collect();
+        settled.sort_by_key(|task| std::cmp::Reverse(task.settled_at));
+        for task in settled.into_iter().take(LOOKED_INTO) {
+            // One that cannot be read says nothing here.
+            let dir = task.id_of_loop.as_ref().map(|id| self.project.loop_dir(id));
+            let last = dir.and_then(|dir| journal::read(&dir).ok()?.state.git.last);
+            task.left_out = last.map(|last| last.left_out).unwrap_or_default();
+        }
     }
 }
 
-/// How many tasks are worked on at a time on this machine, where nobody says.
+/// How many tasks on at a time on this machine, where nobody says.
 #[must_use]
 pub fn usual_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

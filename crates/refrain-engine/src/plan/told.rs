@@ -1,12 +1,12 @@
 //! What the agent of a task is told: its task file, its plan's document and whatever else was named are read here; how they
 //! are put together is the core's.
 
-use std::fs;
+use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::Check;
 use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
-use refrain_core::plan::{Graph, PlanSpec, Return, Task, TaskId};
+use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
 use refrain_git::Repository;
 use refrain_store::DiskError;
 
@@ -16,29 +16,69 @@ use crate::{EngineError, executor};
 /// How much of both sides of a conflict is told, in bytes.
 const SIDES: usize = 16 << 10;
 
-/// The specification of the task that stands there in the graph.
-fn specify(spec: &PlanSpec, graph: &Graph, at: usize) -> Result<Brief, DiskError> {
-    let document = spec.brief.document.as_deref().map(read).transpose()?;
-    let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {
-        true => PlanDocument::of_task_file(&text, graph.tasks()),
-        false => PlanDocument::read(text),
-    });
-    let file = |path: &Utf8PathBuf| {
-        let name = path.file_name().unwrap_or(path.as_str()).to_owned();
-        Ok(SpecFile { name, text: read(path)? })
-    };
-    let files: Vec<_> = spec.brief.files.iter().map(file).collect::<Result<_, DiskError>>()?;
-    let sources = Sources {
-        plan: document.as_ref(),
-        files: &files,
-        verification: &commands(spec),
-        template: spec.brief.template.as_ref(),
-    };
-    Ok(Brief::of(graph, at, sources))
+/// No file that is told is longer, in bytes: no agent takes more (agent-clis.md, trap 1).
+const LONGEST: u64 = 10 << 20;
+
+/// What stands in the files that a plan's agents are told: its document, and those that were named besides.
+#[derive(Debug)]
+pub struct Texts<'a> {
+    spec: &'a PlanSpec,
+    document: Option<PlanDocument>,
+    files: Vec<SpecFile>,
+    /// The commands that prove every task.
+    verification: Vec<String>,
 }
 
-fn read(path: &Utf8Path) -> Result<String, DiskError> {
-    fs::read_to_string(path).map_err(|source| DiskError { action: "read", path: path.to_owned(), source })
+impl<'a> Texts<'a> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`DiskError`] where one of them is no readable file of UTF-8 text.
+    pub fn read(spec: &'a PlanSpec) -> Result<Self, DiskError> {
+        let document = spec.brief.document.as_deref().map(read_told).transpose()?;
+        let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {
+            true => PlanDocument::of_task_file(&text),
+            false => PlanDocument::read(text),
+        });
+        let file = |path: &Utf8PathBuf| {
+            let name = path.file_name().unwrap_or(path.as_str()).to_owned();
+            Ok(SpecFile { name, text: read_told(path)? })
+        };
+        let files = spec.brief.files.iter().map(file).collect::<Result<_, DiskError>>()?;
+        Ok(Self { spec, document, files, verification: commands(spec) })
+    }
+
+    /// The specification of the task that stands there in the graph.
+    #[must_use]
+    pub fn brief(&self, graph: &Graph, at: usize) -> Brief {
+        let sources = Sources {
+            plan: self.document.as_ref(),
+            files: &self.files,
+            verification: &self.verification,
+            template: self.spec.brief.template.as_ref(),
+        };
+        Brief::of(graph, at, sources)
+    }
+
+    /// What the agent of that task is told first, to the byte; after an earlier round, with what happened in that.
+    #[must_use]
+    pub fn prompt(&self, graph: &Graph, at: usize, again: Option<&Again>) -> String {
+        brief::prompt(&graph.tasks()[at], &self.spec.tag, &self.brief(graph, at), again)
+    }
+}
+
+/// The text of a file that agents are told, or that says how.
+///
+/// # Errors
+/// [`DiskError`] where it is no readable file of UTF-8 text, or longer than an agent takes.
+pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
+    let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
+    let meta = fs::metadata(path).map_err(refused)?;
+    // What is no file may never end.
+    if !meta.is_file() || meta.len() > LONGEST {
+        return Err(refused(io::Error::other(format!("it is no file of at most {LONGEST} bytes"))));
+    }
+    fs::read_to_string(path).map_err(refused)
 }
 
 /// The prompt of a round's loop.
@@ -48,12 +88,9 @@ pub(super) fn prompt(
     task: &TaskId,
     (repository, begin): (&Repository, &Begin),
 ) -> Result<String, EngineError> {
-    let spec = &round.spec;
     let at = graph.index(task).ok_or_else(|| EngineError::TaskGone(task.clone()))?;
-    let brief = specify(spec, graph, at)?;
-    let again = again(round, repository, begin)?;
-    let task: &Task = &graph.tasks()[at];
-    Ok(brief::prompt(task, &spec.tag, &brief, again.as_ref()))
+    let texts = Texts::read(&round.spec)?;
+    Ok(texts.prompt(graph, at, again(round, repository, begin)?.as_ref()))
 }
 
 /// The commands that prove every task.

@@ -45,8 +45,16 @@ pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
 /// # Errors
 /// As [`read`].
 pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
+    records_as::<LoopState>(dir)
+}
+
+/// The same of anything else that has a journal.
+///
+/// # Errors
+/// As [`read`].
+pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
-    fold::<LoopState>(open(dir)?, dir.journal(), |record, _| records.push(record))?;
+    fold::<S>(open(dir)?, dir.journal(), |record, _| records.push(record))?;
     Ok(records)
 }
 

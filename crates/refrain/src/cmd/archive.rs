@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::Brief;
 
 use crate::cli::Context;
@@ -17,15 +17,21 @@ pub(crate) struct Args {
     id: Option<LoopId>,
 }
 
-/// Which loops it can mean.
+/// Which loops it can mean; a plan is none.
 pub(super) fn could_be(status: &Brief) -> bool {
-    status.has_stopped() && status.status != StatusWord::Crashed
+    status.kind != Kind::Plan && status.has_stopped() && status.status != StatusWord::Crashed
 }
 
 /// Moves the loop, and says where it lies.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain archive", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain archive", could_be)?;
+    if service.has_plan(&id) {
+        let error = format!("{id} is a plan, which stays where it is; accepted by refrain archive are loops");
+        return Err(CliError::usage(error).hint(format!(
+            "refrain list --plan {id} shows those of its tasks; another plan takes another --name"
+        )));
+    }
     let path = service.archive(&id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())

@@ -18,7 +18,6 @@ use refrain_engine::{Brief, Listed, Service};
 
 use super::{archive, cancel, pause, resume, steer, watch};
 use crate::error::{CliError, Code};
-use crate::values::is_loop;
 use crate::{out, phrase, values};
 
 /// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents and prompts
@@ -81,14 +80,14 @@ type CouldBe = fn(&Brief) -> bool;
 const MEANT: [(&str, CouldBe); 11] = [
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
-    ("logs", is_loop),
+    ("logs", any),
     ("pause", pause::could_be),
-    ("report", is_loop),
+    ("report", any),
     ("resume", resume::could_be),
-    ("show", is_loop),
+    ("show", any),
     ("status", any),
     ("steer", steer::could_be),
-    ("verify", is_loop),
+    ("verify", any),
     ("watch", watch::could_be),
 ];
 

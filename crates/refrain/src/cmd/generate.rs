@@ -16,6 +16,7 @@ use refrain_engine::Trusted;
 
 use super::config::Shown;
 use super::plan::{Rehearsal, Tuned};
+use super::report::PlanReport;
 use crate::error::{CliError, Code};
 
 /// Write the generated documentation
@@ -48,7 +49,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("show", schemars::schema_for!(Vec<Record>)),
         ("usage", schemars::schema_for!(usage::Report)),
         ("report", schemars::schema_for!(Report)),
+        ("report-plan", schemars::schema_for!(PlanReport)),
         ("verify", schemars::schema_for!(Verdict)),
+        ("verify-plan", schemars::schema_for!(Vec<Verdict>)),
         ("plan-check", schemars::schema_for!(Checked)),
         ("plan-waves", schemars::schema_for!(Waves)),
         ("plan-show", schemars::schema_for!(ToldTask)),

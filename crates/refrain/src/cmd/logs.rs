@@ -37,8 +37,37 @@ const CHUNK: usize = 64 << 10;
 /// Prints the logs of the attempts, oldest first.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain logs", |_| true)?;
-    let status = service.status(&id)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain logs", |_| true)?;
+    if service.has_plan(&id) {
+        return of_plan(&service, &id, args);
+    }
+    of_loop(&service, &id, args)?;
+    Ok(Code::Done.into())
+}
+
+/// Prints the logs of a plan's loops, one round of a task after the other.
+fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+    for (is_given, flag) in [(args.follow, "--follow"), (args.iteration.is_some(), "--iteration")] {
+        if is_given {
+            let error =
+                CliError::usage(format!("{flag}: {id} is a plan; accepted is that with one of its loops"));
+            return Err(error.hint(format!(
+                "refrain list --plan {id} names them; refrain watch {id} shows all as they go on"
+            )));
+        }
+    }
+    for round in service.plan_rounds(id)? {
+        let heading = format!("=== task {}, round {} ({})\n", round.task, round.round, round.id);
+        if !out::print_raw(heading.as_bytes()) || !of_loop(service, &round.id, args)? {
+            break;
+        }
+    }
+    Ok(Code::Done.into())
+}
+
+/// Prints the logs of a loop; false once nobody reads any more.
+fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, CliError> {
+    let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
     if let Some(n) = args.iteration
         && attempts.is_empty()
@@ -50,10 +79,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return Err(CliError::new(Code::NotFound, error));
     }
     if args.follow {
-        return follow(&service, &id, args.raw);
+        return follow(service, id, args.raw);
     }
-    let (spec, dir) = (service.spec(&id)?, service.locate(&id)?.dir);
-    let runs = gate_runs(&service, &id)?;
+    let (spec, dir) = (service.spec(id)?, service.locate(id)?.dir);
+    let runs = gate_runs(service, id)?;
     let runs_of = |attempt| runs.iter().filter(move |(of, ..)| *of == attempt);
     if args.iteration.is_none() && runs_of(AttemptId::BEFORE).next().is_some() {
         out::print_raw(b"== before the first iteration\n");
@@ -61,12 +90,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     for attempt in attempts {
         let place = dir.attempt(attempt);
-        let is_read = show(&service, &spec, &place, attempt, args.raw)?;
+        let is_read = show(service, &spec, &place, attempt, args.raw)?;
         if !is_read || !show_gates(&place, runs_of(attempt)) {
-            break;
+            return Ok(false);
         }
     }
-    Ok(Code::Done.into())
+    Ok(true)
 }
 
 /// Every run of a gate, and behind which attempt it was, in order.
@@ -144,7 +173,7 @@ fn copy(mut kept: impl Read) -> bool {
 }
 
 /// Everything so far, then as it comes.
-fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliError> {
+fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<bool, CliError> {
     let follower = service.follow(id, true)?;
     let mut follower = if raw { follower.raw() } else { follower };
     let mut said = Said::default();
@@ -167,8 +196,7 @@ fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<ExitCode, CliErro
         };
         open = out::print_part(&text);
     }
-    out::print_raw(streams.each_mut().map(Lines::end).concat().as_bytes());
-    Ok(Code::Done.into())
+    Ok(out::print_raw(streams.each_mut().map(Lines::end).concat().as_bytes()))
 }
 
 fn heading(attempt: AttemptId) -> String {

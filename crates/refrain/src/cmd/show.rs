@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use refrain_core::plan::PlanEvent;
 use refrain_core::text::printable;
-use refrain_core::{LoopId, Record};
+use refrain_core::{Event, LoopId, Record};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::Context;
@@ -11,7 +13,7 @@ use crate::error::{CliError, Code};
 use crate::telling::clock;
 use crate::{out, phrase, values};
 
-/// Show a loop's journal, readable
+/// Show the journal of a loop, or a plan, readable
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out
@@ -24,16 +26,27 @@ pub(crate) struct Args {
 /// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain show", |_| true)?;
-    let redacted = |record: Record| Record { event: record.event.redacted(), ..record };
-    let records: Vec<Record> = service.events(&id)?.into_iter().map(redacted).collect();
-    if args.json {
-        out::print_json(&records)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
+    match service.has_plan(&id) {
+        true => shown(service.plan_events(&id)?, PlanEvent::redacted, args.json),
+        false => shown(service.events(&id)?, Event::redacted, args.json),
+    }
+}
+
+fn shown<E: Serialize>(
+    records: Vec<Record<E>>,
+    redacted: impl Fn(E) -> E,
+    json: bool,
+) -> Result<ExitCode, CliError> {
+    let redacted = |record: Record<E>| Record { event: redacted(record.event), ..record };
+    let mut records = records.into_iter().map(redacted);
+    if json {
+        out::print_json(&records.collect::<Vec<_>>())?;
     } else {
         let width = out::terminal_width();
-        for record in &records {
+        for record in &mut records {
             let text =
-                lines(record, width).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
+                lines(&record, width).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
             if !out::print_raw(text.as_bytes()) {
                 break;
             }
@@ -45,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 /// Where what an event lists begins, and where its own line goes on.
 const INDENT: usize = 7;
 
-fn lines(record: &Record, width: Option<usize>) -> serde_json::Result<String> {
+fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {
     let mut event = serde_json::to_value(&record.event)?;
     // As in the schemas: whether maps keep their order depends on what else is built in.
     event.sort_all_objects();
@@ -108,7 +121,7 @@ mod tests {
             "iteration": 1, "by_agent": [], "left_out": [left_out("a b.env"), left_out("c\u{1b}[2J.env")],
             "result": {"made": {"commit": "1".repeat(40), "tree": "2".repeat(40)}}
         }}});
-        let text = lines(&serde_json::from_value(record).unwrap(), None).unwrap();
+        let text = lines(&serde_json::from_value::<Record>(record).unwrap(), None).unwrap();
         let text: Vec<_> = text.lines().collect();
         assert_eq!(text.len(), 3, "{text:#?}");
         assert!(text[0].contains("commit.settled") && text[0].ends_with("222\""), "{text:#?}");

@@ -5,16 +5,16 @@ use std::process::ExitCode;
 use refrain_core::LoopId;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
-use refrain_engine::Brief;
+use refrain_engine::{Brief, EngineError, Service};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Say something to the agent, in the prompt of the next attempt
+/// Say something to the agent, or to all that a plan has at work, in the prompt of the next attempt
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which loop
+    /// Which loop, or plan
     id: Option<LoopId>,
     /// What to say
     #[arg(value_name = "TEXT")]
@@ -29,12 +29,43 @@ pub(super) fn could_be(status: &Brief) -> bool {
 /// Hands the words over; returns once the loop has heard them.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = values::only_loop(&service, args.id.as_ref(), "refrain steer", could_be)?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
     let words = args.words.join(" ");
     if words.trim().is_empty() {
         return Err(CliError::usage("TEXT is empty; accepted is what the agent is to be told"));
     }
+    if service.has_plan(&id) {
+        return of_plan(&service, &id, &words);
+    }
     service.ask(&id, "be steered", Ask::Steer(words), out::tell_slow(&id))?;
     out::print(&format!("{id} will be told with its next attempt\n"));
+    Ok(Code::Done.into())
+}
+
+/// Hands the words to the loop of each task that is worked on.
+fn of_plan(service: &Service, id: &LoopId, words: &str) -> Result<ExitCode, CliError> {
+    let state = service.plan(id)?;
+    let mut told = Vec::new();
+    for (_, running) in state.running() {
+        match service.ask(
+            &running.id,
+            "be steered",
+            Ask::Steer(words.to_owned()),
+            out::tell_slow(&running.id),
+        ) {
+            Ok(_) => told.push(running.id.to_string()),
+            // It was not begun yet, or has just come to its end.
+            Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if told.is_empty() {
+        let error = format!("no task of {id} is at work, so nobody would be told");
+        let later = "what later tasks are to be told stands in the task file, or in a file of --spec-file";
+        return Err(
+            CliError::new(Code::Refused, error).hint(format!("{later}: they are read anew for each task"))
+        );
+    }
+    out::print(&format!("{} will be told with the next attempt; later tasks are not\n", told.join(", ")));
     Ok(Code::Done.into())
 }

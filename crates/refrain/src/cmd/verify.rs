@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
+use refrain_core::text::printable;
+use refrain_engine::Service;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
-/// Check a loop's journal to the byte, and that what it says of logs, trees and commits is so
+/// Check the journal of a loop, or a plan, to the byte, and that what it says of logs, trees and commits is so
 ///
 /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
 /// archived and deleted since or cleaned up by git, is said apart.
@@ -32,7 +34,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
-    let id = values::only_loop(&service, id, "refrain verify", |_| true)?;
+    let id = values::only_one(&service, id, "refrain verify", |_| true)?;
+    if service.has_plan(&id) {
+        return of_plan(&service, &id, args);
+    }
     let verdict = service.verify(&id, given.as_ref())?;
     if args.json {
         out::print_json(&verdict)?;
@@ -43,6 +48,27 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         out::print(&text(&verdict));
     }
     Ok(if verdict.agrees { Code::Done } else { Code::Failed }.into())
+}
+
+/// Says the same of a plan's own journal, and of each loop of its tasks.
+fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+    if args.report.is_some() {
+        let error = CliError::usage(format!("--report: {id} is a plan; accepted is that with a loop"));
+        return Err(error.hint(format!("refrain list --plan {id} shows those of its tasks")));
+    }
+    let verdicts = service.verify_plan(id)?;
+    if args.json {
+        out::print_json(&verdicts)?;
+    } else {
+        verdicts.iter().for_each(|verdict| {
+            out::print(&match &verdict.problem {
+                Some(problem) => format!("{}: DAMAGED: {}\n", verdict.id, printable(problem)),
+                None => text(verdict),
+            });
+        });
+    }
+    let agrees = verdicts.iter().all(|verdict| verdict.agrees);
+    Ok(if agrees { Code::Done } else { Code::Failed }.into())
 }
 
 fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, CliError> {
@@ -102,5 +128,5 @@ fn about(check: &Check) -> String {
         Subject::Report => "the report ",
     };
     let why = check.why.as_deref().unwrap_or_default();
-    refrain_core::text::printable(&format!("{what}{}: {why}", check.which)).replace('\n', " ")
+    printable(&format!("{what}{}: {why}", check.which)).replace('\n', " ")
 }

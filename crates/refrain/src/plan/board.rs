@@ -15,6 +15,7 @@ use textwrap::core::display_width;
 use crate::cli::Context;
 use crate::out;
 use crate::phrase::{self, Row};
+use crate::plan::left;
 use crate::table::{self, Column, Cut};
 use crate::telling::{clock, words};
 
@@ -48,6 +49,9 @@ impl Art {
 
 /// How many waves, blocked tasks or tasks are shown one by one.
 const SHOWN: usize = 20;
+
+/// A terminal with fewer columns has no room for all that is told of a task.
+const NARROW: usize = 70;
 
 /// All of it.
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
@@ -93,6 +97,9 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("proof", proof),
         Row::exact("in", view.project.clone()),
         Row::prose("git", branch.into_iter().chain(commits).collect::<Vec<_>>().join(", ")),
+        Row::prose("behind", left::behind(view).unwrap_or_default()),
+        Row::prose("unlanded", left::branches(view).unwrap_or_default()),
+        Row::prose("left out", left::left_out(view).unwrap_or_default()),
         Row::prose("used", used),
         Row::prose("likely", estimate(view).unwrap_or_default()),
         Row::exact("started", clock(view.started_at)),
@@ -201,10 +208,11 @@ fn at_work(task: &CurrentTask, now: Timestamp) -> [String; 2] {
     let round = if task.round > 1 { format!(", round {}", task.round) } else { String::new() };
     let at = phrase::progress(task.iteration, Some(task.max_iterations));
     let used = phrase::after(&phrase::used(&task.usage));
+    let complexity = phrase::complexity(task.complexity).unwrap_or_else(|| "not rated".to_owned());
     let doing = task.reason.as_ref().map(|reason| format!(": {}", flat(reason))).unwrap_or_default();
     [
         format!("  - Task {}: {}", task.task, flat(&task.title).bold()),
-        format!("    Complexity: {}{round}, iteration {at} for {ran}{used}{doing}", task.complexity),
+        format!("    Complexity: {complexity}{round}, iteration {at} for {ran}{used}{doing}"),
     ]
 }
 
@@ -224,18 +232,24 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         paint: &table::plain,
     };
     let status = |row: usize, cell: &str| coloured(shown[row].status, cell);
-    let columns = [
+    let mut columns = vec![
         column("TASK", Cut::No, false, &|task| task.id.to_string()),
         Column {
             paint: &status,
             ..column("STATUS", Cut::No, false, &|task| task.status.as_str().to_owned())
         },
         column("WAVE", Cut::No, true, &|task| task.wave.map(|wave| wave.to_string()).unwrap_or_default()),
-        column("COMPLEXITY", Cut::No, true, &|task| task.complexity.to_string()),
+        column("COMPLEXITY", Cut::No, true, &|task| {
+            phrase::complexity(task.complexity).unwrap_or_else(|| "-".to_owned())
+        }),
         column("ITERATIONS", Cut::No, true, &|task| task.iterations.to_string()),
         column("TITLE", Cut::End, false, &|task| flat(&task.title)),
         column("NOTE", Cut::End, false, &note),
     ];
+    if width.is_some_and(|width| width < NARROW) {
+        // What is to be done says more.
+        columns.retain(|column| column.title != "ITERATIONS");
+    }
     let mut text = table::lines(&columns, width).concat();
     if shown.len() < all.len() {
         text.push_str(&format!(

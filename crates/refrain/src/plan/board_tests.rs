@@ -113,6 +113,25 @@ fn it_fits(#[values(20, 30, 39, 40, 60, 80, 100, 200)] width: usize) {
     }
 }
 
+#[rstest]
+fn nothing_that_matters_is_lost_on_a_narrow_terminal(#[values(60, 80, 120)] width: usize) {
+    let story = Story::feature();
+    let text = text(&story.view(), Art { width: Some(width), blocks: true }, story.now());
+    let text = anstream::adapter::strip_str(&text).to_string();
+    for part in [
+        "\nlikely ",
+        "Wave 2: ░",
+        "Complexity: 5, iteration 2/3",
+        "Task 3: \"Setup database\" (not proven in 3",
+        "Waiting on Blocked: 5, 7",
+        "COMPLEXITY",
+        "TITLE",
+        "Describe the sc",
+    ] {
+        assert!(text.contains(part), "{width}: {part}\n{text}");
+    }
+}
+
 #[test]
 fn of_very_many_the_ones_that_matter_are_shown() {
     let mut view = Story::feature().view();

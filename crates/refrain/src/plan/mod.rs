@@ -2,6 +2,7 @@
 //! and when they are shown, is the business of `cmd::plan` and of [`screen`].
 
 pub(crate) mod board;
+pub(crate) mod left;
 pub(crate) mod screen;
 #[cfg(test)]
 mod story;

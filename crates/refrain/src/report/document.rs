@@ -16,7 +16,7 @@ use crate::telling::words;
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) title: String,
-    /// How the loop stands, and whether it is verified.
+    /// How it stands, and whether it is verified.
     pub(crate) verdict: Cell,
     pub(crate) reason: String,
     pub(crate) sections: Vec<Section>,

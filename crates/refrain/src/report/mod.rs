@@ -1,10 +1,12 @@
-//! The report on a loop, as people read it: one document, shown on a terminal or as a page.
+//! The report on a loop, or a plan, as people read it: one document, shown on a terminal or as a page.
 
 mod document;
 mod page;
 mod parts;
+mod plan;
 mod text;
 
-pub(crate) use document::document;
+pub(crate) use document::{Document, document};
 pub(crate) use page::page;
+pub(crate) use plan::plan_document;
 pub(crate) use text::text;

@@ -110,6 +110,10 @@ fn a_plan_that_is_sound_is_told_so() {
     let kinds: Vec<_> = run["problems"].as_array().unwrap().iter().map(|problem| &problem["kind"]).collect();
     let stored = json!("stored-waves");
     assert_eq!(kinds, [&stored, &stored, &stored, &stored, &stored, &json!("no-verification")]);
+    testkit::write(&odd.project().join("Cargo.toml"), "[package]\nname = \"x\"\n");
+    let chosen = odd.refrain(&["plan", "check", "--json"]).with_code(0);
+    assert_eq!(chosen.json()["problems"].as_array().unwrap().len(), 5, "as a run would choose it");
+    assert!(chosen.stderr.contains("it is cargo check && cargo test"), "{}", chosen.stderr);
     let proven = odd.refrain(&["plan", "check", "--verify", "make check", "--json"]).with_code(0).json();
     assert_eq!(proven["problems"].as_array().unwrap().len(), 5);
 }
@@ -164,13 +168,14 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
     let sandbox = with(".scud/tasks/auth.json", AUTH);
     lay(&sandbox, ".scud/tasks/billing.json", "{\"tasks\": [{\"id\": 1,\n \"status\": \"wip\"}]}");
     lay(&sandbox, ".scud/tasks/broken.json", "{\"tasks\": [");
+    lay(&sandbox, ".scud/tasks/empty.json", "{\"tasks\": []}");
     lay(&sandbox, "prose.md", "# Only words\n");
     lay(&sandbox, "plan.txt", "## Task 1: a\n");
     let before = sandbox.snapshot();
-    let cases: [(&[&str], i32, &[&str]); 13] = [
+    let cases: [(&[&str], i32, &[&str]); 17] = [
         (&["plan"], 2, &["a verb is missing", "refrain plan --help"]),
         (&["plan", "dance"], 2, &["dance"]),
-        (&["plan", "check"], 2, &["auth, billing, broken", "--tag"]),
+        (&["plan", "check"], 2, &["auth, billing, broken, empty", "--tag"]),
         (&["plan", "check", "--tag", "auht"], 3, &["auht", "did you mean auth?", "billing"]),
         (&["plan", "waves", "--tag", "../auth"], 3, &["../auth"]),
         (
@@ -180,6 +185,10 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
         ),
         (&["plan", "check", "--tag", "broken"], 2, &["broken.json", "line 1", "nothing was changed"]),
         (&["plan", "check", "--plan", "missing.md"], 2, &["--plan", "missing.md"]),
+        (&["plan", "check", "--plan", "./pros.md"], 2, &["--plan ./pros.md", "did you mean ./prose.md?"]),
+        (&["plan", "check", "--tag", "empty"], 3, &["there are no tasks of empty in", "empty.json"]),
+        (&["plan", "waves", "--tag", "empty"], 3, &["there are no tasks of empty in"]),
+        (&["plan", "run", "--tag", "empty", "--command", "true"], 3, &["there are no tasks of empty in"]),
         (&["plan", "check", "--plan", "."], 2, &["regular file"]),
         (&["plan", "check", "--plan", "plan.txt"], 2, &["plan.txt", "Markdown"]),
         (&["plan", "check", "--tag", "auth", "--verify", " "], 2, &["--verify", "accepted"]),
@@ -202,6 +211,21 @@ fn what_cannot_be_taken_names_what_is_accepted_and_touches_nothing() {
     );
     let run = bare.refrain(&["plan", "check", "--plan", "prose.md"]).with_code(2);
     assert!(run.stderr.contains("## Task 1"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_begin_here_is_told_before_it_is_tried() {
+    let unborn = plain_folder();
+    unborn.git(&["init", "-q"]);
+    testkit::write(&unborn.project().join("plan.md"), PLAN);
+    for words in [&["plan", "check"][..], &["plan", "run", "--command", "true", "--dry-run"]] {
+        let said = unborn.refrain(&[words, &["--plan", "plan.md"]].concat()).with_code(17).stderr;
+        assert!(said.contains("no commit"), "{said}");
+    }
+    let sandbox = with("plan.md", PLAN);
+    let run = ["plan", "run", "--plan", "plan.md", "--dry-run", "--command"];
+    let said = sandbox.refrain(&[&run[..], &["no-such-agent"]].concat()).with_code(1).stderr;
+    assert!(said.contains("no-such-agent"), "a run would be refused as well: {said}");
 }
 
 #[test]

@@ -123,12 +123,46 @@ LOOP:
 - Keep notes for the next run in .refrain/ID/state.md; `status: done` there claims the same
 - What you change is committed once the gates that decide pass; leave that to it
 - Done is proven by gates that are run after you, not by you:
-  - make: `make check`
+  - verify: `make check`
 ---";
     let id = told.split(".refrain/").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
     assert!(id.starts_with("house-0000-2-"), "{id}");
     assert_eq!(told.replace(id, "ID"), expected);
     assert_eq!(told, show(&sandbox, &["2", "--spec-file", "notes.md", "--verify", "make check"]));
+}
+
+#[test]
+fn a_run_tells_the_same_to_the_byte() {
+    // What nobody says is chosen alike, too: in the second case it is what the project's files offer.
+    for more in [
+        &["--verify", "true", "--gate", "docs=test -e plan.md", "--soft-gate", "ls", "--protect", "notes.md"]
+            [..],
+        &["--spec-template", "template.md", "--clean-checkout"],
+        &["--verify", "true", "--no-iteration-context"],
+    ] {
+        let sandbox = house();
+        let own = r#""verification": "test -e notes.md", "description": "Of oak.""#;
+        let tasks = TASKS.replace(r#""description": "Of oak.""#, own);
+        write(&sandbox.project().join(".scud/tasks/tasks.json"), &tasks);
+        write(&sandbox.project().join("Makefile"), "test:\n\t@true\n");
+        write(
+            &sandbox.project().join("template.md"),
+            "{task}\n\n{plan}\n\nMind: {custom}\n\n{verification}\n",
+        );
+        sandbox.git(&["add", "-A"]);
+        sandbox.git(&["commit", "-qm", "Begin"]);
+        let agent = sandbox.agent(
+            "worker",
+            r#"case $(git branch --show-current) in */2*) cp "$1" "$NOTES/told";; esac; date > new; echo TASK_COMPLETE"#,
+        );
+        let usual = ["--spec-file", "notes.md", "--name", "h", "--command", &agent, "--prompt-mode", "file"];
+        let words = [&usual[..], more].concat();
+        let shown = show(&sandbox, &[&["2"], &words[..]].concat());
+        let run = ["plan", "run", "--tag", "house", "--plan", "plan.md", "--quiet", "--jobs", "1"];
+        sandbox.refrain(&[&run[..], &words].concat()).with_code(0);
+        assert_eq!(sandbox.note("told"), shown, "{more:?}");
+        assert!(shown.contains("test -e notes.md") && !shown.contains("(pending)"), "{more:?}: {shown}");
+    }
 }
 
 #[test]

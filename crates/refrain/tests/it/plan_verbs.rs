@@ -116,7 +116,8 @@ fn a_rehearsal_shows_all_and_changes_nothing() {
     let json = run(&sandbox, &agent, &["--dry-run", "--json"]).with_code(0).json();
     assert_eq!(json["told"].as_array().unwrap().len(), 5);
     assert_eq!(sandbox.snapshot(), before);
-    sandbox.refrain(&["plan", "status"]).with_code(2);
+    let said = sandbox.refrain(&["plan", "status"]).with_code(3).stderr;
+    assert!(said.contains("this project has no plan") && said.contains("refrain plan run"), "{said}");
 }
 
 #[test]
@@ -190,8 +191,8 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     assert_eq!((view["status"].as_str(), view["current"][0]["task"].as_str()), (Some("running"), Some("1")));
     let shown = sandbox.refrain(&["status"]).with_code(0).stdout;
     assert!(shown.contains("Current Tasks: 1") && shown.contains("Complexity: 2, iteration 1/3"), "{shown}");
-    let said = sandbox.refrain(&["logs", "fx"]).with_code(2).stderr;
-    assert!(said.contains("fx is a plan"), "{said}");
+    let said = sandbox.refrain(&["steer", "fx", "Mind the cat."]).with_code(0).stdout;
+    assert!(said.starts_with("fx-1-") && said.ends_with("later tasks are not\n"), "{said}");
     let said = run(&sandbox, &agent, &[]).with_code(17).stderr;
     assert!(
         said.contains("plan fx works on the tasks of feature-x") || said.contains("exists already"),
@@ -208,6 +209,125 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
     let said = sandbox.refrain(&["cancel", "fx"]).with_code(0).stdout;
     assert!(said.contains("already cancelled"), "{said}");
     sandbox.nobody_survives();
+}
+
+#[test]
+fn a_verb_that_changes_something_asks_which_plan_is_meant() {
+    let (sandbox, _) = feature();
+    let other = TASKS.replace("feature-x", "other");
+    testkit::write(&sandbox.project().join(".scud/tasks/other.json"), &other);
+    let idle = sandbox.agent("idle", "echo Nothing to do.");
+    for tag in ["feature-x", "other"] {
+        let name =
+            ["--tag", tag, "--name", tag, "--command", &idle, "--max-iterations-per-task", "1", "--quiet"];
+        sandbox.refrain(&[&["plan", "run"][..], &name].concat()).with_code(14);
+    }
+    for (words, line) in [
+        (&["plan", "cancel"][..], "refrain plan cancel feature-x"),
+        (&["plan", "resume"], "refrain plan resume other   blocked of other, 0 of 5 tasks landed"),
+        (&["plan", "tune", "1", "--words", "x"], "refrain plan tune --name other"),
+    ] {
+        let said = sandbox.refrain(words).with_code(2).stderr;
+        assert!(
+            said.contains("needs an ID: 2 plans can be meant") && said.contains(line),
+            "{words:?}: {said}"
+        );
+    }
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert_eq!(view["id"], "other", "who only looks sees the one that was touched last");
+    let view = sandbox.refrain(&["plan", "status", "--tag", "feature-x", "--json"]).with_code(0).json();
+    assert_eq!((view["id"].as_str(), view["status"].as_str()), (Some("feature-x"), Some("blocked")));
+    let said = sandbox.refrain(&["plan", "pause"]).with_code(2).stderr;
+    assert!(said.contains("no plan of this project can be meant by refrain plan pause"), "{said}");
+    sandbox.refrain(&["plan", "cancel", "--tag", "feature-x"]).with_code(0);
+    let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
+    assert!(said.contains("other is cancelled"), "only one was left: {said}");
+    let said = sandbox.refrain(&["plan", "cancel", "--tag", "mine"]).with_code(3).stderr;
+    assert!(said.contains("there are plans of: feature-x, other"), "{said}");
+}
+
+#[test]
+fn what_a_plan_did_can_be_looked_at_as_that_of_a_loop() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &["--quiet", "--max-iterations-per-task", "1"]).with_code(14);
+    let loops: Vec<_> =
+        sandbox.refrain(&["list", "--plan", "fx", "--json"]).json().as_array().unwrap().clone();
+    let shown = sandbox.refrain(&["show", "fx"]).with_code(0).stdout;
+    assert!(shown.contains("  plan.started ") && shown.contains("  wave.completed "), "{shown}");
+    let events = sandbox.refrain(&["show", "--json"]).with_code(0).json();
+    assert_eq!(events[0]["event"]["type"], "plan.started", "it is the only one that there is");
+    let logs = sandbox.refrain(&["logs", "fx"]).with_code(0).stdout;
+    let third = loops.iter().find(|it| it["task"]["id"] == "3").unwrap()["id"].as_str().unwrap();
+    let heading = format!("=== task 3, round 1 ({third})\n");
+    let of_third = logs.split(&heading).nth(1).unwrap_or_default();
+    assert!(of_third.contains("== iteration 1\nI do not know which wood."), "{logs}");
+    let said = sandbox.refrain(&["logs", "fx", "--follow"]).with_code(2).stderr;
+    assert!(said.contains("refrain watch fx"), "{said}");
+
+    let report = sandbox.refrain(&["report", "fx"]).with_code(0).stdout;
+    for part in ["Report on plan fx: blocked, not verified", "verify on tree", "nothing but the claim", third]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let object = sandbox.refrain(&["report", "fx", "--json"]).with_code(0).json();
+    assert_eq!((object["plan"]["id"].as_str(), object["loops"].as_array().unwrap().len()), (Some("fx"), 4));
+    let page = sandbox.refrain(&["report", "fx", "--html"]).with_code(0).stdout;
+    assert!(page.contains("Report on plan fx") && page.contains("Times are those of UTC"), "{page}");
+
+    let verified = sandbox.refrain(&["verify", "fx"]).with_code(0).stdout;
+    assert_eq!(verified.matches("every byte as it was written").count(), 5, "{verified}");
+    let kept = sandbox.project().join(".git/refrain/loops").join(third).join("iterations/0001/output.log");
+    testkit::write(&kept, "I knew.\n");
+    let verified = sandbox.refrain(&["verify", "fx"]).with_code(1).stdout;
+    assert!(verified.contains("DIFFERS"), "{verified}");
+    for (words, code, part) in [
+        (&["steer", "fx", "Hello."][..], 17, "no task of fx is at work"),
+        (&["archive", "fx"], 2, "refrain list --plan fx"),
+    ] {
+        let said = sandbox.refrain(words).with_code(code).stderr;
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn what_a_plan_left_beside_its_branch_is_named() {
+    let (sandbox, agent) = feature();
+    // A file of a person that the first wave would overwrite.
+    let agent = agent + " x";
+    testkit::write(&sandbox.project().join("1.txt"), "Mine.\n");
+    let first = run(&sandbox, &agent, &["--quiet", "--tune"]).with_code(14);
+    assert_eq!(first.stdout, "");
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert!(
+        view["reason"].as_str().unwrap().starts_with("task 3: "),
+        "it is blocked for another reason: {view}"
+    );
+    assert_eq!(view["behind"]["tasks"], serde_json::json!(["1", "2", "4"]), "{view}");
+    let reference = view["behind"]["reference"].as_str().unwrap().to_owned();
+    let shown = sandbox.refrain(&["plan", "status"]).with_code(0).stdout;
+    let lacks = "main lacks what landed of tasks 1, 2, 4: ";
+    assert!(shown.contains(lacks) && shown.contains("1.txt"), "{shown}");
+    let said = sandbox.refrain(&["plan", "cancel"]).with_code(0).stdout;
+    assert!(said.contains(&format!("git merge {reference} takes it")), "{said}");
+    fs::remove_file(sandbox.project().join("1.txt")).unwrap();
+    sandbox.git(&["merge", "--quiet", &reference]);
+    assert_eq!(fs::read_to_string(sandbox.project().join("1.txt")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_secret_that_did_not_land_is_told() {
+    let (sandbox, _) = feature();
+    let agent = sandbox.agent(
+        "careless",
+        r#"task=$(git branch --show-current); echo "${task##*/}" > "${task##*/}.txt"
+case $task in */1) printf 'token = "ghp_%s"\n' 4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0Q > token.toml;; esac; echo TASK_COMPLETE"#,
+    );
+    run(&sandbox, &agent, &["--quiet"]).with_code(0);
+    let shown = sandbox.refrain(&["plan", "status"]).with_code(0).stdout;
+    assert!(shown.contains("token.toml of task 1: "), "{shown}");
+    let view = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    assert_eq!(view["tasks"][0]["left_out"][0]["path"], "token.toml", "{view}");
+    assert!(!sandbox.project().join("token.toml").exists());
 }
 
 #[test]

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::plan::file::{self, Change, Shape};
-use crate::plan::{Task, TaskId, TaskStatus};
+use crate::plan::{TaskId, file};
 
 /// How much of a plan is told where no heading of it names the task, in characters (seed 001).
 const BEGINNING: usize = 2_000;
@@ -70,13 +69,20 @@ impl PlanDocument {
     /// The plan where its headings, or its list, are the tasks themselves: what is written there of how they stand, but for
     /// what is done, is none of the plan's words.
     #[must_use]
-    pub fn of_task_file(text: &str, tasks: &[Task]) -> Self {
-        let is_marked = |task: &&Task| !matches!(task.status, TaskStatus::Pending | TaskStatus::Done);
-        let unmarked =
-            |task: &Task| Change { task: task.id.clone(), status: TaskStatus::Pending, note: None };
-        let changes: Vec<_> = tasks.iter().filter(is_marked).map(unmarked).collect();
-        let changed = file::set(text, Shape::Markdown, "", &changes);
-        Self::read(changed.map_or_else(|_| text.to_owned(), |changed| changed.text))
+    pub fn of_task_file(text: &str) -> Self {
+        Self::read(file::unmarked(text))
+    }
+
+    /// What the section of a task says in front of those of its parts; nothing where no heading names it.
+    pub(super) fn before_parts(&self, task: &TaskId) -> Option<&str> {
+        let range = &self.sections.get(task.as_str())?.range;
+        let is_part = |name: &str| {
+            name.strip_prefix(task.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
+        };
+        let parts =
+            self.sections.iter().filter(|(name, part)| is_part(name) && range.contains(&part.range.start));
+        let end = parts.map(|(_, part)| part.range.start).min().unwrap_or(range.end);
+        Some(self.text.get(range.start..end)?.trim_end())
     }
 
     pub(super) fn about(&self, task: &TaskId) -> Excerpt<'_> {
@@ -243,6 +249,16 @@ Paint.
         assert_eq!(section(&plan, "1"), Some("### Task 1\na\n#### more\nb\n```\n# no heading\n```\nc"));
         assert_eq!(section(&plan, "2"), Some("Task 2\n------\nd"));
         assert_eq!(section(&plan, "3"), Some("# Task 3\ne"));
+    }
+
+    #[test]
+    fn what_a_task_says_of_itself_ends_before_its_parts() {
+        let plan = "## Task 1: House\nOf stone.\n### Details\nGrey.\n### Task 1.1: Floor\na\n### Task 1.2: Roof\nb\n## Task 10\nc";
+        let plan = PlanDocument::read(plan.to_owned());
+        let said = |task: &str| plan.before_parts(&task.parse().unwrap());
+        assert_eq!(said("1"), Some("## Task 1: House\nOf stone.\n### Details\nGrey."));
+        assert_eq!(said("1.2"), Some("### Task 1.2: Roof\nb"));
+        assert_eq!(said("2"), None);
     }
 
     #[test]

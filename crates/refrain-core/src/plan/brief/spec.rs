@@ -76,8 +76,8 @@ pub enum PartKind {
 }
 
 impl Brief {
-    /// The specification of the task that stands there in the graph. Of other tasks, those before it and the one that it is a
-    /// part of, the titles are told and nothing else.
+    /// The specification of the task that stands there in the graph. Of the tasks that it is a part of all is told that they
+    /// say themselves, as nobody else is told it; of those before it the titles and nothing else.
     #[must_use]
     pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
         let task = &graph.tasks()[at];
@@ -89,6 +89,17 @@ impl Brief {
         let mut parts = vec![part(PartKind::Task, "the task itself", about(graph, at))];
         if let Some(text) = sources.plan.and_then(|plan| section(plan, &task.id)) {
             parts.push(part(PartKind::Plan, "the plan's section", text));
+        }
+        let mut above = graph.parent(at);
+        while let Some(parent) = above {
+            let words = whole(graph, parent, sources.plan);
+            if !words.is_empty() {
+                let Task { id, title, .. } = &graph.tasks()[parent];
+                let heading = format!("## Part of: {id}: {}", squeeze(&printable(title)));
+                let name = format!("task {id}, which it is a part of");
+                parts.push(part(PartKind::Task, &name, format!("{heading}\n\n{words}")));
+            }
+            above = graph.parent(parent);
         }
         for SpecFile { name, text } in sources.files {
             let name = squeeze(&printable(name));
@@ -173,6 +184,17 @@ fn about(graph: &Graph, at: usize) -> String {
         }),
     }
     text
+}
+
+/// What a task says of the whole that its parts make: in its file, and in the plan in front of them.
+fn whole(graph: &Graph, at: usize, plan: Option<&PlanDocument>) -> String {
+    let task = &graph.tasks()[at];
+    let own = [task.description.as_deref(), task.details.as_deref()];
+    // Its title stands above.
+    let behind_heading = |text: &'_ str| text.split_once('\n').map(|(_, rest)| rest.to_owned());
+    let planned = plan.and_then(|plan| plan.before_parts(&task.id)).and_then(behind_heading);
+    let words = own.into_iter().flatten().chain(planned.as_deref()).map(str::trim);
+    words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What the plan says about the task, with a word on where that is from; nothing of an empty plan.

@@ -107,14 +107,36 @@ fn where_the_plan_does_not_name_the_task_that_is_said() {
 }
 
 #[test]
+fn what_a_whole_says_is_told_to_each_of_its_parts() {
+    let text = "# House\n\n## Task 1: Ground floor\n\nKeep it dry.\n\n### Task 1.1: Floor\n\nOf oak.\n\n#### Task 1.1.2: Nails\n\nOf iron.\n\n\
+        ### Task 1.2: Door\n\nOf pine.\n";
+    let (graph, _) = Graph::build(file::read(text, Shape::Markdown, "").unwrap().tasks);
+    let plan = PlanDocument::of_task_file(text);
+    let told =
+        |at| Brief::of(&graph, at, Sources { plan: Some(&plan), ..Sources::default() }).text().to_owned();
+    let nails = told(2);
+    let (floor, ground) =
+        ("## Part of: 1.1: Floor\n\nOf oak.", "## Part of: 1: Ground floor\n\nKeep it dry.");
+    assert!(nails.contains(&format!("Of iron.\n\n---\n\n{floor}\n\n---\n\n{ground}")), "{nails}");
+    let door = told(3);
+    assert!(door.ends_with(ground) && !door.contains("oak"), "{door}");
+    let mut whole = Task::new(id("0"), "A room".into());
+    whole.details = Some("Mind the cat.".into());
+    let (graph, _) = Graph::build(vec![whole, task()]);
+    let told = Brief::of(&graph, 1, Sources::default());
+    assert!(told.text().ends_with("## Part of: 0: A room\n\nMind the cat."), "{}", told.text());
+    assert_eq!(told.parts()[1].name, "task 0, which it is a part of");
+}
+
+#[test]
 fn how_tasks_stand_in_a_plan_is_not_told() {
     let before = "## Task 2: Floor\n\n- [ ] saw\n- [x] nail\n";
-    for marked in
-        [before.replace("Floor", "Floor (in-progress)"), before.replace("Floor", "Floor (blocked: no oak)")]
-    {
+    let ticked = before.replace("[ ]", "[x]");
+    for (before, mark) in [(before, "in-progress"), (before, "blocked: no oak"), (&*ticked, "in-progress")] {
+        let marked = before.replace("Floor", &format!("Floor ({mark})"));
         let tasks = file::read(&marked, Shape::Markdown, "").unwrap().tasks;
         assert_ne!(tasks[0].status, TaskStatus::Pending);
-        assert_eq!(PlanDocument::of_task_file(&marked, &tasks), PlanDocument::read(before.to_owned()));
+        assert_eq!(PlanDocument::of_task_file(&marked), PlanDocument::read(before.to_owned()));
     }
 }
 

@@ -128,6 +128,13 @@ pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)
 }
 
+/// A task file in Markdown without what titles say of how the tasks stand, but for what is done; one that cannot be read is
+/// left as it is.
+#[must_use]
+pub fn unmarked(text: &str) -> String {
+    markdown::unmarked(text)
+}
+
 /// The changes, without those that later ones of the same task take back.
 fn last_words(changes: &[Change]) -> impl Iterator<Item = &Change> {
     let last: HashMap<_, _> = changes.iter().enumerate().map(|(at, change)| (&change.task, at)).collect();

@@ -1,6 +1,7 @@
 //! What is shown of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
 //! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
 
+mod behind;
 mod estimate;
 mod parts;
 mod telling;
@@ -19,6 +20,7 @@ use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
 
+pub use behind::Behind;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
 
 /// One plan, for people and scripts.
@@ -91,6 +93,10 @@ pub struct PlanStatus {
     pub blocked: Vec<BlockedTask>,
     /// The commits of complete waves (seed 001).
     pub wave_commits: Vec<WaveCommit>,
+    /// What has landed and is not on its branch; null where the branch has all of it.
+    pub behind: Option<Behind>,
+    /// Branches with what its tasks left and has not landed; only told once it has stopped.
+    pub branches: Vec<String>,
     /// When it is likely to be through; null where nothing is known of that.
     pub estimate: Option<Estimate>,
     /// Why the task file could not be read again when it had changed last; null where it could.
@@ -219,6 +225,8 @@ pub fn status(
         current: state.running().map(|(n, running)| parts::current(state, n, running, loops)).collect(),
         blocked: state.tasks.iter().filter_map(|task| parts::blocked(state, task)).collect(),
         wave_commits: parts::wave_commits(state),
+        behind: behind::of(state),
+        branches: Vec::new(),
         estimate: estimate::of(state, alive != Some(false), now),
         tasks_refused: state.refused.clone(),
         runner: state.runner.as_ref().map(|runner| Runner {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TaskLoop;
+use crate::git::LeftOut;
 use crate::ids::LoopId;
 use crate::plan::{PlanState, Priority, Return, Running, Stage, TaskId, TaskState, TaskStatus};
 use crate::view::{StatusWord, Usage, WaitView};
@@ -77,6 +78,8 @@ pub struct TaskView {
     pub commit: Option<String>,
     /// Why it is not done, or is tried again; null where there is nothing to say.
     pub reason: Option<String>,
+    /// What its last round made and was left out of its commit; only known of the tasks that settled last.
+    pub left_out: Vec<LeftOut>,
     /// When it landed, or stopped.
     #[schemars(with = "Option<String>")]
     pub settled_at: Option<Timestamp>,
@@ -241,11 +244,19 @@ pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
     let wave = |(place, wave): (usize, &crate::plan::Wave)| {
         let is_begun = wave.tasks.iter().any(|task| state.tasks[*task].rounds > 0);
         let done = wave.tasks.iter().filter(|task| has_landed(state, **task)).count();
+        let is_over = |task: &TaskState| match task.stage {
+            Stage::Landed { .. } | Stage::Stopped(_) => true,
+            Stage::Waiting(_) => task.is_hopeless,
+            Stage::Out | Stage::Running(_) | Stage::Proven { .. } => false,
+        };
+        let is_stuck = done < wave.tasks.len() && wave.tasks.iter().all(|task| is_over(&state.tasks[*task]));
         WaveView {
             wave: number(place),
             status: match (&wave.completed, is_begun) {
                 (Some(_), _) if done < wave.tasks.len() => WaveWord::Blocked,
                 (Some(_), _) => WaveWord::Complete,
+                // Tried again, and in vain again: no event says that it is over.
+                (None, true) if is_stuck => WaveWord::Blocked,
                 (None, true) => WaveWord::InProgress,
                 (None, false) => WaveWord::Pending,
             },
@@ -305,6 +316,7 @@ pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
         slot,
         commit,
         reason: state.blocked_because(task).or_else(|| task.again.as_ref().map(again)),
+        left_out: Vec::new(),
         settled_at: task.settled_at.filter(|_| is_settled),
         cost_usd: task.cost.map(f64::from),
     }

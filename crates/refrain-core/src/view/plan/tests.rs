@@ -335,7 +335,10 @@ fn a_wave_whose_tasks_are_tried_again_is_not_shown() {
     };
     assert_eq!(waves(&story), [(1, WaveWord::Blocked)]);
     let limits = json!({"limits": {"per_task": 3, "total": 100}});
-    assert_eq!(waves(&story.then("plan.resumed", limits)), [(2, WaveWord::InProgress)]);
+    let again = story.then("plan.resumed", limits);
+    assert_eq!(waves(&again), [(2, WaveWord::InProgress)]);
+    let in_vain = again.starts("1").ends("1", json!({"stopped": "used-up"}), 3);
+    assert_eq!(waves(&in_vain), [(2, WaveWord::Blocked)]);
 }
 
 #[test]

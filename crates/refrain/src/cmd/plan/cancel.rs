@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
+use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::{EngineError, Service};
 
@@ -11,6 +12,7 @@ use super::which::WhichArgs;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
+use crate::plan::left;
 
 /// Stop a plan for good: after the iterations at work, or at once
 ///
@@ -27,8 +29,8 @@ pub(crate) struct Args {
 /// Asks for the end; returns once the plan has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let could_be = |word| !matches!(word, StatusWord::Completed | StatusWord::Cancelled);
-    let id = args.which.find(&service, "refrain plan cancel", could_be)?;
+    let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+    let id = args.which.only(&service, "refrain plan cancel", could_be)?;
     cancel(&service, &id, args.now)
 }
 
@@ -45,6 +47,9 @@ pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<ExitCo
             let view = service.plan_status(id)?;
             let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
             out::print(&format!("{id} {when}; {landed}\n"));
+            for left in [left::behind(&view), left::branches(&view)].into_iter().flatten() {
+                out::print(&format!("  {left}\n"));
+            }
         }
         // What was asked for is so already (seed 000: exit 0).
         Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {

@@ -4,12 +4,10 @@ use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 use refrain_core::plan::Standing;
-use refrain_core::plan::brief::Brief;
 use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
-use super::source::{Source, SourceArgs};
-use super::spec_args::SpecArgs;
+use super::prepare::{LookArgs, Prepared};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, phrase};
@@ -22,33 +20,40 @@ use crate::{out, phrase};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(flatten)]
-    source: SourceArgs,
-    #[command(flatten)]
-    spec: SpecArgs,
+    look: LookArgs,
     /// Print an object
     #[arg(long)]
     json: bool,
 }
 
 /// Says all that is wrong.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let source = args.source.read(context)?;
-    let texts = args.spec.read(context, &args.source, &source)?;
-    let Source { file, graph, mut problems, .. } = source;
-    if texts.verification.is_empty() {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    let prepared = args.look.prepare(context)?;
+    let texts = prepared.texts(context)?;
+    let Prepared { source, spec, notes, service, .. } = &prepared;
+    let (file, graph) = (&source.file, &source.graph);
+    let mut problems = source.problems.clone();
+    if !spec.verifies() {
         problems.extend(graph.unverified());
     }
     let to_do = (0..graph.tasks().len()).filter(|at| graph.standing(*at) == Standing::ToDo);
-    problems.extend(to_do.filter_map(|at| {
-        let brief = Brief::of(&graph, at, texts.sources());
-        brief.over_budget(&graph.tasks()[at].id, args.spec.max_spec_tokens)
-    }));
-    let checked = Checked::of(file.path.as_str(), &file.tag, &graph, &problems);
+    problems.extend(
+        to_do.filter_map(|at| {
+            texts.brief(graph, at).over_budget(&graph.tasks()[at].id, spec.brief.max_tokens)
+        }),
+    );
+    let checked = Checked::of(file.path.as_str(), &file.tag, graph, &problems);
     match args.json {
         true => out::print_json(&checked)?,
         false => out::print(&text(&checked)),
     }
-    Ok(if checked.ok { Code::Done } else { Code::Failed }.into())
+    notes.iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
+    if !checked.ok {
+        return Ok(Code::Failed.into());
+    }
+    // The tasks are well, and cannot begin here all the same.
+    service.admit_repository(spec)?;
+    Ok(Code::Done.into())
 }
 
 fn text(checked: &Checked) -> String {

@@ -4,6 +4,7 @@ mod cancel;
 mod check;
 pub(crate) mod drive;
 mod pause;
+mod prepare;
 mod rehearsal;
 mod resume;
 pub(crate) mod run;
@@ -34,9 +35,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Run(Box<run::Args>),
-    Check(check::Args),
+    Check(Box<check::Args>),
     Waves(waves::Args),
-    Show(show::Args),
+    Show(Box<show::Args>),
     Status(status::Args),
     Resume(resume::Args),
     Pause(pause::Args),
@@ -48,9 +49,9 @@ enum Verb {
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     match args.verb {
         Verb::Run(args) => run::run(context, *args),
-        Verb::Check(args) => check::run(context, &args),
+        Verb::Check(args) => check::run(context, *args),
         Verb::Waves(args) => waves::run(context, &args),
-        Verb::Show(args) => show::run(context, &args),
+        Verb::Show(args) => show::run(context, *args),
         Verb::Status(args) => status::run(context, &args),
         Verb::Resume(args) => resume::run(context, &args),
         Verb::Pause(args) => pause::run(context, &args),

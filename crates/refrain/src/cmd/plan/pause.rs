@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// Asks for the pause; returns once the plan has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let id = args.which.find(&service, "refrain plan pause", |word| !word.has_stopped())?;
+    let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
     pause(&service, &id, args.now)
 }
 

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use refrain_core::plan::brief::Brief;
+use refrain_core::LoopId;
+use refrain_core::plan::TaskId;
 use refrain_core::plan::view::{Checked, Waves};
-use refrain_core::plan::{PlanSpec, TaskId};
 use refrain_core::text::grouped;
+use refrain_engine::Texts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::source::Source;
-use super::spec_args::SpecTexts;
+use super::prepare::Prepared;
 use super::waves;
 use crate::error::{CliError, Code};
 use crate::out;
@@ -45,23 +45,24 @@ struct Told {
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
 
-/// Says it.
+/// Says it, unless a run would be refused.
 pub(super) fn show(
-    spec: &PlanSpec,
-    source: &Source,
-    texts: &SpecTexts,
-    notes: &[String],
+    prepared: &Prepared,
+    texts: &Texts<'_>,
+    name: Option<&LoopId>,
     json: bool,
 ) -> Result<ExitCode, CliError> {
+    let Prepared { service, source, spec, notes, .. } = prepared;
+    service.admit_plan(&mut spec.clone(), name)?;
     let (file, tag) = (source.file.path.as_str(), source.file.tag.as_str());
     let jobs = usize::try_from(spec.jobs).ok();
     let rehearsal = Rehearsal {
         schema: 1,
         waves: Waves::of(file, tag, &source.graph, jobs),
-        told: to_do(source).map(|at| told(source, texts, at)).collect(),
+        told: to_do(prepared).map(|at| told(prepared, texts, at)).collect(),
         problems: Checked::of(file, tag, &source.graph, &source.problems),
         gates: spec.each.gates.iter().map(|gate| gate.check.to_string()).collect(),
-        notes: notes.to_vec(),
+        notes: notes.clone(),
     };
     if json {
         out::print_json(&rehearsal)?;
@@ -79,31 +80,30 @@ pub(super) fn show(
         ));
     }
     out::print(&text);
-    let problems = source.problems.iter().map(ToString::to_string);
-    let notes = notes.iter().cloned().chain(problems).chain(over_budget(spec, source, texts));
+    let notes = notes.iter().cloned().chain(over_budget(prepared, texts));
     notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
     out::tell_line("", "nothing was begun; without --dry-run it is");
     Ok(Code::Done.into())
 }
 
 /// The tasks that a run would take on.
-fn to_do(source: &Source) -> impl Iterator<Item = usize> {
-    source.graph.waves().iter().flatten().copied()
+fn to_do(prepared: &Prepared) -> impl Iterator<Item = usize> {
+    prepared.source.graph.waves().iter().flatten().copied()
 }
 
-fn told(source: &Source, texts: &SpecTexts, at: usize) -> Told {
-    let brief = Brief::of(&source.graph, at, texts.sources());
-    Told { task: source.graph.tasks()[at].id.clone(), tokens: brief.size().tokens }
+fn told(prepared: &Prepared, texts: &Texts<'_>, at: usize) -> Told {
+    let graph = &prepared.source.graph;
+    Told { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
 }
 
 /// Specifications that are longer than they may be.
-pub(super) fn over_budget(spec: &PlanSpec, source: &Source, texts: &SpecTexts) -> Vec<String> {
+pub(super) fn over_budget(prepared: &Prepared, texts: &Texts<'_>) -> Vec<String> {
+    let graph = &prepared.source.graph;
     let warning = |at: usize| {
-        let id = &source.graph.tasks()[at].id;
-        let brief = Brief::of(&source.graph, at, texts.sources());
-        Some(brief.over_budget(id, spec.brief.max_tokens)?.to_string())
+        let brief = texts.brief(graph, at);
+        Some(brief.over_budget(&graph.tasks()[at].id, prepared.spec.brief.max_tokens)?.to_string())
     };
-    let mut warnings: Vec<String> = to_do(source).filter_map(warning).collect();
+    let mut warnings: Vec<String> = to_do(prepared).filter_map(warning).collect();
     let more = warnings.len().saturating_sub(NAMED);
     warnings.truncate(NAMED);
     if more > 0 {

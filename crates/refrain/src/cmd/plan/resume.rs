@@ -6,6 +6,7 @@ use refrain_core::agent::Usd;
 use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
+use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal, values as core_values};
 use refrain_engine::config::Chosen;
 use refrain_engine::{EngineError, Service};
@@ -41,11 +42,11 @@ pub(crate) struct Args {
 /// Takes the plan over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let could_be = |word: StatusWord| {
-        let is_over = matches!(word, StatusWord::Completed | StatusWord::Cancelled);
-        word.has_stopped() && !is_over
+    let could_be = |plan: &PlanStatus| {
+        let is_over = matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
+        plan.status.has_stopped() && !is_over
     };
-    let id = args.which.find(&service, "refrain plan resume", could_be)?;
+    let id = args.which.only(&service, "refrain plan resume", could_be)?;
     let grant = PlanGrant {
         per_task: args.max_iterations_per_task,
         total: args.max_total_iterations,

@@ -24,10 +24,7 @@ pub(crate) struct Args {
 /// Prints the status.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    // One that runs is meant before one that is over.
-    let open =
-        |service: &Service| args.which.find(service, "refrain plan status", |word| !word.has_stopped());
-    let id = open(&service).or_else(|_| args.which.find(&service, "refrain plan status", |_| true))?;
+    let id = args.which.latest(&service)?;
     show(context, &service, &id, args.json)
 }
 

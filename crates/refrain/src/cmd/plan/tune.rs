@@ -11,6 +11,7 @@ use refrain_core::LoopId;
 use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
 use refrain_core::text::printable;
+use refrain_core::view::plan::PlanStatus;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Service, chain, tool};
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     /// Which task; the only one that waits for it, where it is left out
     #[arg(value_name = "TASK")]
     task: Option<TaskId>,
-    /// Of which plan; the one of its tag that was touched last, or of all, where it is left out
+    /// Of which plan; the only one that has such a task, where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     /// What its tasks are called together
@@ -78,7 +79,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let service = context.service()?;
     let which = (args.name.as_ref(), args.tag.as_deref());
-    let id = which::find(&service, which, "refrain plan tune", refrain_core::view::StatusWord::has_stopped)?;
+    let could_be = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
+    let id = which::only(&service, which, "refrain plan tune --name", could_be)?;
     let state = service.plan(&id)?;
     let task = task(args, &state)?;
     let tried = service

@@ -82,7 +82,9 @@ fn columns(tasks: &[InWave]) -> [Column<'_>; 4] {
     };
     [
         column("ID", Cut::No, false, &|task| task.id.to_string()),
-        column("COMPLEXITY", Cut::No, true, &|task| task.complexity.to_string()),
+        column("COMPLEXITY", Cut::No, true, &|task| {
+            phrase::complexity(task.complexity).unwrap_or_else(|| "-".to_owned())
+        }),
         column("TITLE", Cut::End, false, &|task| flat(&task.title)),
         column("AFTER", Cut::End, false, &after),
     ]

@@ -1,16 +1,17 @@
-//! Which plan a verb means: the one that is named, else the one that was touched last of those that it could mean.
+//! Which plan a verb means: the one that is named; else, where it only looks, the one that was touched last, and where it
+//! changes something, the only one that it could mean.
 
 use refrain_core::LoopId;
-use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::{EngineError, Service};
 
 use crate::error::{CliError, Code};
+use crate::{phrase, values};
 
 /// Which plan.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhichArgs {
-    /// Which; where it is left out, the one of its tag that was touched last, or of all
+    /// Which; where it is left out, the only one that can be meant. `status` takes the one that was touched last
     id: Option<LoopId>,
     /// What its tasks are called together
     #[arg(long, value_name = "TAG", conflicts_with = "id")]
@@ -18,50 +19,88 @@ pub(crate) struct WhichArgs {
 }
 
 impl WhichArgs {
-    /// The plan that `verb` means; without a name, of those that it `could_be`.
-    pub(crate) fn find(
+    /// The plan that is to be looked at: without a name, the one that was touched last, of those that have not stopped before
+    /// all others.
+    pub(crate) fn latest(&self, service: &Service) -> Result<LoopId, CliError> {
+        if let Some(id) = &self.id {
+            return named(service, id);
+        }
+        let found = of_tag(service, self.tag.as_deref())?;
+        let latest = found.iter().max_by_key(|plan| (!plan.status.has_stopped(), plan.updated_at));
+        latest.map(|plan| plan.id.clone()).ok_or_else(none)
+    }
+
+    /// The plan that `verb` is to change: without a name, the only one that it `could_be`.
+    pub(crate) fn only(
         &self,
         service: &Service,
         verb: &str,
-        could_be: impl Fn(StatusWord) -> bool,
+        could_be: impl Fn(&PlanStatus) -> bool,
     ) -> Result<LoopId, CliError> {
-        find(service, (self.id.as_ref(), self.tag.as_deref()), verb, could_be)
+        only(service, (self.id.as_ref(), self.tag.as_deref()), verb, could_be)
     }
 }
 
 /// The same, for verbs that say it in other words.
-pub(super) fn find(
+pub(super) fn only(
     service: &Service,
     (id, tag): (Option<&LoopId>, Option<&str>),
     verb: &str,
-    could_be: impl Fn(StatusWord) -> bool,
+    could_be: impl Fn(&PlanStatus) -> bool,
 ) -> Result<LoopId, CliError> {
     if let Some(id) = id {
-        return match service.has_plan(id) {
-            true => Ok(id.clone()),
-            false => Err(no_plan(service, id)?),
-        };
+        return named(service, id);
     }
-    let all: Vec<PlanStatus> =
-        service.plans()?.iter().filter_map(|id| service.plan_status(id).ok()).collect();
-    let of_tag = |plan: &&PlanStatus| tag.is_none_or(|tag| plan.tag == tag);
-    let mut candidates: Vec<_> = all.iter().filter(of_tag).collect();
-    if let (Some(tag), true) = (tag, candidates.is_empty()) {
-        let mut tags: Vec<_> = all.iter().map(|plan| plan.tag.as_str()).collect();
+    let mut found = of_tag(service, tag)?;
+    found.retain(could_be);
+    found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
+    match found.as_slice() {
+        [only] => Ok(only.id.clone()),
+        [] => Err(CliError::usage(format!("no plan of this project can be meant by {verb} without an ID"))
+            .hint("refrain list shows what there is")),
+        found => {
+            let told = |plan: &PlanStatus| {
+                let all = u32::try_from(plan.tasks_total).unwrap_or(u32::MAX);
+                let landed = format!("{} of {}", plan.tasks_done, phrase::counted(all, "task", "tasks"));
+                format!("{} of {}, {landed} landed", plan.status.as_str(), plan.tag)
+            };
+            let found: Vec<_> = found.iter().map(|plan| (&plan.id, told(plan))).collect();
+            Err(values::several(verb, "plans", &found))
+        }
+    }
+}
+
+fn named(service: &Service, id: &LoopId) -> Result<LoopId, CliError> {
+    match service.has_plan(id) {
+        true => Ok(id.clone()),
+        false => Err(no_plan(service, id)?),
+    }
+}
+
+/// The plans of the project that work on a tag, or all.
+fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, CliError> {
+    let ids = service.plans()?;
+    // One that cannot be read is no reason not to find the others.
+    let mut plans: Vec<_> = ids.iter().filter_map(|id| service.plan_status(id).ok()).collect();
+    if plans.is_empty() {
+        return Err(none());
+    }
+    let Some(tag) = tag else { return Ok(plans) };
+    let mut tags: Vec<_> = plans.iter().map(|plan| plan.tag.clone()).collect();
+    plans.retain(|plan| plan.tag == tag);
+    if plans.is_empty() {
         tags.sort_unstable();
         tags.dedup();
         let error = CliError::new(Code::NotFound, format!("no plan of this project works on {tag}"));
-        return Err(match tags.is_empty() {
-            true => error.hint("there is none; refrain plan run starts one"),
-            false => error.hint(format!("there are plans of: {}", tags.join(", "))),
-        });
+        return Err(error.hint(format!("there are plans of: {}", tags.join(", "))));
     }
-    candidates.retain(|plan| could_be(plan.status));
-    candidates.sort_by_key(|plan| plan.updated_at);
-    candidates.last().map(|plan| plan.id.clone()).ok_or_else(|| {
-        CliError::usage(format!("no plan of this project can be meant by {verb} without an ID"))
-            .hint("refrain list shows what there is")
-    })
+    Ok(plans)
+}
+
+/// There is no plan at all.
+fn none() -> CliError {
+    let error = CliError::new(Code::NotFound, "this project has no plan");
+    error.hint("refrain plan run --tag TAG --verify CMD starts one; refrain plan waves shows its tasks")
 }
 
 fn no_plan(service: &Service, id: &LoopId) -> Result<CliError, CliError> {

@@ -77,16 +77,16 @@ pub(in crate::cmd) struct WorkArgs {
     /// What it may do unattended; `auto` where it is left out
     #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
     pub(in crate::cmd) permissions: Option<May>,
-    /// How long the loop may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
+    /// How long it may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub(in crate::cmd) max_duration: Option<Limit<Millis>>,
-    /// How much money the loop may cost, in US dollars
+    /// How much money it may cost, in US dollars
     #[arg(help_heading = heading::COST, long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
     pub(in crate::cmd) max_cost: Option<Limit<Usd>>,
-    /// How many tokens the loop may use, in and out
+    /// How many tokens it may use, in and out
     #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
     pub(in crate::cmd) max_tokens: Option<Limit<u64>>,
-    /// How long the loop may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
+    /// How long it may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub(in crate::cmd) retry_for: Option<Limit<Millis>>,
     /// How long one attempt may take; a bare number is seconds

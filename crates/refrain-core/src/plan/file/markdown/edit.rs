@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::mark::Mark;
 use super::outline::{Found, Outline};
-use crate::plan::TaskStatus;
 use crate::plan::file::edit::Edits;
 use crate::plan::file::{Change, Changed, FileError, last_words};
+use crate::plan::{TaskId, TaskStatus};
 
 /// Makes the changes.
 pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Changed, FileError> {
@@ -16,13 +16,56 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
         by_id.entry(&found.id).or_insert(found);
     }
     let (mut edits, mut missing) = (Edits::default(), Vec::new());
+    let mut changed = HashMap::new();
     for change in last_words(changes) {
         match by_id.get(&change.task) {
-            Some(found) => write(text, found, change, &mut edits),
+            Some(found) => {
+                changed.insert(&change.task, change.status);
+                write(text, found, change, &mut edits);
+            }
             None => missing.push(change.task.clone()),
         }
     }
+    for whole in completed(&outline, &changed) {
+        let change = Change { task: whole.id.clone(), status: TaskStatus::Done, note: None };
+        write(text, whole, &change, &mut edits);
+    }
     Ok(Changed { text: edits.apply(text), missing })
+}
+
+/// The tasks whose parts are done in their place, all of them now, where one of them has become so by these changes.
+fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -> Vec<&'a Found> {
+    let mut stands: Vec<_> =
+        outline.found.iter().map(|it| changed.get(&it.id).copied().unwrap_or_else(|| it.status())).collect();
+    let mut parts: Vec<(bool, bool)> = vec![(true, false); outline.found.len()];
+    let mut completed = Vec::new();
+    // A part stands behind its whole.
+    for (at, found) in outline.found.iter().enumerate().rev() {
+        let (are_done, is_news) = parts[at];
+        let is_completed = stands[at] == TaskStatus::Expanded && found.has_parts && are_done && is_news;
+        if is_completed {
+            stands[at] = TaskStatus::Done;
+            completed.push(found);
+        }
+        if let Some(parent) = found.parent {
+            let is_news = is_completed || changed.contains_key(&found.id);
+            // What nobody does is no reason to wait.
+            let is_over = matches!(stands[at], TaskStatus::Done | TaskStatus::Cancelled);
+            parts[parent] = (parts[parent].0 && is_over, parts[parent].1 || is_news);
+        }
+    }
+    completed
+}
+
+/// Takes out the marks, but for those of what is done.
+pub(in crate::plan::file) fn unmarked(text: &str) -> String {
+    let Ok(outline) = Outline::of(text) else { return text.to_owned() };
+    let mut edits = Edits::default();
+    let marks = outline.found.iter().filter_map(|found| found.mark.as_ref());
+    marks
+        .filter(|mark| mark.status != TaskStatus::Done)
+        .for_each(|mark| edits.replace(mark.range.clone(), ""));
+    edits.apply(text)
 }
 
 fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {

@@ -15,7 +15,9 @@ mod mark;
 mod outline;
 mod words;
 
-pub(super) use edit::set;
+pub(super) use edit::{set, unmarked};
+
+use std::collections::HashSet;
 
 use super::Tasks;
 use super::error::FileError;
@@ -31,7 +33,17 @@ pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
         return Err(FileError::Nothing(NOTHING));
     }
     let ids: Vec<_> = outline.found.iter().map(|found| found.id.clone()).collect();
-    let tasks = outline.found.into_iter().map(|found| found.into_task(&ids)).collect();
+    let mut tasks: Vec<_> = outline.found.into_iter().map(|found| found.into_task(&ids)).collect();
+    let is_over = |task: &Task| matches!(task.status, TaskStatus::Done | TaskStatus::Cancelled);
+    let open: HashSet<_> =
+        tasks.iter().filter(|task| !is_over(task)).filter_map(|task| task.parent.clone()).collect();
+    let wholes: HashSet<_> = tasks.iter().filter_map(|task| task.parent.clone()).collect();
+    for task in &mut tasks {
+        // It is done by them, and they were not given up for it: what a person ticks before they are done, is.
+        if task.status == TaskStatus::Done && wholes.contains(&task.id) && !open.contains(&task.id) {
+            task.status = TaskStatus::Expanded;
+        }
+    }
     Ok(Tasks { name: outline.name, tasks, verification: outline.verification, odd: Vec::new() })
 }
 
@@ -42,7 +54,7 @@ pub(super) fn has_headings(text: &str) -> bool {
 
 impl Found {
     fn into_task(self, ids: &[crate::plan::TaskId]) -> Task {
-        let status = self.mark.as_ref().map_or_else(|| self.natural(), |mark| mark.status);
+        let status = self.status();
         let mut task = Task::new(self.id, self.title);
         task.status = status;
         task.note = self.mark.and_then(|mark| mark.note);
@@ -55,9 +67,10 @@ impl Found {
         task
     }
 
-    /// Where it stands by its boxes alone.
-    fn natural(&self) -> TaskStatus {
-        self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked))
+    /// Where it stands: as its mark says, else by its boxes.
+    fn status(&self) -> TaskStatus {
+        let natural = || self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked));
+        self.mark.as_ref().map_or_else(natural, |mark| mark.status)
     }
 
     /// The same, were all of them ticked, or not.

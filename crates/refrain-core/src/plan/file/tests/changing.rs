@@ -17,6 +17,40 @@ fn changed(text: &str, shape: Shape, changes: &[Change]) -> String {
 }
 
 #[test]
+fn a_whole_is_done_once_all_its_parts_are() {
+    let text = "# P\n\n## Task 1: A\n\nwords\n\n### Task 1.1: B\n\n### Task 1.2: C\n\n#### Task 1.2.1: D\n\n### Task 1.3: E (cancelled)\n";
+    let some = changed(text, Shape::Markdown, &[change("1.2.1", TaskStatus::Done, None)]);
+    assert_eq!(some, text.replace(": C", ": C (done)").replace(": D", ": D (done)"));
+    let all = changed(&some, Shape::Markdown, &[change("1.1", TaskStatus::Done, None)]);
+    assert_eq!(all, some.replace(": A", ": A (done)").replace(": B", ": B (done)"));
+    let read = read(&all, Shape::Markdown, "").unwrap().tasks;
+    assert_eq!(read[0].status, TaskStatus::Expanded, "its parts are still tasks that were done");
+    let list = "- [ ] 1. A\n  - [x] 1.1 B\n  - [ ] 1.2 C\n- [ ] 2. D\n  - [x] 2.1 E\n";
+    let ticked = changed(list, Shape::Markdown, &[change("1.2", TaskStatus::Done, None)]);
+    assert_eq!(ticked, list.replacen("[ ]", "[x]", 2), "what no change is about stays as it was");
+    let begun = changed(list, Shape::Markdown, &[change("1.2", TaskStatus::InProgress, None)]);
+    assert_eq!(begun, list.replace("1.2 C", "1.2 C (in-progress)"));
+}
+
+proptest! {
+    #[test]
+    fn a_reason_survives_in_the_graph_format(reason in "[@#|\\\\a-z ä-]{1,12}(\n[@#|}a-z ]{0,8}){0,3}", crlf: bool) {
+        let text = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | A | P | 0 | M\n\n@edges\n";
+        let text = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
+        let written = changed(&text, Shape::Scg, &[change("1", TaskStatus::Blocked, Some((&reason, 2)))]);
+        let note = read(&written, Shape::Scg, "auth").unwrap().tasks[0].note.clone().unwrap();
+        let blank = |text: &str| text.lines().all(|line| line.trim().is_empty());
+        let lines = |text: &str| text.trim_end().trim_start_matches('\n').to_owned();
+        if !blank(&reason) {
+            let first = reason.lines().position(|line| !line.trim().is_empty()).unwrap();
+            let kept = reason.lines().skip(first).collect::<Vec<_>>().join("\n");
+            prop_assert_eq!(lines(&note.reason), lines(&kept));
+        }
+        prop_assert_eq!(note.attempts, 2);
+    }
+}
+
+#[test]
 fn json_is_changed_where_the_status_stands_and_in_its_manner() {
     let text = "{\"tasks\": [\n    {\n      \"id\": 1,\n      \"status\" : \"pending\",\n      \"x\": [ 1,2 ]\n    },\n    {\"title\":\"b\",\"id\":\"2\"}]}";
     let blocked = changed(

@@ -1,0 +1,68 @@
+//! What a plan left behind, for whoever looks back: its events, the loops of its tasks, and whether its journal is as it was
+//! written.
+
+use refrain_agents::environment;
+use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
+use refrain_core::report::Verdict;
+use refrain_core::{LoopId, Record};
+use refrain_git::Repository;
+use refrain_store::{JournalError, journal};
+
+use crate::{EngineError, Service};
+
+impl Service {
+    /// A plan's events.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be read.
+    pub fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
+        Ok(journal::records_as::<PlanState>(&self.plan_dir(id)?)?)
+    }
+
+    /// The rounds of a plan's tasks, the first first: each has a loop, unless it was never begun or is gone since.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the plan's journal cannot be read.
+    pub fn plan_rounds(&self, id: &LoopId) -> Result<Vec<TaskStarted>, EngineError> {
+        let events = self.plan_events(id)?.into_iter().map(|record| record.event);
+        let started = events.filter_map(|event| {
+            let PlanEvent::TaskStarted(started) = event else { return None };
+            self.locate(&started.id).is_ok().then_some(*started)
+        });
+        Ok(started.collect())
+    }
+
+    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what stood in
+    /// a worktree of the pool, was saved on. What cannot be asked of git says nothing.
+    pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
+        let id = &state.spec.id;
+        let own = format!("refrain/{id}");
+        let (failed, saved) = (format!("wip/ralph-fail-{id}-*"), format!("wip/slot-{id}-*"));
+        let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
+        let Some(tip) = &state.tip else { return Vec::new() };
+        let found = Repository::open(&self.project().root, &env)
+            .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
+        found.unwrap_or_default()
+    }
+
+    /// Checks every byte of a plan's journal, and each loop of its tasks as [`Self::verify`] does: the plan's verdict first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
+    pub fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
+        let dir = self.plan_dir(id)?;
+        let own = match journal::records_as::<PlanState>(&dir) {
+            Ok(records) => {
+                let torn = journal::read_as::<PlanState>(&dir)?.torn;
+                Verdict::new(id.clone(), records.len() as u64, torn, Vec::new())
+            }
+            Err(error @ JournalError::Damaged { line, .. }) => {
+                return Ok(vec![Verdict::damaged(id.clone(), line.saturating_sub(1), error.to_string())]);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let rounds = self.plan_rounds(id)?;
+        let loops = rounds.iter().map(|round| self.verify(&round.id, None));
+        std::iter::once(Ok(own)).chain(loops).collect()
+    }
+}

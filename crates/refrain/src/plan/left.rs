@@ -1,0 +1,57 @@
+//! What a plan that stands still left outside of the branch that it began on, with what to type to take it or to be rid of it.
+
+use refrain_core::git::LeftOut;
+use refrain_core::text::printable;
+use refrain_core::view::StatusWord;
+use refrain_core::view::plan::{PlanStatus, TaskView};
+
+/// How many branches are named.
+const SHOWN: usize = 5;
+
+/// What has landed, and is not on the branch; none where it has all, or will get it by itself.
+pub(crate) fn behind(view: &PlanStatus) -> Option<String> {
+    let behind = view.behind.as_ref().filter(|behind| view.status.has_stopped() || behind.why.is_some())?;
+    let branch = view.branch.as_deref().unwrap_or("what was checked out");
+    let tasks: Vec<_> = behind.tasks.iter().map(ToString::to_string).collect();
+    let task = if tasks.len() == 1 { "task" } else { "tasks" };
+    let why = behind.why.as_deref().unwrap_or("the wave is not complete");
+    let lacks = format!("{branch} lacks what landed of {task} {}: {why}", tasks.join(", "));
+    let reference = &behind.reference;
+    let text = match view.status {
+        StatusWord::Cancelled => {
+            format!("{lacks}; git merge {reference} takes it, git update-ref -d {reference} drops it")
+        }
+        _ => format!("{lacks}; it is kept as {reference}"),
+    };
+    Some(flat(&text))
+}
+
+/// The branches with what has not landed.
+pub(crate) fn branches(view: &PlanStatus) -> Option<String> {
+    let shown = view.branches.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = match view.branches.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!shown.is_empty()).then(|| {
+        let first = &view.branches[0];
+        flat(&format!("{shown}{more}; git log {first} shows one, git merge {first} takes it"))
+    })
+}
+
+/// What its tasks made, and is in no commit.
+pub(crate) fn left_out(view: &PlanStatus) -> Option<String> {
+    let all = || view.tasks.iter().flat_map(|task| task.left_out.iter().map(move |left| (task, left)));
+    let told =
+        |(task, left): (&TaskView, &LeftOut)| format!("{} of task {}: {}", left.path, task.id, left.why);
+    let shown: Vec<_> = all().take(SHOWN).map(told).collect();
+    let more = match all().count().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!shown.is_empty()).then(|| flat(&format!("{}{more}", shown.join("; "))))
+}
+
+fn flat(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
