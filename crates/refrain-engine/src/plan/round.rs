@@ -91,7 +91,7 @@ impl Round {
         let repository = self.landing.repository(None)?;
         let begin = self.begin(&repository)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
-        let was = repository.branch_head(&branch)?;
+        let mut was = None;
         loop {
             let readied = repository.ready(ReadyRequest {
                 folder: &slot.folder(),
@@ -102,10 +102,15 @@ impl Round {
                 largest_file: self.spec.each.git.largest_file,
                 allow_secrets: &self.spec.each.git.allow_secrets,
                 cancel: None,
-            })?;
+            });
             match readied {
-                Readied::Ready { .. } => break,
-                Readied::Held(reasons) => {
+                // Of a runner that was killed, and has no loop there yet: nobody has worked on it.
+                Err(GitError::BranchTaken(_)) if was.is_none() => {
+                    was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
+                }
+                Err(error) => return Err(error.into()),
+                Ok(Readied::Ready { .. }) => break,
+                Ok(Readied::Held(reasons)) => {
                     slot.hold(&reasons)?;
                     slot = Slot::take(project, &self.host.state_home)?;
                 }
