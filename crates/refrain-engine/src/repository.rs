@@ -195,7 +195,11 @@ impl Job {
     fn take_candidate(&self) -> Event {
         let LoopState { spec, git, .. } = &self.state;
         let nothing = Base::default();
-        let taken = self.ask(|repository| {
+        let taken = self.ask(|known| {
+            // Where git looks is asked each time: an agent may have told it to look elsewhere.
+            let found = self.repository(&spec.worktree)?;
+            let is_same = found.root() == known.root() && found.git_dir() == known.git_dir();
+            let repository = if is_same { known } else { &found };
             let request = TreeRequest {
                 base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
