@@ -6,7 +6,7 @@ mod handling;
 mod starting;
 
 use std::ffi::OsString;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ use crate::executor::SharedFiles;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, LONGEST, Opened, Tools, Work};
+use crate::repository::{Done, LONGEST, Opened, Tools, Work, marked};
 use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -97,7 +97,7 @@ impl<'a> Drive<'a> {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let Runner { mut journal, locks, pulse, .. } = runner;
+        let Runner { mut journal, locks, pulse, opened, .. } = runner;
         let signals = SignalSources::new(signals)?;
         let doorbell = install_doorbell(journal.dir())?;
         // Whoever resumed it here has taken it over already.
@@ -137,6 +137,8 @@ impl<'a> Drive<'a> {
             look_again: true,
         };
         drive.account = drive.own_account();
+        let env = marked(&drive.git_env(), &drive.journal.state().spec);
+        drive.opened = Arc::new(Mutex::new(opened.map(|opened| opened.in_env(&env))));
         Ok(drive)
     }
 

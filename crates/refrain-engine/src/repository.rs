@@ -135,7 +135,7 @@ impl Drop for Work {
 }
 
 /// The environment with the loop's mark: git and its hooks are ended with the rest by whoever takes the loop over.
-fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
+pub(crate) fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
     let mark = environment::mark(spec);
     let mark = mark.split_once('=').map(|(name, value)| (name.into(), value.into()));
     env.iter().cloned().chain(mark).collect()
@@ -158,6 +158,19 @@ impl Job {
         Ok(Repository::open(folder, &self.env)?.with_cancel(self.cancel.clone()))
     }
 
+    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to it.
+    fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let repository = match opened.take() {
+            // Who could stop the last step stops this one no more.
+            Some(repository) => repository.with_cancel(self.cancel.clone()),
+            None => self.repository(&self.state.spec.worktree)?,
+        };
+        let answer = ask(&repository)?;
+        *opened = Some(repository);
+        Ok(answer)
+    }
+
     fn take_base(&self) -> Event {
         let spec = &self.state.spec;
         let taken = || {
@@ -171,8 +184,7 @@ impl Job {
                     repository.add_worktree(&spec.worktree, branch, &repository.resolve(from)?)?;
                 }
             }
-            let repository = self.repository(&spec.worktree)?;
-            self.with_protection(&repository, repository.survey()?)
+            self.ask(|repository| self.with_protection(repository, repository.survey()?))
         };
         match taken() {
             Ok(base) => Event::BaseTaken(Box::new(base)),
@@ -183,7 +195,11 @@ impl Job {
     fn take_candidate(&self) -> Event {
         let LoopState { spec, git, .. } = &self.state;
         let nothing = Base::default();
-        let taken = self.repository(&spec.worktree).and_then(|repository| {
+        let taken = self.ask(|known| {
+            // Where git looks is asked each time: an agent may have told it to look elsewhere.
+            let found = self.repository(&spec.worktree)?;
+            let is_same = found.root() == known.root() && found.git_dir() == known.git_dir();
+            let repository = if is_same { known } else { &found };
             let request = TreeRequest {
                 base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
@@ -191,7 +207,7 @@ impl Job {
                 allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             };
-            Ok((repository.tree(request)?, self.touched(&repository)?))
+            Ok((repository.tree(request)?, self.touched(repository)?))
         });
         match taken {
             Ok(((tree, partial), touched)) => Event::CandidateTaken { tree: Some(tree), partial, touched },
@@ -201,20 +217,14 @@ impl Job {
 
     fn commit(&self) -> Event {
         let LoopState { spec, git, iteration, limits, .. } = &self.state;
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = |opened: &mut Option<Repository>| {
-            let fill = Fill {
-                id: &spec.id,
-                iteration: *iteration,
-                max: limits.max_iterations,
-                timestamp: &stamp(now()),
-            };
-            let repository = match opened.take() {
-                // Who could stop the last step stops this one no more.
-                Some(repository) => repository.with_cancel(self.cancel.clone()),
-                None => self.repository(&spec.worktree)?,
-            };
-            opened.insert(repository).commit(CommitRequest {
+        let fill = Fill {
+            id: &spec.id,
+            iteration: *iteration,
+            max: limits.max_iterations,
+            timestamp: &stamp(now()),
+        };
+        let report = self.ask(|repository| {
+            repository.commit(CommitRequest {
                 base: git.base.as_ref().unwrap_or(&Base::default()),
                 last_head: git.head.as_ref(),
                 id: &spec.id,
@@ -225,9 +235,8 @@ impl Job {
                 allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             })
-        };
-        let report = report(&mut opened).unwrap_or_else(|error| {
-            *opened = None;
+        });
+        let report = report.unwrap_or_else(|error| {
             CommitReport::skipped(*iteration, Skipped::Failed { said: self.say(&error) }, git.head.clone())
         });
         Event::CommitSettled(Box::new(report))
@@ -318,21 +327,22 @@ pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result
     Ok(true)
 }
 
-/// Checks before anything is begun that the loop will find the repository that it needs, and fills in what its branch and
-/// worktree are called. The agent's program is the one that is found from where the loop was started.
+/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the project, and
+/// fills in what its branch and worktree are called. The agent's program is the one that is found from where the loop was
+/// started. Returns the worktree that it works in, where git was asked about that.
 pub(crate) fn settle(
     spec: &mut Spec,
     project: &Project,
     state_home: &Utf8Path,
-    env: &[(OsString, OsString)],
-) -> Result<(), EngineError> {
+    open: impl FnOnce() -> Result<Repository, GitError>,
+) -> Result<Option<Repository>, EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
         // Whatever keeps git from saying it: such a loop has no other need of it.
-        let before = Repository::open(&project.worktree, env).and_then(|repository| repository.survey());
+        let before = open().and_then(|repository| repository.survey());
         spec.git.before = before.ok().map(Box::new);
-        return Ok(());
+        return Ok(None);
     }
-    let repository = match Repository::open(&project.worktree, env) {
+    let repository = match open() {
         // Gates can prove a plain folder too; then nothing names what they proved.
         Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
             return Err(EngineError::Unprotected(error));
@@ -340,7 +350,7 @@ pub(crate) fn settle(
         Err(GitError::NotARepository(_) | GitError::Missing(_))
             if !spec.git.needs_base() && !spec.clean_checkout =>
         {
-            return Ok(());
+            return Ok(None);
         }
         repository => repository?,
     };
@@ -372,7 +382,7 @@ pub(crate) fn settle(
             spec.worktree = own;
         }
     }
-    Ok(())
+    Ok(Some(repository).filter(|repository| repository.root() == spec.worktree))
 }
 
 /// A time that can stand in the name of a branch.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use refrain_git::Repository;
 use refrain_store::{Journal, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
@@ -21,6 +22,8 @@ pub struct Runner {
     pub(crate) locks: Locks,
     /// Loops that work in the same worktree.
     pub(crate) neighbours: Vec<String>,
+    /// Its worktree, where git was asked about it already.
+    pub(crate) opened: Option<Repository>,
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
     pub(crate) pulse: Arc<Pulse>,
@@ -44,7 +47,7 @@ impl Runner {
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
         let (journal, locks) = (Box::new(journal), Arc::new((worktree, lock)));
-        Self { journal, locks, neighbours, is_restored: false, pulse: Arc::default(), past }
+        Self { journal, locks, neighbours, opened: None, is_restored: false, pulse: Arc::default(), past }
     }
 
     /// The loop.

@@ -14,6 +14,7 @@ use refrain_core::git::Checkout;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
+use refrain_git::Repository;
 use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::layout::AttemptDir;
@@ -103,7 +104,17 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
-    pub fn start(&self, mut spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
+    pub fn start(&self, spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
+        self.start_in(spec, named, None)
+    }
+
+    /// The same, where the worktree of the project is known already.
+    pub(crate) fn start_in(
+        &self,
+        mut spec: Spec,
+        named: Option<LoopId>,
+        there: Option<&Repository>,
+    ) -> Result<Runner, EngineError> {
         if spec.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
@@ -130,7 +141,11 @@ impl Service {
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
             let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
-            repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env)?;
+            let open = || match there {
+                Some(there) => Ok(there.again().in_env(&git_env)),
+                None => Repository::open(&self.project.worktree, &git_env),
+            };
+            let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, open)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;
@@ -140,7 +155,7 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        return Ok(Runner::new(journal, lock, share, 0));
+                        return Ok(Runner { opened, ..Runner::new(journal, lock, share, 0) });
                     }
                     Err(JournalError::Taken(_)) => {}
                     Err(error) => return Err(error.into()),

@@ -13,7 +13,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use common::{Figures, environment, run};
 use refrain_core::git::Oid;
 use refrain_git::{
-    HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged, Readied, ReadyRequest, Repository,
+    HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged, Readied, ReadyRequest,
+    Repository, Work,
 };
 
 /// How many files one task changes.
@@ -138,15 +139,17 @@ impl Bench {
         let landed = self.repository.land(LandRequest {
             reference,
             tip,
-            tree: &tree,
-            message: "Do it",
-            trailers: &[("Refrain-Plan", "bench"), ("Refrain-Task", &task.to_string())],
+            works: &[Work {
+                tree: &tree,
+                message: "Do it",
+                trailers: &[("Refrain-Plan", "bench"), ("Refrain-Task", &task.to_string())],
+            }],
             largest_file: 10 << 20,
             allow_secrets: &[],
             cancel: None,
         })?;
         match landed {
-            Landed::Done { commit } => Ok(commit),
+            Landed::Done { mut commits } if commits.len() == 1 => Ok(commits.remove(0)),
             other => Err(format!("{other:?}").into()),
         }
     }

@@ -82,6 +82,9 @@ impl Repository {
     }
 
     pub(crate) fn check_branch_name(&self, name: &str) -> Result<(), GitError> {
+        if is_plainly_fine(name) {
+            return Ok(());
+        }
         let done = self.git().run(["check-ref-format", "--branch", name], &[])?;
         let answer = String::from_utf8_lossy(&done.stdout);
         // `@{-1}` is a name of another branch.
@@ -93,4 +96,15 @@ impl Repository {
             false => Err(GitError::BadBranch(name.to_owned())),
         }
     }
+}
+
+/// Whether a name is one that git takes without a doubt (git-check-ref-format(1)): letters, digits and lines, in two parts or
+/// more.
+fn is_plainly_fine(name: &str) -> bool {
+    let is_fine = |part: &str| {
+        !part.starts_with('-')
+            && !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    name.contains('/') && !name.starts_with("refs/") && name.split('/').all(is_fine)
 }

@@ -41,7 +41,7 @@ pub(crate) fn make(
     }
     DirBuilder::new().recursive(true).mode(0o700).create(&at).on("create", &at)?;
     let head = match head {
-        Head::AsThere => as_there(git)?,
+        Head::AsThere => as_there(repository, git)?,
         Head::At(commit) => format!("{commit}\n"),
     };
     let format = git.text(["rev-parse", "--show-object-format"], &[])?;
@@ -83,10 +83,9 @@ pub(crate) fn make(
 }
 
 /// What the worktree's `HEAD` says.
-fn as_there(git: Git<'_>) -> Result<String, GitError> {
-    let branch = git.run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
-    if branch.status.success() {
-        return Ok(format!("ref: {}", String::from_utf8_lossy(&branch.stdout)));
+fn as_there(repository: &Repository, git: Git<'_>) -> Result<String, GitError> {
+    if let Some(branch) = repository.current_branch()? {
+        return Ok(format!("ref: refs/heads/{branch}\n"));
     }
     Ok(format!("{}\n", git.text(["rev-parse", "--verify", "HEAD"], &[])?))
 }

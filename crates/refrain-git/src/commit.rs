@@ -22,6 +22,7 @@ use crate::message::{IDENTITY, with_trailers};
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{self, bring_back, stage};
+use crate::staged::Staged;
 use crate::status::{self, Status};
 
 /// What is to be committed, and how.
@@ -69,16 +70,28 @@ impl Repository {
     /// [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
-        let seen = index.copy_to(request.index)?;
-        let git = self.git().until(request.cancel).with_index(request.index);
-        let begun = stage::begin(git)?;
-        let status = status::look(git)?;
+        let git = self.git().until(request.cancel);
+        let known = match request.base.dirty.is_empty() {
+            true => Staged::take(self, git, request.index, request.largest_file)?,
+            false => None,
+        };
+        let git = git.with_index(request.index);
+        let (seen, status, staging) = match known {
+            Some(Staged { person, status, candidate, tree, .. }) => {
+                (person, status, Staging::Done(candidate, tree))
+            }
+            None => {
+                let seen = index.copy_to(request.index)?;
+                let begun = stage::begin(git)?;
+                (seen, status::look(git)?, Staging::Begun(begun))
+            }
+        };
         let head = status.head.as_ref();
         let intended = request.intended();
         let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
         let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
-        let settled = job.run(&since, intended, begun)?;
+        let settled = job.run(&since, intended, staging)?;
         if let CommitResult::Made { commit, .. } = &settled.result {
             let allowed = settled.candidate.allowed.iter();
             exposed.extend(allowed.map(|(path, found)| Exposed {
@@ -125,11 +138,24 @@ struct Settled {
     taken: Vec<RepoPath>,
 }
 
+/// How far the private index is.
+enum Staging<'a> {
+    /// It has this candidate, which comes to this tree.
+    Done(Candidate, Oid),
+    /// A git has read it, and waits for what it is to put into it.
+    Begun(Begun<'a>),
+}
+
 /// Whether a commit was made, by the last of the parts.
 pub(crate) type Outcome = Result<Made, Skipped>;
 
 impl Job<'_> {
-    fn run(&self, since: &Since, intended: Option<Intent>, begun: Begun<'_>) -> Result<Settled, GitError> {
+    fn run(
+        &self,
+        since: &Since,
+        intended: Option<Intent>,
+        mut staging: Staging<'_>,
+    ) -> Result<Settled, GitError> {
         let before = Before::of(self.request.base);
         if let Some(made) = &since.ours {
             let parent = intended.and_then(|intended| intended.parent);
@@ -138,8 +164,13 @@ impl Job<'_> {
         if let Some(skipped) = self.forbidden() {
             return Ok(self.settled(Err(skipped), Candidate::default(), Vec::new()));
         }
-        let mut candidate = choose(self.repository, self.git, self.status, &before, self.request.rules())?;
-        let (outcome, taken) = self.commit(&mut candidate, &before, begun)?;
+        let mut candidate = match &mut staging {
+            Staging::Done(candidate, _) => std::mem::take(candidate),
+            Staging::Begun(_) => {
+                choose(self.repository, self.git, self.status, &before, self.request.rules())?
+            }
+        };
+        let (outcome, taken) = self.commit(&mut candidate, &before, staging)?;
         Ok(self.settled(outcome, candidate, taken))
     }
 
@@ -190,7 +221,7 @@ impl Job<'_> {
         &self,
         candidate: &mut Candidate,
         before: &Before,
-        begun: Begun<'_>,
+        staging: Staging<'_>,
     ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
         let none = |skipped| Ok((Err(skipped), Vec::new()));
         if candidate.gone.is_empty() && candidate.kept.is_empty() {
@@ -198,13 +229,20 @@ impl Job<'_> {
         }
         let Some(lock) = self.index.lock(self.request.id)? else { return none(Skipped::IndexLocked) };
         let head = self.status.head.as_ref();
-        let staged = stage(self.repository, self.git, head, candidate, self.request.rules(), begun);
-        if let Err(skipped) = ignore_no(staged)? {
-            return none(skipped);
-        }
+        let tree = match staging {
+            Staging::Done(_, tree) => Some(tree),
+            Staging::Begun(begun) => {
+                let rules = self.request.rules();
+                let staged = stage(self.repository, self.git, head, candidate, rules, begun);
+                if let Err(skipped) = ignore_no(staged)? {
+                    return none(skipped);
+                }
+                None
+            }
+        };
         self.request.intend(head)?;
         let is_plain = is_plain(self.repository, self.git)?;
-        let outcome = if is_plain { self.of_parts()? } else { self.by_git()? };
+        let outcome = if is_plain { self.of_parts(tree)? } else { self.by_git()? };
         let (outcome, taken) = match outcome {
             Ok(made) if !is_plain => self.without_taken(made, head, before, &candidate.left_out)?,
             other => (other, Vec::new()),
@@ -228,17 +266,22 @@ impl Job<'_> {
         }
     }
 
-    fn of_parts(&self) -> Result<Outcome, GitError> {
+    fn of_parts(&self, staged: Option<Oid>) -> Result<Outcome, GitError> {
         let head = self.status.head.as_ref();
         let moving = self.git.begin(self.moving())?;
-        // What becomes the person's index is sealed once the commit is made.
-        let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
-        let tree = match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
-            Ok(tree) => tree,
-            Err(skipped) => return Ok(Err(skipped)),
+        let tree = match staged {
+            Some(tree) => tree,
+            None => {
+                // What becomes the person's index is sealed once the commit is made.
+                let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
+                match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
+                    Ok(tree) => tree,
+                    Err(skipped) => return Ok(Err(skipped)),
+                }
+            }
         };
         if let Some(head) = head
-            && self.tree_of(head)? == tree.as_str()
+            && self.repository.known_tree(self.git, head)? == tree
         {
             return Ok(Err(Skipped::Nothing));
         }
@@ -257,13 +300,6 @@ impl Job<'_> {
             true => Ok(Ok(Made { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
         }
-    }
-
-    fn tree_of(&self, commit: &Oid) -> Result<String, GitError> {
-        if let Some(made) = self.repository.memory().made.as_ref().filter(|made| made.commit == *commit) {
-            return Ok(made.tree.to_string());
-        }
-        self.git.text(["rev-parse", "--verify", &format!("{commit}^{{tree}}")], &[])
     }
 
     /// How git is told to move the branch, or the detached head; where to, it is told later.

@@ -114,6 +114,13 @@ impl Repository {
 
     /// The branch that is checked out; none where the head is detached.
     pub(crate) fn current_branch(&self) -> Result<Option<String>, GitError> {
+        // With references that are kept in another way than in files, git names one there that nobody can have.
+        if let Ok(head) = fs::read_to_string(self.git_dir().join("HEAD"))
+            && let Some(name) = head.strip_prefix("ref: refs/heads/").map(str::trim_end)
+            && name != ".invalid"
+        {
+            return Ok(Some(name.to_owned()));
+        }
         let done = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
         let name = String::from_utf8_lossy(&done.stdout);
         Ok(name.trim_end_matches('\n').strip_prefix("refs/heads/").map(str::to_owned))
@@ -160,11 +167,9 @@ impl Job<'_> {
     fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, index, .. } = self.request;
         lock.copy_to(index)?;
-        if !self.git.output(["ls-files", "--unmerged", "-z"], &[])?.is_empty() {
-            return Ok(HandedOver::InProgress(Operation::Merge));
-        }
+        let Some(staged) = self.staged()? else { return Ok(HandedOver::InProgress(Operation::Merge)) };
         let steps = self.steps()?;
-        let disk = self.look(&steps)?;
+        let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));
         }

@@ -66,10 +66,9 @@ impl Job<'_> {
 
     /// Looks at what is on disk and in the index of the paths that are to change. It is their content that counts, and not
     /// what the index remembers of them.
-    pub(crate) fn look(&self, steps: &[Step]) -> Result<Disk, GitError> {
+    pub(crate) fn look(&self, steps: &[Step], staged: &BTreeMap<Vec<u8>, File>) -> Result<Disk, GitError> {
         let as_new = self.differing(".new", steps.iter().map(|step| (&step.path, &step.to)))?;
         let as_old = self.differing(".old", steps.iter().map(|step| (&step.path, &step.from)))?;
-        let staged = self.staged()?;
         let sparse = self.sparse()?;
         let gone: BTreeSet<&[u8]> =
             steps.iter().filter(|step| step.to.is_none()).map(|step| step.path.as_slice()).collect();
@@ -111,16 +110,25 @@ impl Job<'_> {
         name: &str,
         files: impl Iterator<Item = (&'p Vec<u8>, &'p File)>,
     ) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let is_there = |path: &[u8]| self.repository.on_disk(path).symlink_metadata().is_ok();
+        let (there, missing): (Vec<_>, Vec<_>) =
+            files.filter(|(_, file)| file.is_some()).partition(|(path, _)| is_there(path));
+        let mut differing: BTreeSet<_> = missing.into_iter().map(|(path, _)| path.clone()).collect();
+        if there.is_empty() {
+            return Ok(differing);
+        }
         let index = Utf8PathBuf::from(format!("{}{name}", self.request.index));
         unlock_private(&index)?;
         remove(&index)?;
         let git = self.git.with_index(&index);
-        self.put(git, files.filter(|(_, file)| file.is_some()))?;
+        self.put(git, there.into_iter())?;
         // It says with its exit code that there are some.
         git.run(["update-index", "-q", "--refresh"], &[])?;
         let printed = git.output(["diff-files", "-z", "--name-only", "--ignore-submodules=all"], &[])?;
         remove(&index)?;
-        Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        differing
+            .extend(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec));
+        Ok(differing)
     }
 
     /// Puts files into an index; one without a mode goes.
@@ -138,14 +146,20 @@ impl Job<'_> {
         }
         // First what is gone: a file may have become a folder.
         gone.extend(there);
-        stage::put(git, &gone)
+        if gone.is_empty() { Ok(()) } else { stage::put(git, &gone) }
     }
 
-    /// What the person staged: paths that the index has otherwise than the last commit, and how.
-    fn staged(&self) -> Result<BTreeMap<Vec<u8>, File>, GitError> {
+    /// What the person staged: paths that the index has otherwise than the last commit, and how. None where several versions
+    /// of one wait for a decision.
+    pub(crate) fn staged(&self) -> Result<Option<BTreeMap<Vec<u8>, File>>, GitError> {
         let words = ["diff-index", "--cached", "-z", "--raw", "--no-renames", self.request.expected.as_str()];
         let printed = self.git.output(words, &[])?;
-        Ok(Change::all(&printed).into_iter().map(|change| (change.path.to_vec(), change.file())).collect())
+        let mut records = printed.split(|byte| *byte == 0).step_by(2);
+        if records.any(|record| record.ends_with(b" U")) {
+            return Ok(None);
+        }
+        let changes = Change::all(&printed).into_iter();
+        Ok(Some(changes.map(|change| (change.path.to_vec(), change.file())).collect()))
     }
 
     /// The paths that the person has git leave out of the worktree.

@@ -1,29 +1,25 @@
 //! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
 //! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
 
-use refrain_core::git::{Conflict, Exposed, Oid, PathGlob, RepoPath};
+use refrain_core::git::{Conflict, Exposed, Oid, PathGlob};
 
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::history::screen_commits;
-use crate::line::{New, paths_between, trailed, tree_of};
+use crate::line::{Heads, New, trailed, tree_of};
 use crate::repository::Repository;
 
-/// What is to land.
+/// What is to land, all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct LandRequest<'a> {
     /// The reference that the line stands on.
     pub reference: &'a str,
     /// Where it is.
     pub tip: &'a Oid,
-    /// What the commit holds: the work, merged onto the tip.
-    pub tree: &'a Oid,
-    /// The message, without trailers.
-    pub message: &'a str,
-    /// The trailers, which tell this commit from every other of the line.
-    pub trailers: &'a [(&'a str, &'a str)],
+    /// The works, each on top of the one before it.
+    pub works: &'a [Work<'a>],
     /// The largest file that is screened for secrets, in bytes.
     pub largest_file: u64,
     /// Where what looks like a secret may land.
@@ -32,16 +28,32 @@ pub struct LandRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
+/// One of several that land together.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// What the commit holds: the work, merged onto the one before it.
+    pub tree: &'a Oid,
+    /// The message, without trailers.
+    pub message: &'a str,
+    /// The trailers, which tell this commit from every other of the line.
+    pub trailers: &'a [(&'a str, &'a str)],
+}
+
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
-    /// It is on the line.
+    /// They are on the line.
     Done {
-        /// The commit.
-        commit: Oid,
+        /// A commit for each, in their order.
+        commits: Vec<Oid>,
     },
-    /// Something in it looks like a secret and may not land; the line is as it was.
-    Secrets(Vec<Exposed>),
+    /// Something in one of them looks like a secret and may not land, nor may what follows it.
+    Secrets {
+        /// The commits of those before it, which are on the line.
+        commits: Vec<Oid>,
+        /// What it is.
+        exposed: Vec<Exposed>,
+    },
     /// Somebody moved the line, which is as it was then.
     Moved {
         /// Where it is now; none where it is gone.
@@ -73,10 +85,6 @@ pub enum Wave {
     Made {
         /// The commit: behind its first parent, and with the chain of its tasks' commits as the second.
         commit: Oid,
-        /// Its tree.
-        tree: Oid,
-        /// What it changes against its first parent.
-        paths: Vec<RepoPath>,
     },
     /// A task's commit does not go without what is not in this wave; nothing is made.
     Conflict {
@@ -88,31 +96,61 @@ pub enum Wave {
 }
 
 impl Repository {
-    /// Adds one commit to the line. It may be repeated: one with these trailers that stands on the line behind the tip is
-    /// reported as made.
+    /// Adds a commit for each work to the line, which moves once. It may be repeated: one with these trailers that stands on
+    /// the line behind the tip is taken for the one that was made.
     ///
     /// # Errors
     /// [`GitError::NoIdentity`] where git does not know who commits; [`GitError`] where git cannot do it, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
-        let LandRequest { reference, tip, tree, message, trailers, .. } = request;
-        let git = self.git().until(request.cancel);
-        let at = self.reference(reference)?;
-        if at.as_ref() != Some(tip) {
-            let found = at.as_ref().map(|at| trailed(git, (tip, at), trailers)).transpose()?.flatten();
-            return Ok(found.map_or(Landed::Moved { at }, |commit| Landed::Done { commit }));
+        let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
+        let git = self.git().until(cancel);
+        let mut commits = match self.found(git, request)? {
+            Ok(commits) => commits,
+            Err(at) => return Ok(Landed::Moved { at }),
+        };
+        let (before, from) = (commits.len(), commits.last().unwrap_or(request.tip).clone());
+        for Work { tree, message, trailers } in &works[before..] {
+            let parents = [commits.last().unwrap_or(&from)];
+            let commit = self.make_commit(git, &New { tree, parents: &parents, message, trailers })?;
+            commits.push(commit);
         }
-        let commit = self.make_commit(git, &New { tree, parents: &[tip], message, trailers })?;
-        let rules = Rules { largest: request.largest_file, allow_secrets: request.allow_secrets };
-        let mut exposed = screen_commits(git, std::slice::from_ref(&commit), rules)?;
+        let rules = Rules { largest: largest_file, allow_secrets };
+        let mut exposed = screen_commits(git, &commits[before..], rules)?;
         exposed.retain(|exposed| !exposed.allowed);
-        if !exposed.is_empty() {
-            return Ok(Landed::Secrets(exposed));
+        let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);
+        let clean = commits.iter().position(is_exposed).unwrap_or(commits.len());
+        if let Some(commit) = commits.get(clean) {
+            exposed.retain(|it| it.commit == *commit);
         }
-        match self.move_reference(reference, Some(tip), &commit, first_line(message))? {
-            true => Ok(Landed::Done { commit }),
-            false => Ok(Landed::Moved { at: self.reference(reference)? }),
+        commits.truncate(clean);
+        if let Some((to, work)) = commits.last().zip(works[..clean].last()).filter(|(to, _)| **to != from)
+            && !self.move_reference(reference, Some(&from), to, first_line(work.message))?
+        {
+            return Ok(Landed::Moved { at: self.reference(reference)? });
         }
+        Ok(if exposed.is_empty() { Landed::Done { commits } } else { Landed::Secrets { commits, exposed } })
+    }
+
+    /// The commits of works that are on the line already: none where it is at its tip. Or where it is, if somebody else moved it.
+    fn found(
+        &self,
+        git: Git<'_>,
+        request: LandRequest<'_>,
+    ) -> Result<Result<Vec<Oid>, Option<Oid>>, GitError> {
+        let LandRequest { reference, tip, works, .. } = request;
+        let Some(at) = self.reference(reference)? else { return Ok(Err(None)) };
+        if at == *tip {
+            return Ok(Ok(Vec::new()));
+        }
+        let mut commits = Vec::new();
+        for work in works {
+            let Some(commit) = trailed(git, (tip, &at), work.trailers)? else { break };
+            commits.push(commit);
+        }
+        // Those of all may have others behind them; those of some are where the rest goes on.
+        let is_ours = commits.len() == works.len() || commits.last() == Some(&at);
+        Ok(if is_ours { Ok(commits) } else { Err(Some(at)) })
     }
 
     /// A commit on the tip that holds git's marks of a conflict, for whoever has to decide to begin at. No reference has it
@@ -145,31 +183,24 @@ impl Repository {
             && trailed(git, (first_parent, at), trailers)?.as_ref() == Some(at)
             && self.reference(&format!("{at}^"))?.as_ref() == Some(first_parent)
         {
-            return told(git, at.clone(), first_parent);
+            return Ok(Wave::Made { commit: at.clone() });
         }
-        let mut chain = first_parent.clone();
+        let (mut chain, heads) = (first_parent.clone(), Heads::of(git, commits)?);
         for commit in commits {
-            match self.pick(git, &chain, commit)? {
+            match self.pick(git, &chain, (commit, &heads))? {
                 Ok(picked) => chain = picked,
                 Err(conflicts) => return Ok(Wave::Conflict { at: commit.clone(), conflicts }),
             }
         }
-        let tree = &tree_of(git, &chain)?;
+        let tree = &heads.tree(&chain).map_or_else(|| tree_of(git, &chain), |tree| Ok(tree.clone()))?;
         let parents = [first_parent, &chain];
         let parents = if chain == *first_parent { &parents[..1] } else { &parents };
         let commit = self.make_commit(git, &New { tree, parents, message, trailers })?;
         if !self.move_reference(reference, at.as_ref(), &commit, first_line(message))? {
             return Err(GitError::ReferenceMoved(reference.to_owned()));
         }
-        told(git, commit, first_parent)
+        Ok(Wave::Made { commit })
     }
-}
-
-/// The wave of a commit.
-fn told(git: Git<'_>, commit: Oid, first_parent: &Oid) -> Result<Wave, GitError> {
-    let tree = tree_of(git, &commit)?;
-    let paths = paths_between(git, Some(first_parent), &commit)?;
-    Ok(Wave::Made { commit, tree, paths })
 }
 
 fn first_line(message: &str) -> &str {

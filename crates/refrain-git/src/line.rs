@@ -1,7 +1,9 @@
 //! A line of commits on a reference of our own, made of objects alone: how one is added, picked onto another, and found
 //! again by what its trailers say.
 
-use refrain_core::git::{Conflict, Oid, RepoPath};
+use std::collections::{BTreeMap, HashMap};
+
+use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
@@ -9,7 +11,9 @@ use crate::git::{Git, said};
 use crate::merge::{Merged, merge, oid};
 use crate::message::{IDENTITY, with_trailers};
 use crate::repository::Repository;
-use crate::stage::empty_tree;
+
+/// How many references git is asked for at once: arguments have a limit.
+const AT_ONCE: usize = 500;
 
 /// A commit that is to be made.
 pub(crate) struct New<'a> {
@@ -71,8 +75,9 @@ impl Repository {
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<Remade, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
+        let heads = Heads::of(git, request.commits)?;
         for commit in request.commits {
-            match self.pick(git, &tip, commit)? {
+            match self.pick(git, &tip, (commit, &heads))? {
                 Ok(made) => {
                     picked.push((commit.clone(), made.clone()));
                     tip = made;
@@ -139,12 +144,42 @@ impl Repository {
         }
     }
 
+    /// Makes a reference where there is none; says whether that was so.
+    pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
+        let nothing = "0".repeat(to.as_str().len());
+        let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
+        Ok(done.status.success())
+    }
+
+    /// Where references are, and the trees of their commits; those of which there are none are not told.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
+        let mut found = BTreeMap::new();
+        for names in names.chunks(AT_ONCE) {
+            let words = ["for-each-ref", "--format=%(refname) %(objectname) %(tree)"];
+            let printed = self.git().text(words.into_iter().chain(names.iter().map(String::as_str)), &[])?;
+            found.extend(printed.lines().filter_map(|line| {
+                let mut fields = line.split(' ');
+                let (name, at, tree) = (fields.next()?, fields.next()?, fields.next()?);
+                // One of these may be a folder of others.
+                names.iter().find(|asked| *asked == name)?;
+                Some((name.to_owned(), (at.parse().ok()?, tree.parse().ok()?)))
+            }));
+        }
+        Ok(found)
+    }
+
     /// Takes a reference away, if it still is where it was seen; says whether it is gone.
     ///
     /// # Errors
     /// [`GitError::Failed`] where git refuses another way.
     pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
+        if done.status.success() {
+            return Ok(true);
+        }
         match self.reference(name)? {
             None => Ok(true),
             Some(now) if now != *at => Ok(false),
@@ -181,12 +216,12 @@ impl Repository {
         &self,
         git: Git<'_>,
         onto: &Oid,
-        commit: &Oid,
+        (commit, heads): (&Oid, &Heads),
     ) -> Result<Result<Oid, Vec<Conflict>>, GitError> {
-        let parts = Parts::of(git, commit)?;
-        if parts.parent.as_ref() == Some(onto) {
+        if heads.parent(commit) == Some(onto) {
             return Ok(Ok(commit.clone()));
         }
+        let parts = Parts::of(git, commit)?;
         let Some(parent) = &parts.parent else {
             return Err(GitError::NoCommit(format!("{commit}^")));
         };
@@ -213,6 +248,36 @@ impl Repository {
         }
         let done = git.run(["config", "--type=bool", "--get", "commit.gpgSign"], &[])?;
         Ok(done.stdout.starts_with(b"true"))
+    }
+}
+
+/// Where commits stand, and what they hold.
+pub(crate) struct Heads(HashMap<Oid, (Oid, Option<Oid>)>);
+
+impl Heads {
+    /// Of these commits.
+    pub(crate) fn of(git: Git<'_>, commits: &[Oid]) -> Result<Self, GitError> {
+        if commits.is_empty() {
+            return Ok(Self(HashMap::new()));
+        }
+        let input: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let words = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
+        let printed = git.text(words, input.as_bytes())?;
+        let read = |line: &str| {
+            let mut names = line.split(' ').map(str::parse);
+            Some((names.next()?.ok()?, (names.next()?.ok()?, names.next().and_then(Result::ok))))
+        };
+        Ok(Self(printed.lines().filter_map(read).collect()))
+    }
+
+    /// The first parent of one of them.
+    fn parent(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit)?.1.as_ref()
+    }
+
+    /// The tree of a commit, where it is one of them.
+    pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit).map(|(tree, _)| tree)
     }
 }
 
@@ -251,15 +316,6 @@ pub(crate) fn trailed(
         trailers.iter().all(|(_, value)| lines.next() == Some(value)).then_some(commit)
     };
     Ok(printed.split(|byte| *byte == 0).find_map(is_it))
-}
-
-/// The paths that differ between two commits, or from nothing.
-pub(crate) fn paths_between(git: Git<'_>, from: Option<&Oid>, to: &Oid) -> Result<Vec<RepoPath>, GitError> {
-    let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
-    let printed =
-        git.output(["diff-tree", "-r", "-z", "--no-renames", "--name-only", from, to.as_str()], &[])?;
-    let names = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(RepoPath::from_bytes).collect())
 }
 
 fn made_of(picked: &[(Oid, Oid)]) -> Vec<Oid> {

@@ -91,6 +91,31 @@ impl Repository {
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 
+    /// Those of the works, each with the commit that it began at, which touched one of these paths.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    pub fn touching(
+        &self,
+        works: &[(&Oid, &Oid)],
+        paths_of: &[RepoPath],
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<Oid>, GitError> {
+        if works.is_empty() || paths_of.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The first is compared with the second, as if that were its parent.
+        let input: String = works.iter().map(|(work, base)| format!("{work} {base}\n")).collect();
+        let words =
+            ["--literal-pathspecs", "diff-tree", "--stdin", "-r", "-z", "--no-renames", "--name-only", "--"];
+        let args = words.into_iter().map(OsString::from).chain(paths(paths_of));
+        let printed = Git::output(self.git().until(cancel), args, input.as_bytes())?;
+        let names =
+            printed.split(|byte| *byte == 0).filter_map(|name| str::from_utf8(name).ok()?.parse().ok());
+        // A path may look like the name of a commit.
+        Ok(names.filter(|name| works.iter().any(|(work, _)| *work == name)).collect())
+    }
+
     /// What both sides did with these paths since `base`, as two diffs, each cut in its middle where it is longer than half of
     /// `most` bytes.
     ///

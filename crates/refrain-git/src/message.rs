@@ -25,7 +25,9 @@ pub(crate) fn with_trailers(
 ) -> Result<String, GitError> {
     let message = message.trim();
     let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-    if !message.contains("\n\n") {
+    // What is a list has no trailers.
+    let last = message.rsplit("\n\n").next().unwrap_or_default();
+    if last.len() == message.len() || last.lines().all(|line| line.starts_with("- ")) {
         return Ok(format!("{message}\n\n{}\n", trailers.join("\n")));
     }
     let mut args = vec!["interpret-trailers", "--no-divider", "--if-exists", "add"];

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -78,10 +79,11 @@ fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
 
 /// Whether a commit may be made of its parts.
 pub(crate) fn is_plain(repository: &Repository, git: Git<'_>) -> Result<bool, GitError> {
-    let mut memory = repository.memory();
-    let is_plain = match &memory.configured {
+    // What is in it is right or not there, whoever was disturbed while holding it.
+    let mut known = repository.configured.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_plain = match &*known {
         Some(configured) if configured.is_current() => configured.is_plain,
-        Some(_) | None => memory.configured.insert(Configured::read(repository, git)?).is_plain,
+        Some(_) | None => known.insert(Configured::read(repository, git)?).is_plain,
     };
     Ok(is_plain && !has_hooks(&repository.common_dir().join("hooks")))
 }

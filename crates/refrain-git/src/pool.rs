@@ -7,6 +7,7 @@
 //! note finds nobody's work, as an agent is started only behind it: everything is made anew then. Which worktree is whose is
 //! the business of `refrain-store`.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -15,11 +16,12 @@ use refrain_core::git::{Oid, PathGlob};
 use crate::Cancel;
 use crate::clean::remove;
 use crate::error::{GitError, OnPath};
+use crate::git::Git;
 use crate::pool_look::SETTLED;
-use crate::pool_place::{Folder, folder, forget_mending, mend};
+use crate::pool_place::{Folder, folder, forget_mending, git_dir, mend};
 use crate::repository::Repository;
 use crate::save::Saved;
-use crate::worktree::Removal;
+use crate::worktree::{Removal, Worktree};
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
@@ -32,6 +34,9 @@ const SETTINGS: &[&str] = &[
     "-c",
     "checkout.thresholdForParallelism=100",
 ];
+
+/// What the log of a branch says of a task's begin.
+const WHY: &str = "refrain: begin a task";
 
 /// What is to be made ready, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -153,20 +158,54 @@ impl Repository {
         }
     }
 
-    /// Takes a branch away that is of no further use, if it still is at `at`; worktrees of the pool in the folder `pool` that
-    /// have it checked out stay where they are, and what they are at counts as settled. Says whether it is gone: one that is
-    /// checked out elsewhere is kept.
+    /// Takes branches away that are of no further use, each with where it is. Of the worktrees of the pool those that `takes`
+    /// gives the right to are at the commits of their branches then, which count as settled. A branch that was moved meanwhile
+    /// is kept, as is one that is checked out elsewhere.
     ///
     /// # Errors
     /// [`GitError`] where git cannot do it.
-    pub fn retire_branch(&self, branch: &str, at: &Oid, pool: &Utf8Path) -> Result<bool, GitError> {
-        if self.branch_head(branch)?.as_ref().is_some_and(|head| head != at) {
-            return Ok(false);
+    pub fn retire_branches<T>(
+        &self,
+        branches: &BTreeMap<String, Oid>,
+        takes: impl Fn(&Worktree) -> Option<T>,
+    ) -> Result<(), GitError> {
+        let (mut gone, mut held) = (branches.clone(), Vec::new());
+        if gone.is_empty() {
+            return Ok(());
         }
-        match self.leave_branch(branch, at, None, pool)? {
-            None => self.drop_reference(&format!("refs/heads/{branch}"), at),
-            Some(_) => Ok(false),
+        for listed in self.worktrees()? {
+            let Some((branch, at)) = listed.branch.as_ref().and_then(|it| gone.get_key_value(it)) else {
+                continue;
+            };
+            let (branch, at) = (branch.clone(), at.clone());
+            if listed.head.as_ref() == Some(&at)
+                && let Some(right) = takes(&listed)
+                && let there = self.there(&listed.path)?
+                // Whoever had it meanwhile may have had it leave the branch.
+                && there.current_branch()?.as_ref() == Some(&branch)
+            {
+                there.settle_at(&at)?;
+                held.push(right);
+            } else {
+                gone.remove(&branch);
+            }
         }
+        let order = |(name, at): (&String, &Oid)| format!("delete refs/heads/{name} {at}\n");
+        let all: String = gone.iter().map(order).collect();
+        let done = Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?;
+        if !done.status.success() {
+            // All, or none of them: one was moved.
+            for (name, at) in &gone {
+                self.drop_reference(&format!("refs/heads/{name}"), at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the branch for the commit that it is at, which counts as settled.
+    fn settle_at(&self, at: &Oid) -> Result<(), GitError> {
+        let orders = format!("update {SETTLED} {at}\noption no-deref\nupdate HEAD {at}\n");
+        Git::output(self.git(), ["update-ref", "--stdin"], orders.as_bytes()).map(drop)
     }
 
     /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress. It is only
@@ -225,16 +264,27 @@ impl Repository {
         Ok(Removal::BranchKept)
     }
 
-    /// The worktree, as git sees it from inside.
-    fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
-        Ok(Self::open(at, self.env())?.with_cancel_of(self))
+    /// The worktree of the pool in a folder. Git is not asked where it is: its `.git` says that.
+    ///
+    /// # Errors
+    /// [`GitError`] where it is none.
+    pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
+        match git_dir(self, at) {
+            Some(git_dir) => Ok(self.beside(at, git_dir)),
+            None => Ok(Self::open(at, self.env())?.with_cancel_of(self)),
+        }
     }
 
     fn add_slot(&self, request: ReadyRequest<'_>) -> Result<(), GitError> {
-        if self.listed(request.folder)?.is_some() {
-            self.remove_half_made(request.folder)?;
+        let add = || self.add_empty_worktree(self.git().until(request.cancel), request.folder, request.at);
+        match add() {
+            // What another git left that was killed over it.
+            Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
+                self.remove_half_made(request.folder)?;
+                add()
+            }
+            done => done,
         }
-        self.add_empty_worktree(self.git().until(request.cancel), request.folder, request.at)
     }
 
     /// Writes what differs from a clean head.
@@ -266,20 +316,23 @@ impl Repository {
     ) -> Result<Readied, GitError> {
         let ReadyRequest { branch, at, was, .. } = request;
         let name = format!("refs/heads/{branch}");
-        let head = self.branch_head(branch)?;
-        if let Some(head) = &head {
-            if head != at && Some(head) != was {
+        // Nearly always it is new, and nobody has it.
+        if was.is_some() || !self.make_reference(&name, at, WHY)? {
+            let head = self.branch_head(branch)?;
+            if let Some(head) = &head {
+                if head != at && Some(head) != was {
+                    return Err(GitError::BranchTaken(branch.to_owned()));
+                }
+                let pool = request.beside.parent().unwrap_or(request.beside);
+                if let Some(by) = self.leave_branch(branch, head, Some(request.folder), pool)? {
+                    return Err(GitError::BranchElsewhere { branch: branch.to_owned(), by });
+                }
+            }
+            if !self.move_reference(&name, head.as_ref(), at, WHY)? {
                 return Err(GitError::BranchTaken(branch.to_owned()));
             }
-            let pool = request.beside.parent().unwrap_or(request.beside);
-            if let Some(by) = self.leave_branch(branch, head, Some(request.folder), pool)? {
-                return Err(GitError::BranchElsewhere { branch: branch.to_owned(), by });
-            }
         }
-        if !self.move_reference(&name, head.as_ref(), at, "refrain: begin a task")? {
-            return Err(GitError::BranchTaken(branch.to_owned()));
-        }
-        there.git().output(["symbolic-ref", "-m", "refrain: begin a task", "HEAD", &name], &[])?;
+        there.git().output(["symbolic-ref", "-m", WHY, "HEAD", &name], &[])?;
         remove(&note(request.beside))?;
         Ok(Readied::Ready { saved })
     }
@@ -302,9 +355,7 @@ impl Repository {
                 return Ok(Some(listed.path));
             }
             if let Ok(there) = self.there(&listed.path) {
-                let git = there.git();
-                git.output(["update-ref", SETTLED, at.as_str()], &[])?;
-                git.output(["update-ref", "--no-deref", "HEAD", at.as_str()], &[])?;
+                there.settle_at(at)?;
             }
         }
         Ok(None)

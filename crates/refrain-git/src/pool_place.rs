@@ -38,28 +38,35 @@ pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folde
     if fs::symlink_metadata(&dot_git).is_ok_and(|meta| meta.is_dir()) {
         return Ok(Folder::Strange("it has become a repository of its own".to_owned()));
     }
-    let Some(git_dir) = named(&dot_git) else { return Ok(Folder::Broken) };
-    let ours = |dir: &Utf8Path| {
-        let common = fs::read_to_string(dir.join("commondir")).ok()?;
-        let common = dir.join(common.trim_end()).canonicalize_utf8().ok()?;
-        Some(common == repository.common_dir().canonicalize_utf8().ok()?)
-    };
+    let Some(named) = named(&dot_git) else { return Ok(Folder::Broken) };
     if repository.git_dir_of(folder).is_some_and(|dir| !has_head(&dir) && has_modules(&dir)) {
         return Ok(Folder::Strange("its git folder is broken, and has the commits of submodules".to_owned()));
     }
-    Ok(match ours(&git_dir) {
-        Some(true) if has_head(&git_dir) => Folder::Whole,
+    Ok(match is_of(&named, repository) {
+        Some(true) if has_head(&named) => Folder::Whole,
         Some(true) | None => Folder::Broken,
         Some(false) => Folder::Strange("it belongs to another repository".to_owned()),
     })
 }
 
+/// Whether a git folder is that of a worktree of the repository; none where that cannot be told.
+fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
+    let common = fs::read_to_string(git_dir.join("commondir")).ok()?;
+    let common = git_dir.join(common.trim_end()).canonicalize_utf8().ok()?;
+    Some(common == repository.common_dir().canonicalize_utf8().ok()?)
+}
+
+/// The git folder of a worktree of the repository, as git calls it; none where the folder is not a whole one.
+pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8PathBuf> {
+    let dot_git = folder.join(".git");
+    fs::symlink_metadata(&dot_git).ok().filter(fs::Metadata::is_file)?;
+    let named = named(&dot_git)?.canonicalize_utf8().ok()?;
+    (is_of(&named, repository)? && has_head(&named)).then_some(named)
+}
+
 /// There are no files, but git may still have the commits of submodules that were in them.
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
-    let left = match repository.listed(folder)? {
-        Some(listed) => repository.what_is_left(&listed.path),
-        None => None,
-    };
+    let left = repository.what_is_left(folder);
     Ok(left.map_or(Folder::Nothing, Folder::Strange))
 }
 

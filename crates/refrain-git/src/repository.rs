@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -17,6 +17,7 @@ use crate::error::{GitError, OnPath};
 use crate::git::{Git, environment, said};
 use crate::operation;
 use crate::plain::Configured;
+use crate::staged::Staged;
 use crate::status::{self, Entry, Kind, Status};
 
 /// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
@@ -32,16 +33,18 @@ pub struct Repository {
     env: Vec<(OsString, OsString)>,
     cancel: Option<Cancel>,
     limit: Option<Duration>,
+    /// What git is configured to do.
+    pub(crate) configured: Arc<Mutex<Option<Configured>>>,
     memory: Mutex<Memory>,
 }
 
 /// What need not be asked again.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// What git is configured to do.
-    pub(crate) configured: Option<Configured>,
-    /// The last commit that was made here.
+    /// The last commit that was made here, or looked into.
     pub(crate) made: Option<Made>,
+    /// What stands in the private index.
+    pub(crate) staged: Option<Staged>,
 }
 
 impl Repository {
@@ -111,7 +114,8 @@ impl Repository {
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, memory: Mutex::default() })
+        let (configured, memory) = (Arc::default(), Mutex::default());
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, memory })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -121,7 +125,14 @@ impl Repository {
         Self { cancel: Some(cancel), ..self }
     }
 
-    /// The same worktree for somebody else, without asking git again where it is. What one learns the other does not know.
+    /// The same, in another environment of the person's.
+    #[must_use]
+    pub fn in_env(self, env: &[(OsString, OsString)]) -> Self {
+        Self { env: environment(env), configured: Arc::default(), ..self }
+    }
+
+    /// The same worktree for somebody else, without asking git again where it is, or how it is configured. Of its commits one
+    /// does not know what the other learns.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -131,8 +142,14 @@ impl Repository {
             env: self.env.clone(),
             cancel: self.cancel.clone(),
             limit: self.limit,
+            configured: Arc::clone(&self.configured),
             memory: Mutex::default(),
         }
+    }
+
+    /// Another worktree of the same repository, of which somebody has seen where its git folder is.
+    pub(crate) fn beside(&self, root: &Utf8Path, git_dir: Utf8PathBuf) -> Self {
+        Self { root: root.to_owned(), git_dir, configured: Arc::default(), ..self.again() }
     }
 
     /// The same, stopped by who may stop another.

@@ -4,11 +4,15 @@ use camino::Utf8Path;
 use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
 
 use crate::Cancel;
+use crate::adopt::Made;
 use crate::candidate::{Before, Rules, choose};
 use crate::error::GitError;
+use crate::git::Git;
 use crate::index::Index;
+use crate::line::tree_of;
 use crate::repository::Repository;
 use crate::stage::{self, stage};
+use crate::staged::{Looks, Staged};
 use crate::status;
 
 /// What is to be told as a tree, and where that can be done.
@@ -37,17 +41,44 @@ impl Repository {
 
     /// The same, with what is left out of it.
     pub(crate) fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
-        let index = Index::of(self);
-        let _ = index.copy_to(request.index)?;
-        let git = self.git().until(request.cancel).with_index(request.index);
-        let begun = stage::begin(git)?;
+        let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
+        let git = self.git().until(cancel);
+        let before = Before::of(base);
+        if before.is_empty()
+            && let Some(staged) = Staged::take(self, git, index, largest_file)?
+        {
+            let tree = staged.tree.clone();
+            staged.keep_on(self);
+            return Ok((tree, Vec::new()));
+        }
+        let person = Index::of(self).copy_to(index)?;
+        let git = git.with_index(index);
         let status = status::look(git)?;
-        let before = Before::of(request.base);
-        let rules = Rules { largest: request.largest_file, allow_secrets: request.allow_secrets };
+        if before.is_empty()
+            && status.entries.is_empty()
+            && let Some(head) = &status.head
+        {
+            return Ok((self.known_tree(git, head)?, Vec::new()));
+        }
+        let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
+        let begun = stage::begin(git)?;
+        let rules = Rules { largest: largest_file, allow_secrets };
         let mut candidate = choose(self, git, &status, &before, rules)?;
         stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
         let answer = git.text(["write-tree"], &[])?;
         let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
-        Ok((tree, candidate.left_out))
+        let left_out = candidate.left_out.clone();
+        Staged::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
+        Ok((tree, left_out))
+    }
+
+    /// The tree of the commit that is checked out, which is asked for again and again.
+    pub(crate) fn known_tree(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
+        if let Some(made) = self.memory().made.as_ref().filter(|made| made.commit == *commit) {
+            return Ok(made.tree.clone());
+        }
+        let tree = tree_of(git, commit)?;
+        self.memory().made = Some(Made { commit: commit.clone(), tree: tree.clone() });
+        Ok(tree)
     }
 }

@@ -37,6 +37,8 @@ const SUBMODULE: &[u8] = b"160000 ";
 pub struct Worktree {
     /// Where it is, or was.
     pub path: Utf8PathBuf,
+    /// The commit that is checked out in it, all zeros where there is none yet.
+    pub head: Option<Oid>,
     /// The branch that is checked out in it; none where its head is detached.
     pub branch: Option<String>,
     /// Why it is locked, which may be an empty text; none where it is not.
@@ -370,6 +372,7 @@ fn parse(printed: &[u8]) -> Vec<Worktree> {
             all.push(Worktree { path: value.into(), ..Worktree::default() });
         } else if let Some(last) = all.last_mut() {
             match key {
+                "HEAD" => last.head = value.parse().ok(),
                 "branch" => last.branch = value.strip_prefix("refs/heads/").map(str::to_owned),
                 "locked" => last.locked = Some(value.to_owned()),
                 _ => {}
@@ -385,11 +388,20 @@ mod tests {
 
     #[test]
     fn worktrees_are_read_as_git_lists_them() {
-        let said = b"worktree /a\0HEAD 1\0branch refs/heads/main\0\0worktree /b c\0HEAD 2\0detached\0locked why\0prunable gone\0\0";
+        let (one, none) = ("1".repeat(40), "0".repeat(40));
+        let said = format!(
+            "worktree /a\0HEAD {one}\0branch refs/heads/main\0\0\
+             worktree /b c\0HEAD {none}\0detached\0locked why\0prunable gone\0\0"
+        );
         let expected = [
-            Worktree { path: "/a".into(), branch: Some("main".into()), locked: None },
-            Worktree { path: "/b c".into(), branch: None, locked: Some("why".into()) },
+            Worktree { path: "/a".into(), head: one.parse().ok(), branch: Some("main".into()), locked: None },
+            Worktree {
+                path: "/b c".into(),
+                head: none.parse().ok(),
+                branch: None,
+                locked: Some("why".into()),
+            },
         ];
-        assert_eq!(parse(said), expected);
+        assert_eq!(parse(said.as_bytes()), expected);
     }
 }

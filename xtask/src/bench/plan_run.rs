@@ -59,7 +59,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
 
 /// One wave of tasks that take as long as each other.
 fn side_by_side(bench: &Bench) -> Result<Vec<Row>> {
-    let (rounds, jobs, tenths) = bench.pick((7, 8, 10), (1, 2, 1));
+    let (rounds, jobs, tenths) = bench.pick((5, 8, 10), (1, 2, 1));
     let tasks: Vec<Task> = (0..jobs).map(|_| Task { tenths, after: Vec::new() }).collect();
     let jobs_text = jobs.to_string();
     let (mut ours, mut by_hand) = (Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ fn side_by_side(bench: &Bench) -> Result<Vec<Row>> {
 
 /// Layers of tasks with dependencies, with a few jobs; in waves and as a pipeline.
 fn layers(bench: &Bench) -> Result<Vec<Row>> {
-    let (rounds, upto) = bench.pick((3, LAYERS.len()), (1, 2));
+    let (rounds, upto) = bench.pick((2, LAYERS.len()), (1, 2));
     let tasks: Vec<Task> = (0..upto)
         .flat_map(|layer| (0..3).map(move |place| (layer, place)))
         .map(|(layer, place)| Task {

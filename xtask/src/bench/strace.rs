@@ -38,7 +38,8 @@ pub(crate) fn count(strace: &Path, sandbox: &Sandbox, words: &[OsString], code: 
     let log = sandbox.note("strace.log");
     let mut traced = sandbox.command(strace);
     traced
-        .args(["-f", "-q", "-y", "-s", "200", "-e", "signal=none", "-e", TRACED, "-o"])
+        // Only what is traced stops there: hundreds of gits would stop at every call else.
+        .args(["-f", "--seccomp-bpf", "-q", "-y", "-s", "200", "-e", "signal=none", "-e", TRACED, "-o"])
         .arg(&log)
         .arg("--")
         .args(words);

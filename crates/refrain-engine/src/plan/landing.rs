@@ -12,7 +12,7 @@ use refrain_core::plan::{
 use refrain_core::text::{clip, printable};
 use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
-    Remade, RemakeRequest, Repository, Wave, WaveRequest, Worktree,
+    Remade, RemakeRequest, Repository, Wave, WaveRequest, Work, Worktree,
 };
 use refrain_store::pool::Slot;
 use refrain_store::{LoopDir, Project};
@@ -52,6 +52,20 @@ impl Landing {
         })
     }
 
+    /// What the person has checked out where the plan was started.
+    fn worktree(&self, state: &PlanState, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
+        let at = &state.spec.each.worktree;
+        let repository = self.repository(cancel)?;
+        if repository.root() == at {
+            return Ok(repository);
+        }
+        let there = Repository::open(at, &self.env)?;
+        Ok(match cancel {
+            Some(cancel) => there.with_cancel(cancel.clone()),
+            None => there,
+        })
+    }
+
     /// A place for private indexes.
     fn index(&self, state: &PlanState) -> Utf8PathBuf {
         self.project.plan_dir(&state.spec.id).index()
@@ -60,15 +74,16 @@ impl Landing {
     /// What is checked out where the plan was started; the line of what lands begins there.
     pub(super) fn take_base(&self, state: &PlanState) -> PlanEvent {
         let taken = || -> Result<PlanEvent, GitError> {
-            let base = Repository::open(&state.spec.each.worktree, &self.env)?.survey()?;
-            let head = base.head.ok_or_else(|| GitError::Unborn(state.spec.each.worktree.clone()))?;
+            let (head, branch) = self.worktree(state, None)?.begin_of_plan()?;
             let repository = self.repository(None)?;
             let line = state.spec.line();
-            let was = repository.reference(&line)?;
-            if !repository.move_reference(&line, was.as_ref(), &head, "begin")? {
-                return Err(GitError::ReferenceMoved(line));
+            if !repository.move_reference(&line, None, &head, "begin")? {
+                let was = repository.reference(&line)?;
+                if !repository.move_reference(&line, was.as_ref(), &head, "begin")? {
+                    return Err(GitError::ReferenceMoved(line));
+                }
             }
-            Ok(PlanEvent::BaseTaken { head, branch: base.branch })
+            Ok(PlanEvent::BaseTaken { head, branch })
         };
         told(taken())
     }
@@ -90,7 +105,11 @@ impl Landing {
             let (mut merged, mut refused) = (Vec::new(), Vec::new());
             // What the last of them came to; a commit only where another is merged onto it.
             let mut top: Option<Oid> = None;
-            for task in tasks.iter().filter_map(|task| state.tasks.get(*task)) {
+            let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
+            let works: Vec<_> =
+                tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
+            let touching = repository.touching(&works, &except, Some(cancel))?;
+            for task in tasks() {
                 let id = task.card.id.clone();
                 let (Some(base), Some(work)) = (&task.onto, &task.head) else {
                     let tree = top.clone().map_or_else(|| repository.tree_of(&tip), Ok)?;
@@ -110,7 +129,7 @@ impl Landing {
                     base,
                     tip: &tip,
                     work,
-                    except: &except,
+                    except: if touching.contains(work) { &except } else { &[] },
                     index: &self.index(state),
                     cancel: Some(cancel),
                 };
@@ -145,46 +164,51 @@ impl Landing {
             let (Some(batch), Some(mut tip)) = (&state.batch, state.tip.clone()) else {
                 return Ok(PlanEvent::Hindered { error: "there is nothing that could land".to_owned() });
             };
-            let (mut commits, mut refused) = (Vec::new(), None);
+            let spec = &state.spec;
             let mut stands = repository.tree_of(&tip)?;
+            // None of one that comes to what is there already: it needs no commit.
+            let mut told = Vec::new();
             for one in batch.merged.iter().take(upto) {
                 let Some(task) = state.task(&one.task) else { continue };
-                if stands == one.tree {
-                    commits.push(None);
-                    continue;
-                }
-                let spec = &state.spec;
-                let of = spec.loop_of(&one.task, task.rounds);
-                let request = LandRequest {
-                    reference: &spec.line(),
-                    tip: &tip,
-                    tree: &one.tree,
-                    message: &subject(&task.card.title),
-                    trailers: &[
-                        ("Refrain-Plan", spec.id.as_str()),
-                        ("Refrain-Task", one.task.as_str()),
-                        ("Refrain-Loop", of.as_str()),
-                    ],
-                    largest_file: spec.each.git.largest_file,
-                    allow_secrets: &spec.each.git.allow_secrets,
-                    cancel: Some(cancel),
-                };
-                match repository.land(request)? {
-                    Landed::Done { commit } => {
-                        commits.push(Some(commit.clone()));
-                        (tip, stands) = (commit, one.tree.clone());
-                    }
-                    Landed::Secrets(exposed) => {
-                        let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
-                        refused = Some(format!(
-                            "it would put what looks like a secret into the history: {}",
-                            all.join(", ")
-                        ));
-                        break;
-                    }
-                    Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
-                }
+                let is_new = std::mem::replace(&mut stands, one.tree.clone()) != one.tree;
+                let say = || (one, subject(&task.card.title), spec.loop_of(&one.task, task.rounds));
+                told.push(is_new.then(say));
             }
+            let trailers = told.iter().flatten().map(|(one, _, of)| {
+                let (plan, task) = (("Refrain-Plan", spec.id.as_str()), ("Refrain-Task", one.task.as_str()));
+                [plan, task, ("Refrain-Loop", of.as_str())]
+            });
+            let trailers: Vec<_> = trailers.collect();
+            let works = told.iter().flatten().zip(&trailers);
+            let works: Vec<_> = works
+                .map(|((one, message, _), trailers)| Work { tree: &one.tree, message, trailers })
+                .collect();
+            let landed = repository.land(LandRequest {
+                reference: &spec.line(),
+                tip: &tip,
+                works: &works,
+                largest_file: spec.each.git.largest_file,
+                allow_secrets: &spec.each.git.allow_secrets,
+                cancel: Some(cancel),
+            })?;
+            let (made, refused) = match landed {
+                Landed::Done { commits } => (commits, None),
+                Landed::Secrets { commits, exposed } => {
+                    let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+                    let why = "it would put what looks like a secret into the history";
+                    (commits, Some(format!("{why}: {}", all.join(", "))))
+                }
+                Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
+            };
+            if let Some(last) = made.last() {
+                tip = last.clone();
+            }
+            let mut made = made.into_iter();
+            let commits = told.iter().map_while(|one| match one {
+                None => Some(None),
+                Some(_) => made.next().map(Some),
+            });
+            let commits = commits.collect();
             Ok(PlanEvent::BatchLanded { commits, refused, tip })
         };
         told(landed())
@@ -193,29 +217,26 @@ impl Landing {
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
     /// tidiness: one that stays is in nobody's way, and is taken away when the plan is over.
     pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
+        let rounds = tasks.iter().flat_map(|(id, rounds)| (1..=*rounds).map(move |round| (id, round)));
+        let names: Vec<_> =
+            rounds.map(|(id, round)| format!("refs/heads/{}", spec.branch(id, round))).collect();
         let Ok(repository) = self.repository(None) else { return };
-        let pool = self.project.pool(&self.state_home);
-        for (id, rounds) in tasks {
-            for round in 1..=*rounds {
-                let branch = spec.branch(id, round);
-                if let Ok(Some(head)) = repository.branch_head(&branch)
-                    && let Some(_slots) = self.take_slots_on(&repository, &branch)
-                {
-                    let _ = repository.retire_branch(&branch, &head, &pool);
-                }
-            }
-        }
+        let Ok(found) = repository.references(&names) else { return };
+        let branch = |(name, (at, _)): (String, _)| Some((name.strip_prefix("refs/heads/")?.to_owned(), at));
+        let branches = found.into_iter().filter_map(branch).collect();
+        let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
-    /// The worktrees of the pool that have a branch checked out, so that nobody else begins in one while it is made to leave
-    /// that branch: it would leave theirs. None where somebody has one of them.
-    fn take_slots_on(&self, repository: &Repository, branch: &str) -> Option<Vec<Slot>> {
-        let is_on = |worktree: &Worktree| worktree.branch.as_deref() == Some(branch);
-        let number = |worktree: Worktree| worktree.path.parent()?.file_name()?.parse().ok();
-        let numbers = repository.worktrees().ok()?.into_iter().filter(is_on).filter_map(number);
-        numbers
-            .map(|number| Slot::take_number(&self.project, &self.state_home, number).ok().flatten())
-            .collect()
+    /// The right to a worktree of the pool, so that nobody else begins in it while it is made to leave its branch: it would
+    /// leave theirs. None where somebody has it, or it is none of the pool.
+    fn take_slot_of(&self, worktree: &Worktree) -> Option<Slot> {
+        let number = worktree.path.parent()?.file_name()?.parse().ok()?;
+        let real = |path: Utf8PathBuf| path.canonicalize_utf8().unwrap_or(path);
+        if !worktree.path.starts_with(real(self.project.pool(&self.state_home))) {
+            return None;
+        }
+        let slot = Slot::take_number(&self.project, &self.state_home, number).ok().flatten()?;
+        (real(slot.folder()) == worktree.path).then_some(slot)
     }
 
     pub(super) fn complete_wave(&self, state: &PlanState, wave: u32, cancel: &Cancel) -> PlanEvent {
@@ -281,7 +302,7 @@ impl Landing {
             cancel: Some(cancel),
         };
         Ok(match repository.wave_commit(request)? {
-            Wave::Made { commit, .. } => Some(commit),
+            Wave::Made { commit } => Some(commit),
             Wave::Conflict { .. } => None,
         })
     }
@@ -313,7 +334,7 @@ impl Landing {
             else {
                 return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
             };
-            let there = Repository::open(&state.spec.each.worktree, &self.env)?.with_cancel(cancel.clone());
+            let there = self.worktree(state, Some(cancel))?;
             let index = self.index(state);
             let give = |expected: &Oid, to: &Oid| {
                 there.hand_over(HandOverRequest {
@@ -373,12 +394,10 @@ impl Landing {
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
         let landed: Vec<_> = landed.map(|task| (task.card.id.clone(), task.rounds)).collect();
         self.retire(&state.spec, &landed);
-        for name in [state.spec.line(), state.spec.last_wave()] {
-            // Only where a branch has it all.
-            if let Ok(Some(at)) = repository.reference(&name)
-                && state.handover.due.is_empty()
-                && state.line.is_empty()
-            {
+        // Only where a branch has it all.
+        if state.handover.due.is_empty() && state.line.is_empty() {
+            let kept = repository.references(&[state.spec.line(), state.spec.last_wave()]);
+            for (name, (at, _)) in kept.unwrap_or_default() {
                 let _ = repository.drop_reference(&name, &at);
             }
         }

@@ -90,16 +90,25 @@ impl Round {
         let repository = self.landing.repository(None)?;
         let begin = self.begin(&repository)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
-        let was = repository.branch_head(&branch)?;
-        while let Readied::Held(reasons) =
-            self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref())?
-        {
-            slot.hold(&reasons)?;
-            slot = Slot::take(project, &self.host.state_home)?;
+        let mut was = None;
+        loop {
+            match self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref()) {
+                // Of a runner that was killed, and has no loop there yet: nobody has worked on it.
+                Err(GitError::BranchTaken(_)) if was.is_none() => {
+                    was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
+                }
+                Err(error) => return Err(error.into()),
+                Ok(Readied::Ready { .. }) => break,
+                Ok(Readied::Held(reasons)) => {
+                    slot.hold(&reasons)?;
+                    slot = Slot::take(project, &self.host.state_home)?;
+                }
+            }
         }
         let spec = self.loop_spec(&slot, &repository, &begin)?;
         let service = Service::open(&slot.folder(), self.host.clone())?;
-        let runner = service.start(spec, Some(self.running.id.clone()))?;
+        let there = repository.there(&slot.folder())?;
+        let runner = service.start_in(spec, Some(self.running.id.clone()), Some(&there))?;
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
 
@@ -217,10 +226,11 @@ impl Round {
         let status = view::status(&state, Alive::NOBODY);
         let end = TaskEnd::of(&state, &status.reason, status.needs.as_deref());
         let repository = self.landing.repository(None)?;
-        let mut head = repository.branch_head(&branch)?;
+        let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();
+        let mut head = found.as_ref().map(|(at, _)| at.clone());
         // What was proven lands, wherever its agent put it.
-        if let (TaskEnd::Proven { tree: Some(tree) }, Some(at)) = (&end, &head)
-            && repository.tree_of(at)? != *tree
+        if let (TaskEnd::Proven { tree: Some(tree) }, Some((_, stands))) = (&end, &found)
+            && stands != tree
         {
             let message = format!("What task {task} made");
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);

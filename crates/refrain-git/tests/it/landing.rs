@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_git::{
-    GitError, LandRequest, Landed, MergeRequest, Merged, Remade, RemakeRequest, Wave, WaveRequest,
+    GitError, LandRequest, Landed, MergeRequest, Merged, Remade, RemakeRequest, Wave, WaveRequest, Work,
 };
 use rstest::rstest;
 
@@ -58,12 +58,19 @@ impl<'a> Line<'a> {
     }
 
     fn try_land(&self, tip: &Oid, tree: &Oid, task: &str) -> Result<Landed, GitError> {
+        self.try_land_all(tip, &[(tree, task)])
+    }
+
+    fn try_land_all(&self, tip: &Oid, all: &[(&Oid, &str)]) -> Result<Landed, GitError> {
+        let said = all.iter().map(|(tree, task)| {
+            (*tree, format!("Do {task}"), [("Refrain-Plan", "plan"), ("Refrain-Task", *task)])
+        });
+        let said: Vec<_> = said.collect();
+        let works = said.iter().map(|(tree, message, trailers)| Work { tree, message, trailers });
         self.place.repository().land(LandRequest {
             reference: LINE,
             tip,
-            tree,
-            message: &format!("Do {task}"),
-            trailers: &[("Refrain-Plan", "plan"), ("Refrain-Task", task)],
+            works: &works.collect::<Vec<_>>(),
             largest_file: 1 << 20,
             allow_secrets: &[],
             cancel: None,
@@ -75,10 +82,7 @@ impl<'a> Line<'a> {
     fn land(&self, work: &Oid, task: &str) -> Oid {
         let tip = self.tip();
         let Merged::Clean { tree } = self.merge(&self.begin, &tip, work, &[]) else { panic!("a conflict") };
-        match self.try_land(&tip, &tree, task).unwrap() {
-            Landed::Done { commit } => commit,
-            other => panic!("{other:?}"),
-        }
+        only(self.try_land(&tip, &tree, task).unwrap())
     }
 
     fn tip(&self) -> Oid {
@@ -115,10 +119,23 @@ fn path(path: &str) -> RepoPath {
     RepoPath::from_bytes(path.as_bytes())
 }
 
+/// The commit of the one that landed.
 #[track_caller]
-fn made(wave: Wave) -> (Oid, Vec<String>) {
+fn only(landed: Landed) -> Oid {
+    match landed {
+        Landed::Done { mut commits } if commits.len() == 1 => commits.remove(0),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The commit of a wave, and what it changes against its first parent.
+#[track_caller]
+fn made(line: &Line<'_>, wave: Wave) -> (Oid, Vec<String>) {
     match wave {
-        Wave::Made { commit, paths, .. } => (commit, paths.iter().map(ToString::to_string).collect()),
+        Wave::Made { commit } => {
+            let paths = line.place.git(&["diff", "--name-only", &format!("{commit}^1"), commit.as_str()]);
+            (commit, paths.lines().map(str::to_owned).collect())
+        }
         Wave::Conflict { at, conflicts } => panic!("{at}: {conflicts:?}"),
     }
 }
@@ -155,7 +172,7 @@ fn a_landing_is_found_again_and_a_line_that_moved_is_told() {
     let begin = line.tip();
     let first = line.land(&work, "1");
     let tree: Oid = place.git(&["rev-parse", &format!("{first}^{{tree}}")]).parse().unwrap();
-    assert_eq!(line.try_land(&begin, &tree, "1").unwrap(), Landed::Done { commit: first.clone() });
+    assert_eq!(only(line.try_land(&begin, &tree, "1").unwrap()), first);
     let moved = Landed::Moved { at: Some(first.clone()) };
     assert_eq!(line.try_land(&begin, &tree, "2").unwrap(), moved);
     assert_eq!(line.tip(), first);
@@ -170,9 +187,10 @@ fn nothing_that_looks_like_a_secret_lands() {
     let line = Line::new(&place);
     let work = line.work(&[("deploy/key", Some(KEY)), ("one", Some("1\n"))]);
     let Merged::Clean { tree } = line.merge(&line.begin, &line.begin, &work, &[]) else { panic!() };
-    let Landed::Secrets(exposed) = line.try_land(&line.begin, &tree, "1").unwrap() else {
+    let Landed::Secrets { commits, exposed } = line.try_land(&line.begin, &tree, "1").unwrap() else {
         panic!("it landed")
     };
+    assert_eq!(commits, []);
     let told: Vec<_> = exposed.iter().map(|it| format!("{}:{:?} {}", it.path, it.line, it.what)).collect();
     assert_eq!(told, ["deploy/key:Some(1) a private key"]);
     assert_eq!(line.tip(), line.begin);
@@ -315,14 +333,40 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
         assert!(told.contains(part), "{told}");
     }
     assert!(!told.contains("src/c.rs"), "{told}");
-    let (landed, work) = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 300).unwrap();
-    assert!(landed.len() + work.len() < 700);
+    let (ours, work) = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 300).unwrap();
+    assert!(ours.len() + work.len() < 700);
     // Resolved, it is merged with what it began at, and squashed.
     let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
     assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
     let Merged::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
-    let Landed::Done { commit } = line.try_land(&tip, &tree, "2").unwrap() else { panic!() };
+    let commit = only(line.try_land(&tip, &tree, "2").unwrap());
     assert_eq!(place.committed(commit.as_str()), ["M src/a.rs", "A src/c.rs"]);
+}
+
+#[test]
+fn several_land_together_up_to_the_one_that_may_not() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let tree = |name: &str, text: &str, on: &Oid| {
+        let commit = line.work_on(on, &[(name, Some(text))]);
+        (commit.clone(), place.git(&["rev-parse", &format!("{commit}^{{tree}}")]).parse::<Oid>().unwrap())
+    };
+    let (one, first) = tree("one", "1\n", &line.begin);
+    let (two, second) = tree("two", "2\n", &one);
+    let (_, third) = tree("key", KEY, &two);
+    let all = [(&first, "1"), (&second, "2"), (&third, "3")];
+    let Landed::Secrets { commits, exposed } = line.try_land_all(&line.begin, &all).unwrap() else {
+        panic!("all landed")
+    };
+    assert_eq!((commits.len(), exposed.len(), line.tip()), (2, 1, commits[1].clone()));
+    let subjects = place.git(&["log", "--format=%s", &format!("{}..{}", line.begin, commits[1])]);
+    assert_eq!(subjects, "Do 2\nDo 1");
+    // Whoever was killed before that was recorded asks again, and nothing is made twice.
+    let Landed::Secrets { commits: again, .. } = line.try_land_all(&line.begin, &all).unwrap() else {
+        panic!("all landed")
+    };
+    assert_eq!(again, commits);
+    assert_eq!(line.try_land_all(&line.begin, &all[..2]).unwrap(), Landed::Done { commits });
 }
 
 #[test]
@@ -357,7 +401,7 @@ fn what_needs_the_one_that_is_taken_out_goes_with_it() {
     let one = line.land(&line.work(&[("shared", Some("1\n"))]), "1");
     let two = line.work_on(&one, &[("shared", Some("1\n2\n"))]);
     let Merged::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
-    let Landed::Done { commit: two } = line.try_land(&one, &tree, "2").unwrap() else { panic!() };
+    let two = only(line.try_land(&one, &tree, "2").unwrap());
     let three = line.land(&line.work(&[("three", Some("3\n"))]), "3");
     let Remade::Done { tip, picked, conflicts } =
         line.remake(&line.tip(), &line.begin, &[two.clone(), three.clone()])
@@ -376,7 +420,7 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
     let line = Line::new(&place);
     let works = ["one", "two"].map(|name| line.work(&[(name, Some("x\n"))]));
     let commits = [line.land(&works[0], "1"), line.land(&works[1], "2")];
-    let (wave, paths) = made(line.wave(&line.begin, &commits, "1"));
+    let (wave, paths) = made(&line, line.wave(&line.begin, &commits, "1"));
     assert_eq!(paths, ["one", "two"]);
     assert_eq!(
         place.git(&["rev-parse", &format!("{wave}^1"), &format!("{wave}^2")]),
@@ -386,10 +430,10 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
         place.git(&["log", "-1", "--format=%B", wave.as_str()]),
         "feat(app): complete wave 1\n\n- 1: One\n- 2: Two\n\nRefrain-Plan: plan\nRefrain-Wave: 1"
     );
-    assert_eq!(made(line.wave(&line.begin, &commits, "1")).0, wave, "found again");
-    let (second, paths) = made(line.wave(&wave, &[], "2"));
+    assert_eq!(made(&line, line.wave(&line.begin, &commits, "1")).0, wave, "found again");
+    let (second, paths) = made(&line, line.wave(&wave, &[], "2"));
     assert_eq!((paths.len(), place.git(&["rev-parse", &format!("{second}^@")])), (0, wave.to_string()));
-    assert_ne!(made(line.wave(&line.begin, &commits, "1")).0, second);
+    assert_ne!(made(&line, line.wave(&line.begin, &commits, "1")).0, second);
 }
 
 #[test]
@@ -398,11 +442,11 @@ fn in_a_pipeline_a_waves_chain_is_made_anew() {
     let line = Line::new(&place);
     let works = ["a1", "b1", "a2"].map(|name| line.work(&[(name, Some("x\n"))]));
     let [a1, b1, a2] = [line.land(&works[0], "a1"), line.land(&works[1], "b1"), line.land(&works[2], "a2")];
-    let (first, paths) = made(line.wave(&line.begin, &[a1.clone(), a2.clone()], "1"));
+    let (first, paths) = made(&line, line.wave(&line.begin, &[a1.clone(), a2.clone()], "1"));
     assert_eq!(paths, ["a1", "a2"]);
     let chain = place.git(&["log", "--format=%s", &format!("{}..{first}^2", line.begin)]);
     assert_eq!(chain, "Do a2\nDo a1");
-    let (second, paths) = made(line.wave(&first, std::slice::from_ref(&b1), "2"));
+    let (second, paths) = made(&line, line.wave(&first, std::slice::from_ref(&b1), "2"));
     assert_eq!(paths, ["b1"]);
     assert_eq!(place.git(&["diff", second.as_str(), a2.as_str()]), "", "all of the line");
     assert_eq!(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
-use refrain_git::{Cancel, GitError, Readied, ReadyRequest, Removal, Saved, Standing};
+use refrain_git::{Cancel, GitError, Readied, ReadyRequest, Removal, Saved, Standing, Worktree};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -200,11 +200,18 @@ fn commits_on_no_branch_are_saved_and_those_that_are_settled_are_not() {
     assert_eq!(place.git(&["rev-parse", &format!("{}^", saved.branch)]), lost.as_str());
 
     let landed = slot.commit("landed.rs", "landed\n");
-    let pool = slot.beside.parent().unwrap();
-    let repository = place.repository();
-    assert!(!repository.retire_branch("refrain/plan/2", &at, pool).unwrap(), "it moved on");
-    assert!(repository.retire_branch("refrain/plan/2", &landed, pool).unwrap());
-    assert!(repository.retire_branch("refrain/plan/2", &landed, pool).unwrap(), "it may be repeated");
+    let branch = "refrain/plan/2".to_owned();
+    let retire = |at: &Oid, is_free: bool| {
+        let branches = [(branch.clone(), at.clone())].into();
+        let take = |worktree: &Worktree| (is_free && worktree.path == slot.folder()).then_some(());
+        place.repository().retire_branches(&branches, take).unwrap();
+        place.repository().branch_head(&branch).unwrap()
+    };
+    assert_eq!(retire(&at, true), Some(landed.clone()), "it moved on");
+    assert_eq!(retire(&landed, false), Some(landed.clone()), "somebody works in it");
+    assert_eq!(slot.standing(), Standing::On { branch: Some(branch.clone()), head: Some(landed.clone()) });
+    assert_eq!(retire(&landed, true), None);
+    assert_eq!(retire(&landed, true), None, "it may be repeated");
     assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(landed) });
     assert_eq!(slot.ready("refrain/plan/3", &at), None);
 }

@@ -1,7 +1,7 @@
 //! What a commit would have, as a tree.
 
-use refrain_core::git::{Base, Oid};
-use refrain_git::TreeRequest;
+use refrain_core::git::{Base, CommitResult, Oid};
+use refrain_git::{CommitRequest, TreeRequest};
 
 use crate::place::Place;
 
@@ -55,4 +55,62 @@ fn a_branch_without_a_commit_has_one_too() {
     let (first, partial) = tree(&place, &base);
     assert!(first != empty && !partial);
     assert_eq!(place.git(&["ls-tree", "--name-only", first.as_str()]), "first.rs");
+}
+
+#[test]
+fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
+    let place = Place::new();
+    let (base, index, repository) = (place.survey(), place.git_path("tree-index"), place.repository());
+    let tree = || {
+        let request = TreeRequest {
+            base: &base,
+            index: &index,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        };
+        repository.tree(request).unwrap().0
+    };
+    let head: Oid = place.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
+    assert_eq!((tree(), tree()), (head.clone(), head), "nothing was changed");
+    let mut last = tree();
+    let id = "loop".parse().unwrap();
+    let commit = |iteration| {
+        let request = CommitRequest {
+            base: &base,
+            last_head: None,
+            id: &id,
+            iteration,
+            message: "Do it",
+            index: &index,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        };
+        let report = repository.commit(request).unwrap();
+        assert!(matches!(report.result, CommitResult::Made { .. }), "{report:?}");
+    };
+    for round in 0..20_u32 {
+        // As long as before.
+        place.write("src/a.rs", format!("fn a() {{ {round:04} }}\n"));
+        let now = tree();
+        assert_ne!(now, last, "{round}");
+        assert_eq!(tree(), now);
+        assert_eq!(place.git(&["show", &format!("{now}:src/a.rs")]), format!("fn a() {{ {round:04} }}"));
+        if round % 3 == 0 {
+            commit(round + 1);
+            assert_eq!(place.git(&["rev-parse", "HEAD^{tree}"]), now.as_str());
+            assert!(place.status().is_empty(), "the index has it too");
+            assert_eq!(tree(), now);
+        }
+        last = now;
+    }
+    // What is staged by somebody, and a head that moved, are seen too.
+    place.write("other.rs", "other\n");
+    let with_other = tree();
+    place.git(&["add", "other.rs"]);
+    assert_eq!(tree(), with_other);
+    place.git(&["commit", "-qm", "Theirs"]);
+    place.write("more.rs", "more\n");
+    assert_ne!(tree(), with_other);
 }
