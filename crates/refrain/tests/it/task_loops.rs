@@ -66,17 +66,3 @@ fn what_a_silent_agent_did_is_done_once_the_gates_pass_on_it() {
         (Some(true), Some("result"))
     );
 }
-
-#[test]
-fn what_was_shown_is_what_the_agent_is_told() {
-    let sandbox = sandbox();
-    let tasks = r#"{"house": {"tasks": [{"id": "2", "title": "Lay the floor", "status": "pending"}]}}"#;
-    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
-    write(&sandbox.project().join(".scud/tasks/tasks.json"), tasks);
-    let shown = sandbox.refrain(&["plan", "show", "2", "--verify", "true"]).with_code(0).stdout;
-    let (prompt, _) = shown.split_once("\n\n---\nLOOP:").unwrap();
-    let script = "echo floor > floor\necho TASK_COMPLETE";
-    let state = drive(&sandbox, script, &format!("{prompt}\n"), "true");
-    assert_eq!(end(&state), Some(End::Completed { claim: ClaimSource::Promise }), "bare words will do");
-    assert_eq!(sandbox.kept_text(state.spec.id.as_str(), "0001", "prompt.md"), shown);
-}
