@@ -5,7 +5,7 @@ use refrain_core::event::{Blocked, ClaimSource, End};
 use refrain_core::plan::{TaskRef, task_loop};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Service, Signals};
-use testkit::{Sandbox, write};
+use testkit::Sandbox;
 
 use crate::hosted::{host, spec, utf8};
 use crate::sandbox;
