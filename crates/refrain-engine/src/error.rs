@@ -141,6 +141,17 @@ pub enum EngineError {
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
     SlotHeld(Utf8PathBuf, String),
+    /// The worktree of a task is gone, or was another's meanwhile, before anybody looked at what its agent had made in it.
+    #[error(
+        "what its agent made in {folder} was taken out of there before anybody could look at it; look for it in the branches \
+         wip/slot-…, then refrain cancel {id}, and let the plan go on"
+    )]
+    WorkGone {
+        /// The loop.
+        id: LoopId,
+        /// The worktree.
+        folder: Utf8PathBuf,
+    },
     /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),

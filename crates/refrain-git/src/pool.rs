@@ -158,6 +158,19 @@ impl Repository {
         }
     }
 
+    /// Makes the files of this worktree, in which nothing is changed, those of a tree. The head stays where it is: what the two
+    /// differ in is uncommitted, as it was when somebody looked last.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn lay_out(&self, tree: &Oid) -> Result<(), GitError> {
+        let git = self.git().to_its_end();
+        git.output(["read-tree", "-m", "-u", "HEAD", tree.as_str()], &[])?;
+        git.output(["read-tree", "HEAD"], &[])?;
+        // It says with its exit code that there are some that differ.
+        git.run(["update-index", "-q", "--refresh"], &[]).map(drop)
+    }
+
     /// Takes branches away that are of no further use, each with where it is. Of the worktrees of the pool those that `takes`
     /// gives the right to are at the commits of their branches then, which count as settled. A branch that was moved meanwhile
     /// is kept, as is one that is checked out elsewhere.

@@ -53,6 +53,13 @@ pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
         .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
 }
 
+/// Somebody who works in `dir` or below it, as far as that can be seen.
+#[must_use]
+pub fn who_works_in(dir: &Path) -> Option<Process> {
+    let is_there = |pid| system::folder(pid).is_some_and(|found| found.starts_with(dir));
+    identity::all().find(|stat| !stat.zombie && is_there(stat.process.pid)).map(|stat| stat.process)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +71,7 @@ mod tests {
         assert!(anyone_works_in(&here, name.trim()));
         assert!(!anyone_works_in(&here.join("none"), name.trim()));
         assert!(!anyone_works_in(&here, "no-such-program"));
+        assert!(who_works_in(&here).is_some());
+        assert_eq!(who_works_in(&here.join("none")), None);
     }
 }

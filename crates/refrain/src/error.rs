@@ -177,6 +177,7 @@ impl From<EngineError> for CliError {
             EngineError::TaskGone(_) => (Code::NotFound, None),
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
+            | EngineError::WorkGone { .. }
             | EngineError::Tasks(_)
             | EngineError::Journal(_)
             | EngineError::Catalog(_)

@@ -90,8 +90,9 @@ impl Landing {
 
     /// The path of the task file in the repository, if it lies there: it is never part of a task's work.
     pub(super) fn except(&self, tasks: &Utf8Path) -> Vec<RepoPath> {
+        // A linked worktree may lie inside the main one.
         let inside =
-            tasks.strip_prefix(&self.project.root).or_else(|_| tasks.strip_prefix(&self.project.worktree));
+            tasks.strip_prefix(&self.project.worktree).or_else(|_| tasks.strip_prefix(&self.project.root));
         inside.ok().map(|path| RepoPath::from_bytes(path.as_str().as_bytes())).into_iter().collect()
     }
 

@@ -9,6 +9,7 @@ use refrain_core::plan::{AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, Ta
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
+use refrain_proc::stray;
 use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
@@ -87,6 +88,12 @@ impl Round {
             Some(slot) => slot,
             None => Slot::take(project, &self.host.state_home)?,
         };
+        // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
+        let mut passed_over = Vec::new();
+        while stray::who_works_in(slot.folder().as_std_path()).is_some() {
+            passed_over.push(slot);
+            slot = Slot::take(project, &self.host.state_home)?;
+        }
         let repository = self.landing.repository(None)?;
         let begin = self.begin(&repository)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
@@ -133,8 +140,8 @@ impl Round {
     }
 
     /// Whoever else had the worktree while nobody drove the loop has left it on a branch of their own: it is brought back to
-    /// the loop's, with all that was committed there.
-    fn bring_back(&self, slot: &Slot) -> Result<(), EngineError> {
+    /// the loop's, with all that was committed there, and all that was known of it besides.
+    fn bring_back(&self, slot: &Slot, state: &LoopState) -> Result<(), EngineError> {
         let repository = self.landing.repository(None)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
         let standing = repository.standing(&slot.folder(), &slot.dir())?;
@@ -144,8 +151,21 @@ impl Round {
         let was = repository.branch_head(&branch)?;
         let at = was.as_ref().unwrap_or(&self.running.onto);
         match self.make_ready(&repository, slot, (&branch, at), was.as_ref())? {
-            Readied::Ready { .. } => Ok(()),
-            Readied::Held(reasons) => Err(EngineError::SlotHeld(slot.folder(), reasons.join("; "))),
+            Readied::Ready { .. } => {}
+            Readied::Held(reasons) => {
+                return Err(EngineError::SlotHeld(slot.folder(), reasons.join("; ")));
+            }
+        }
+        let proving = state.proving().filter(|proving| proving.of.is_some());
+        let candidate = proving.and_then(|proving| proving.candidate.as_ref());
+        if proving.is_some() && candidate.is_none_or(|candidate| candidate.partial) {
+            // Nobody looked yet: a claim would stand for what it was not made of.
+            return Err(EngineError::WorkGone { id: self.running.id.clone(), folder: slot.folder() });
+        }
+        let last = || state.proof.as_ref().map(|proof| &proof.candidate);
+        match candidate.or_else(last).and_then(|candidate| candidate.tree.as_ref()) {
+            Some(tree) => Ok(repository.there(&slot.folder())?.lay_out(tree)?),
+            None => Ok(()),
         }
     }
 
@@ -167,7 +187,7 @@ impl Round {
         let number = number.unwrap_or(self.running.slot);
         let slot = Slot::take_number(self.service.project(), &self.host.state_home, number)?;
         let slot = slot.ok_or_else(|| EngineError::SlotTaken(state.spec.worktree.clone()))?;
-        self.bring_back(&slot)?;
+        self.bring_back(&slot, &state)?;
         let runner = self.service.resume(&self.running.id, &grant, false)?;
         Ok(Prepared::Drive(Box::new(runner), slot))
     }

@@ -252,6 +252,38 @@ fn a_worktree_that_another_plan_had_meanwhile_is_brought_back() {
 }
 
 #[test]
+fn what_was_claimed_before_another_plan_had_the_worktree_is_what_is_proven() {
+    let (sandbox, agent) = project(&chain()[..1], "echo made > made");
+    let other = r#"{"tag": "y", "tasks": [{"id": 1, "title": "Other", "status": "pending"}]}"#;
+    testkit::write(&sandbox.project().join(".scud/tasks/y.json"), other);
+    let gate = sandbox.gate("go");
+    let check = format!(
+        "[ ! -e made ] || [ -e {0} ] || read -r _ < {1}",
+        sandbox.root().join("notes/free").display(),
+        gate.path().display()
+    );
+    let begin = ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--verify", &check];
+    let session = sandbox.spawn(&begin);
+    let journal = sandbox.project().join(".git/refrain/loops");
+    testkit::eventually("its gate runs", || {
+        let mut loops = fs::read_dir(&journal).ok()?;
+        let text = fs::read_to_string(loops.next()?.ok()?.path().join("journal.jsonl")).ok()?;
+        text.contains("gate.started").then_some(())
+    });
+    session.kill();
+    sandbox.nobody_survives();
+    let quick = sandbox.agent("quick", "echo other > other; echo TASK_COMPLETE");
+    let second = ["plan", "run", "--tag", "y", "--command", &quick, "--name", "y", "--verify", "true"];
+    sandbox.refrain(&second).with_code(0);
+    testkit::write(&sandbox.root().join("notes/free"), "");
+    sandbox.refrain(&["plan", "resume", "x"]).with_code(0);
+    assert_eq!(
+        (content(&sandbox, "other").as_str(), content(&sandbox, "made").as_str()),
+        ("other\n", "made\n")
+    );
+}
+
+#[test]
 fn a_runner_killed_before_it_could_write_the_task_file_leaves_it_to_whoever_comes_next() {
     for (verb, code) in [("resume", 14), ("cancel", 0)] {
         let (sandbox, agent) = project(

@@ -10,7 +10,7 @@ use owo_colors::OwoColorize;
 use refrain_core::LoopId;
 use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
-use refrain_core::text::printable;
+use refrain_core::text::{printable, squeeze};
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Service, chain, tool};
@@ -20,6 +20,7 @@ use serde::Serialize;
 use super::which;
 use crate::cli::Context;
 use crate::cmd::start::others;
+use crate::cmd::start::resolve::read;
 use crate::error::{CliError, Code};
 use crate::out;
 use crate::run::ShowArgs;
@@ -140,11 +141,7 @@ fn words(
 ) -> Result<Option<String>, CliError> {
     let own = match (&args.words, &args.words_file) {
         (Some(words), _) => Some(words.clone()),
-        (None, Some(file)) => Some(std::fs::read_to_string(context.dir.join(file)).map_err(|error| {
-            CliError::usage(format!(
-                "--words-file {file}: {error}; accepted is a readable file of UTF-8 text"
-            ))
-        })?),
+        (None, Some(file)) => Some(read(&format!("--words-file {file}"), &context.dir.join(file))?),
         (None, None) => None,
     };
     if let Some(words) = own {
@@ -226,6 +223,7 @@ fn edited(context: &Context, proposed: &str) -> Result<String, CliError> {
 /// What was tried, for people.
 fn text(tried: &Tried) -> String {
     let Tried { task, title, reason, id_of_loop, told, attempts, diff } = tried;
+    let reason = squeeze(&printable(reason));
     let mut text = format!(
         "{} {}\n  {reason}; its loop is {id_of_loop}\n\n{}\n{}\n",
         format!("Task {task}:").bold(),

@@ -300,7 +300,8 @@ fn unreadable(name: &str, error: &std::io::Error) -> CliError {
     ))
 }
 
-fn read(name: &str, path: &Utf8Path) -> Result<String, CliError> {
+/// What a person wrote for an agent into a file.
+pub(in crate::cmd) fn read(name: &str, path: &Utf8Path) -> Result<String, CliError> {
     let failed = |error| unreadable(name, &error);
     // What is no file may never end, or never begin.
     let meta = std::fs::metadata(path).map_err(failed)?;
