@@ -1,8 +1,10 @@
 //! What a plan left behind, for whoever looks back: its events, the loops of its tasks, and whether its journal is as it was
 //! written.
 
+use std::collections::HashSet;
+
 use refrain_agents::environment;
-use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
+use refrain_core::plan::{PlanEvent, PlanState, Stage, TaskStarted, TaskState};
 use refrain_core::report::Verdict;
 use refrain_core::{LoopId, Record};
 use refrain_git::Repository;
@@ -42,7 +44,21 @@ impl Service {
         let Some(tip) = &state.tip else { return Vec::new() };
         let found = Repository::open(&self.project().root, &env)
             .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
-        found.unwrap_or_default()
+        // What landed is in other commits, and a branch that still is where its task began holds nothing.
+        let is_empty = |task: &TaskState| match &task.stage {
+            Stage::Landed { .. } => true,
+            Stage::Stopped(_) | Stage::Out | Stage::Waiting(_) => {
+                task.head.is_none() || task.head == task.onto
+            }
+            Stage::Running(_) | Stage::Proven { .. } => false,
+        };
+        let empty: HashSet<String> = state
+            .tasks
+            .iter()
+            .filter(|task| is_empty(task))
+            .flat_map(|task| (1..=task.rounds).map(|round| state.spec.branch(&task.card.id, round)))
+            .collect();
+        found.unwrap_or_default().into_iter().filter(|branch| !empty.contains(branch)).collect()
     }
 
     /// Checks every byte of a plan's journal, and each loop of its tasks as [`Self::verify`] does: the plan's verdict first.

@@ -1,5 +1,5 @@
-//! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it only reads, as
-//! reviewers do, in the project as it is.
+//! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it is to read only, as
+//! reviewers do, and gets a checkout of what has landed, so that what it writes all the same is nobody's.
 
 use std::fs;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, questio
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
-use refrain_git::Repository;
+use refrain_git::{CleanRequest, Repository};
 use refrain_proc::{identity, output, tool};
-use refrain_store::{LoopDir, journal, make_dir};
+use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
 
 use crate::{EngineError, Service, judge};
 
@@ -47,6 +47,21 @@ impl Service {
         }))
     }
 
+    /// A checkout of what has landed of a plan, beside everybody's.
+    fn checkout_of(&self, plan: &PlanState) -> Result<CleanPlace, EngineError> {
+        let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
+        let repository = Repository::open(&self.project.worktree, &env)?;
+        let place = CleanPlace::take(&self.project, &self.host.state_home)?;
+        if let Some(at) = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head)) {
+            let (folder, index) = (place.folder(), place.index());
+            let tree = repository.tree_of(at)?;
+            let request =
+                CleanRequest { tree: &tree, over: &[], folder: &folder, index: &index, cancel: None };
+            repository.check_out_clean(request)?;
+        }
+        Ok(place)
+    }
+
     fn diff_of(&self, plan: &PlanState, task: &TaskId) -> Option<String> {
         let state = plan.task(task)?;
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
@@ -65,7 +80,14 @@ impl Service {
         reviewer: &AgentSpec,
     ) -> Result<Result<String, String>, EngineError> {
         let each = &plan.spec.each;
-        let spec = Spec { agent: refrain_agents::judge::judge(reviewer), promise: None, ..(**each).clone() };
+        let place = self.checkout_of(plan)?;
+        let spec = Spec {
+            agent: refrain_agents::judge::judge(reviewer),
+            promise: None,
+            worktree: place.folder(),
+            working_dir: place.folder(),
+            ..(**each).clone()
+        };
         let prompt = question(tried);
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
         make_dir(&dir)?;
@@ -100,7 +122,9 @@ impl Service {
         for (name, value) in own.chain(launch.env) {
             asked = asked.with(name, value);
         }
-        let done = asked.run().map_err(|error| {
+        let done = asked.run();
+        place.leave();
+        let done = done.map_err(|error| {
             EngineError::Process("the agent cannot be asked", std::io::Error::other(error))
         })?;
         let mut ear = Ear::new(&call);

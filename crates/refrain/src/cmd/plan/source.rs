@@ -14,8 +14,8 @@ pub(crate) struct SourceArgs {
     /// The tag of the tasks in .scud/tasks; the active one, or the only one, where it is left out
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// The plan, in Markdown: its headings `Task 1: …`, or its list of `- [ ]`, are the tasks where no tag is given. A file of
-    /// tasks in one of SCUD's shapes will do too
+    /// The plan, in Markdown: its headings `Task 1: …` are the tasks where no tag is given, and so is its list of `- [ ]` where
+    /// the project has no tasks of SCUD's. A file of tasks in one of SCUD's shapes will do too
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<Utf8PathBuf>,
 }
@@ -58,6 +58,12 @@ impl SourceArgs {
                 _ => error.into(),
             }
         })?;
+        if let (Some(plan), None) = (&self.plan, &self.tag)
+            && path.as_ref() != Some(&file.path)
+        {
+            let meant = format!("the tasks are those of {} in {}", file.tag, file.path);
+            crate::out::tell_line("", &format!("note: {meant}; {plan} is read for what it says of them"));
+        }
         let tasks = file.read()?.tasks;
         if tasks.tasks.is_empty() {
             let error = format!("there are no tasks of {} in {}", file.tag, file.path);
