@@ -91,6 +91,16 @@ impl Repository {
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 
+    /// What `work` has of the commit that it began at: that one, unless somebody set the branch back to before it. Seen from
+    /// there the work would take back what came in between.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, where the two have nothing in common, and [`GitError::Cancelled`].
+    pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
+        let git = self.git().until(cancel);
+        oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
+    }
+
     /// Those of the works, each with the commit that it began at, which touched one of these paths.
     ///
     /// # Errors

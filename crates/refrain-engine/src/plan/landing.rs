@@ -127,7 +127,7 @@ impl Landing {
                     )?;
                 }
                 let request = MergeRequest {
-                    base,
+                    base: &repository.stands_on(base, work, Some(cancel))?,
                     tip: &tip,
                     work,
                     except: if touching.contains(work) { &except } else { &[] },

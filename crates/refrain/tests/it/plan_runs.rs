@@ -252,6 +252,14 @@ fn a_worktree_that_another_plan_had_meanwhile_is_brought_back() {
 }
 
 #[test]
+fn an_agent_that_sets_its_branch_back_takes_nothing_back_that_landed() {
+    let tasks = [task(1, &[], "pending"), task(2, &[1], "pending")];
+    let (sandbox, agent) = project(&tasks, "[ $number = 1 ] || git reset -q --hard HEAD~1");
+    run(&sandbox, &agent, &[]).with_code(0);
+    assert_eq!((content(&sandbox, "f1.txt").as_str(), content(&sandbox, "f2.txt").as_str()), ("1\n", "2\n"));
+}
+
+#[test]
 fn what_was_claimed_before_another_plan_had_the_worktree_is_what_is_proven() {
     let (sandbox, agent) = project(&chain()[..1], "echo made > made");
     let other = r#"{"tag": "y", "tasks": [{"id": 1, "title": "Other", "status": "pending"}]}"#;
