@@ -3,9 +3,8 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,7 +16,7 @@ use refrain_core::ids::RequestId;
 use refrain_core::plan::{
     PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, TaskId, TaskStarted, next_step,
 };
-use refrain_git::Cancel;
+use refrain_git::{Cancel, GitError};
 use refrain_store::journal::Durability;
 use refrain_store::pool::Slot;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
@@ -30,10 +29,11 @@ use super::landing::Landing;
 use super::round::{self, Round};
 use super::service::{PlanRunner, own};
 use super::statuses::Statuses;
-use super::verify;
+use super::verify::{self, Verification};
+use super::work::{Work, done};
 use crate::dispatcher::{blocking, install_doorbell};
 use crate::signals::{SignalSources, Signals, Wish};
-use crate::{EngineError, Host, Service, now};
+use crate::{EngineError, Host, Service, chain, now};
 
 /// How often the task file is looked at while nothing happens.
 const LOOK: Duration = Duration::from_secs(2);
@@ -42,8 +42,8 @@ const LOOK: Duration = Duration::from_secs(2);
 enum Input {
     /// A loop of a task has stopped.
     Round(Box<TaskEnded>),
-    /// Git, or the verification, is done.
-    Work(Box<PlanEvent>),
+    /// Git, or the verification, is done; or it was ended before its time.
+    Work(Option<Box<PlanEvent>>),
     /// Somebody put a request into the inbox.
     Bell,
     /// A signal came.
@@ -55,16 +55,11 @@ enum Input {
 /// What its loops are told when they start, if everything is to come to rest.
 pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool)>>>;
 
-/// Something that git does for the plan, or its gates: it comes to an event.
-struct Work {
-    cancel: Cancel,
-    done: Pin<Box<dyn Future<Output = Result<PlanEvent, EngineError>>>>,
-}
-
 /// A plan's runner at work.
 pub(super) struct PlanDrive {
     journal: Journal<PlanState>,
-    lock: RunnerLock,
+    /// Shared with whoever works for the plan: until that is over nobody else drives it.
+    lock: Arc<RunnerLock>,
     service: Service,
     host: Host,
     landing: Landing,
@@ -82,7 +77,7 @@ pub(super) struct PlanDrive {
     work: Option<Work>,
     doorbell: pipe::Receiver,
     signals: SignalSources,
-    pulse: std::sync::Arc<crate::pulse::Pulse>,
+    pulse: Arc<crate::pulse::Pulse>,
     look_again: bool,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
@@ -112,7 +107,7 @@ impl PlanDrive {
             landing: Landing::new(&service, host, env),
             statuses,
             journal,
-            lock,
+            lock: Arc::new(lock),
             service,
             host: host.clone(),
             hosted: BTreeMap::new(),
@@ -152,22 +147,13 @@ impl PlanDrive {
             }
             match step {
                 PlanStep::TakeTasks => {
-                    let (mut statuses, is_first) =
-                        (self.statuses.clone(), self.journal.state().tasks.is_empty());
+                    let mut statuses = self.statuses.clone();
                     let (statuses, event) = blocking(move || {
                         let event = statuses.read();
                         (statuses, event)
                     })
                     .await;
                     self.statuses = statuses;
-                    // Without any tasks there is nothing that could stand.
-                    if let PlanEvent::TasksRefused { error } = &event
-                        && is_first
-                    {
-                        let error = error.clone();
-                        self.record(PlanEvent::Hindered { error })?;
-                        continue;
-                    }
                     self.record(event)?;
                 }
                 PlanStep::TakeBase => {
@@ -180,22 +166,26 @@ impl PlanDrive {
                 PlanStep::Drive { task } => self.host(task, None),
                 PlanStep::Quiet { urgency, for_good } => self.quieten(urgency, for_good).await?,
                 PlanStep::Merge { tasks } => {
-                    self.work(move |landing, state, cancel| landing.merge(state, &tasks, cancel))?
+                    self.ask_git(move |landing, state, cancel| landing.merge(state, &tasks, cancel))?;
                 }
                 PlanStep::Land { upto } => {
                     self.commit().await?;
-                    self.work(move |landing, state, cancel| landing.land(state, upto, cancel))?;
+                    self.ask_git(move |landing, state, cancel| landing.land(state, upto, cancel))?;
                 }
                 PlanStep::CompleteWave { wave } => {
                     self.commit().await?;
-                    self.work(move |landing, state, cancel| landing.complete_wave(state, wave, cancel))?;
+                    self.ask_git(move |landing, state, cancel| landing.complete_wave(state, wave, cancel))?;
                 }
                 PlanStep::HandOver => {
                     self.commit().await?;
-                    self.work(|landing, state, cancel| landing.hand_over(state, cancel))?;
+                    self.ask_git(|landing, state, cancel| landing.hand_over(state, cancel))?;
                 }
                 PlanStep::Verify { upto } => self.verify(upto)?,
-                PlanStep::Abandon => self.abandon().await,
+                PlanStep::Abandon => {
+                    // It takes a moment, and who asked for it may ask for more.
+                    self.work.iter().for_each(Work::abandon);
+                    self.take(None).await?;
+                }
                 PlanStep::Await { until } => self.take(until).await?,
                 PlanStep::Finish(end) => self.record(PlanEvent::Ended(end))?,
                 PlanStep::Rest => return self.let_go().await,
@@ -245,7 +235,10 @@ impl PlanDrive {
         money: Option<refrain_core::agent::Usd>,
     ) -> Result<(), EngineError> {
         let (project, state_home) = (self.service.project().clone(), self.host.state_home.clone());
-        let slot = blocking(move || Slot::take(&project, &state_home)).await?;
+        let slot = match blocking(move || Slot::take(&project, &state_home)).await {
+            Ok(slot) => slot,
+            Err(error) => return self.hinder(&error.into()),
+        };
         let state = self.journal.state();
         let (of, onto) = (&state.tasks[task], state.tip.clone());
         let Some(onto) = onto else { return Ok(()) };
@@ -314,36 +307,39 @@ impl PlanDrive {
         .await
     }
 
-    /// Has something done where blocking is allowed.
-    fn work(
+    fn ask_git(
         &mut self,
-        job: impl FnOnce(&Landing, &PlanState, &Cancel) -> PlanEvent + Send + 'static,
+        job: impl FnOnce(&Landing, &PlanState, &Cancel) -> Result<PlanEvent, GitError> + Send + 'static,
     ) -> Result<(), EngineError> {
-        let cancel =
-            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
-        let (landing, state, stop) = (self.landing.clone(), self.journal.state().clone(), cancel.clone());
-        let done = async move { Ok(blocking(move || job(&landing, &state, &stop)).await) };
-        self.work = Some(Work { cancel, done: Box::pin(done) });
-        Ok(())
+        let work = Work::of_git(&self.landing, self.journal.state(), &self.lock, job);
+        self.begin_work(work)
     }
 
     fn verify(&mut self, upto: usize) -> Result<(), EngineError> {
-        let cancel =
-            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
-        let (landing, state, dir) =
-            (self.landing.clone(), self.journal.state().clone(), self.journal.dir().clone());
-        let (host, stop) = (self.host.clone(), cancel.clone());
-        let done = async move { verify::verify(&landing, &state, (dir, upto), &host, &stop).await };
-        self.work = Some(Work { cancel, done: Box::pin(done) });
-        Ok(())
+        let work = Work::of_gates(Verification {
+            landing: self.landing.clone(),
+            state: self.journal.state().clone(),
+            dir: self.journal.dir().clone(),
+            host: self.host.clone(),
+            upto,
+            lock: Arc::clone(&self.lock),
+        });
+        self.begin_work(work)
     }
 
-    /// Ends what git does; what it had done by then is found again.
-    async fn abandon(&mut self) {
-        if let Some(work) = self.work.take() {
-            work.cancel.cancel();
-            let _ = work.done.await;
+    fn begin_work(&mut self, begun: Result<Work, EngineError>) -> Result<(), EngineError> {
+        match begun {
+            Ok(work) => {
+                self.work = Some(work);
+                Ok(())
+            }
+            Err(error) => self.hinder(&error),
         }
+    }
+
+    /// The plan cannot go on by itself; what its tasks do is brought to an end, and nothing is lost.
+    fn hinder(&mut self, error: &EngineError) -> Result<(), EngineError> {
+        self.record(PlanEvent::Hindered { error: chain(error) })
     }
 
     /// Makes everything so far durable, waits for one input, and handles it.
@@ -359,7 +355,7 @@ impl PlanDrive {
                 Input::Bell
             }
             wish = self.signals.next() => Input::Signal(wish),
-            event = done(&mut self.work) => Input::Work(Box::new(event?)),
+            event = done(&mut self.work) => Input::Work(event.map(Box::new)),
             () = sleep_until(timer) => Input::Time,
         };
         match input {
@@ -367,6 +363,7 @@ impl PlanDrive {
             Input::Bell => self.answer().await,
             Input::Work(event) => {
                 self.work = None;
+                let Some(event) = event else { return Ok(()) };
                 let landed =
                     if let PlanEvent::BatchLanded { commits, .. } = &*event { commits.len() } else { 0 };
                 let batch = self.journal.state().batch.iter().flat_map(|batch| &batch.merged);
@@ -402,8 +399,11 @@ impl PlanDrive {
         let state = self.journal.state();
         let tasks: Vec<_> =
             landed.iter().filter_map(|id| Some((id.clone(), state.task(id)?.rounds))).collect();
-        let (landing, spec) = (self.landing.clone(), state.spec.clone());
-        self.tidying.spawn_blocking(move || landing.retire(&spec, &tasks));
+        let (landing, spec, lock) = (self.landing.clone(), state.spec.clone(), Arc::clone(&self.lock));
+        self.tidying.spawn_blocking(move || {
+            landing.retire(&spec, &tasks);
+            drop(lock);
+        });
     }
 
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
@@ -443,7 +443,7 @@ impl PlanDrive {
         .await;
         self.statuses = statuses;
         if let Err(error) = written {
-            let error = crate::chain(&error);
+            let error = chain(&error);
             if self.journal.state().refused.as_ref() != Some(&error) {
                 self.journal.push(PlanEvent::TasksRefused { error }, now())?;
             }
@@ -497,12 +497,4 @@ pub(super) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<()
     let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
     let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
     Ok(request.post(dir)?)
-}
-
-/// What came of the work, once it is done; never, where there is none.
-async fn done(work: &mut Option<Work>) -> Result<PlanEvent, EngineError> {
-    match work {
-        Some(work) => work.done.as_mut().await,
-        None => std::future::pending().await,
-    }
 }

@@ -85,7 +85,7 @@ impl Landing {
             }
             Ok(PlanEvent::BaseTaken { head, branch })
         };
-        told(taken())
+        taken().unwrap_or_else(|error| PlanEvent::Hindered { error: chain(&error) })
     }
 
     /// The path of the task file in the repository, if it lies there: it is never part of a task's work.
@@ -96,123 +96,119 @@ impl Landing {
         inside.ok().map(|path| RepoPath::from_bytes(path.as_str().as_bytes())).into_iter().collect()
     }
 
-    pub(super) fn merge(&self, state: &PlanState, tasks: &[usize], cancel: &Cancel) -> PlanEvent {
-        let merged = || -> Result<PlanEvent, GitError> {
-            let repository = self.repository(Some(cancel))?;
-            let except = self.except(&state.spec.tasks);
-            let Some(mut tip) = state.tip.clone() else {
-                return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
-            };
-            let (mut merged, mut refused) = (Vec::new(), Vec::new());
-            // What the last of them came to; a commit only where another is merged onto it.
-            let mut top: Option<Oid> = None;
-            let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
-            let works: Vec<_> =
-                tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
-            let touching = repository.touching(&works, &except, Some(cancel))?;
-            for task in tasks() {
-                let id = task.card.id.clone();
-                let (Some(base), Some(work)) = (&task.onto, &task.head) else {
-                    let tree = top.clone().map_or_else(|| repository.tree_of(&tip), Ok)?;
-                    merged.push(Merged { task: id, tree });
-                    continue;
-                };
-                if let Some(tree) = top.take() {
-                    tip = repository.conflict_commit(
-                        &tip,
-                        &tree,
-                        "Merged, to be verified",
-                        &[],
-                        Some(cancel),
-                    )?;
-                }
-                let request = MergeRequest {
-                    base: &repository.stands_on(base, work, Some(cancel))?,
-                    tip: &tip,
-                    work,
-                    except: if touching.contains(work) { &except } else { &[] },
-                    index: &self.index(state),
-                    cancel: Some(cancel),
-                };
-                let (tree, paths) = match repository.merge(request)? {
-                    Merge::Clean { tree } => {
-                        // Whoever was to settle a conflict may have left git's marks where they were.
-                        let paths = match &task.again {
-                            Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
-                            Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
-                        };
-                        (tree, paths)
-                    }
-                    Merge::Conflict { tree, conflicts } => {
-                        (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
-                    }
-                };
-                if paths.is_empty() {
-                    top = Some(tree.clone());
-                    merged.push(Merged { task: id, tree });
-                } else {
-                    refused.push(Unmerged { task: id, paths, why: None });
-                }
-            }
-            Ok(PlanEvent::BatchMerged { merged, refused })
+    pub(super) fn merge(
+        &self,
+        state: &PlanState,
+        tasks: &[usize],
+        cancel: &Cancel,
+    ) -> Result<PlanEvent, GitError> {
+        let repository = self.repository(Some(cancel))?;
+        let except = self.except(&state.spec.tasks);
+        let Some(mut tip) = state.tip.clone() else {
+            return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
         };
-        told(merged())
+        let (mut merged, mut refused) = (Vec::new(), Vec::new());
+        // What the last of them came to; a commit only where another is merged onto it.
+        let mut top: Option<Oid> = None;
+        let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
+        let works: Vec<_> = tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
+        let touching = repository.touching(&works, &except, Some(cancel))?;
+        for task in tasks() {
+            let id = task.card.id.clone();
+            let (Some(base), Some(work)) = (&task.onto, &task.head) else {
+                let tree = top.clone().map_or_else(|| repository.tree_of(&tip), Ok)?;
+                merged.push(Merged { task: id, tree });
+                continue;
+            };
+            if let Some(tree) = top.take() {
+                tip = repository.conflict_commit(&tip, &tree, "Merged, to be verified", &[], Some(cancel))?;
+            }
+            let request = MergeRequest {
+                base: &repository.stands_on(base, work, Some(cancel))?,
+                tip: &tip,
+                work,
+                except: if touching.contains(work) { &except } else { &[] },
+                index: &self.index(state),
+                cancel: Some(cancel),
+            };
+            let (tree, paths) = match repository.merge(request)? {
+                Merge::Clean { tree } => {
+                    // Whoever was to settle a conflict may have left git's marks where they were.
+                    let paths = match &task.again {
+                        Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
+                        Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
+                    };
+                    (tree, paths)
+                }
+                Merge::Conflict { tree, conflicts } => {
+                    (tree, conflicts.into_iter().map(|conflict| conflict.path).collect())
+                }
+            };
+            if paths.is_empty() {
+                top = Some(tree.clone());
+                merged.push(Merged { task: id, tree });
+            } else {
+                refused.push(Unmerged { task: id, paths, why: None });
+            }
+        }
+        Ok(PlanEvent::BatchMerged { merged, refused })
     }
 
-    pub(super) fn land(&self, state: &PlanState, upto: usize, cancel: &Cancel) -> PlanEvent {
-        let landed = || -> Result<PlanEvent, GitError> {
-            let repository = self.repository(Some(cancel))?;
-            let (Some(batch), Some(mut tip)) = (&state.batch, state.tip.clone()) else {
-                return Ok(PlanEvent::Hindered { error: "there is nothing that could land".to_owned() });
-            };
-            let spec = &state.spec;
-            let mut stands = repository.tree_of(&tip)?;
-            // None of one that comes to what is there already: it needs no commit.
-            let mut told = Vec::new();
-            for one in batch.merged.iter().take(upto) {
-                let Some(task) = state.task(&one.task) else { continue };
-                let is_new = std::mem::replace(&mut stands, one.tree.clone()) != one.tree;
-                let say = || (one, subject(&task.card.title), spec.loop_of(&one.task, task.rounds));
-                told.push(is_new.then(say));
-            }
-            let trailers = told.iter().flatten().map(|(one, _, of)| {
-                let (plan, task) = (("Refrain-Plan", spec.id.as_str()), ("Refrain-Task", one.task.as_str()));
-                [plan, task, ("Refrain-Loop", of.as_str())]
-            });
-            let trailers: Vec<_> = trailers.collect();
-            let works = told.iter().flatten().zip(&trailers);
-            let works: Vec<_> = works
-                .map(|((one, message, _), trailers)| Work { tree: &one.tree, message, trailers })
-                .collect();
-            let landed = repository.land(LandRequest {
-                reference: &spec.line(),
-                tip: &tip,
-                works: &works,
-                largest_file: spec.each.git.largest_file,
-                allow_secrets: &spec.each.git.allow_secrets,
-                cancel: Some(cancel),
-            })?;
-            let (made, refused) = match landed {
-                Landed::Done { commits } => (commits, None),
-                Landed::Secrets { commits, exposed } => {
-                    let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
-                    let why = "it would put what looks like a secret into the history";
-                    (commits, Some(format!("{why}: {}", all.join(", "))))
-                }
-                Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
-            };
-            if let Some(last) = made.last() {
-                tip = last.clone();
-            }
-            let mut made = made.into_iter();
-            let commits = told.iter().map_while(|one| match one {
-                None => Some(None),
-                Some(_) => made.next().map(Some),
-            });
-            let commits = commits.collect();
-            Ok(PlanEvent::BatchLanded { commits, refused, tip })
+    pub(super) fn land(
+        &self,
+        state: &PlanState,
+        upto: usize,
+        cancel: &Cancel,
+    ) -> Result<PlanEvent, GitError> {
+        let repository = self.repository(Some(cancel))?;
+        let (Some(batch), Some(mut tip)) = (&state.batch, state.tip.clone()) else {
+            return Ok(PlanEvent::Hindered { error: "there is nothing that could land".to_owned() });
         };
-        told(landed())
+        let spec = &state.spec;
+        let mut stands = repository.tree_of(&tip)?;
+        // None of one that comes to what is there already: it needs no commit.
+        let mut told = Vec::new();
+        for one in batch.merged.iter().take(upto) {
+            let Some(task) = state.task(&one.task) else { continue };
+            let is_new = std::mem::replace(&mut stands, one.tree.clone()) != one.tree;
+            let say = || (one, subject(&task.card.title), spec.loop_of(&one.task, task.rounds));
+            told.push(is_new.then(say));
+        }
+        let trailers = told.iter().flatten().map(|(one, _, of)| {
+            let (plan, task) = (("Refrain-Plan", spec.id.as_str()), ("Refrain-Task", one.task.as_str()));
+            [plan, task, ("Refrain-Loop", of.as_str())]
+        });
+        let trailers: Vec<_> = trailers.collect();
+        let works = told.iter().flatten().zip(&trailers);
+        let works: Vec<_> =
+            works.map(|((one, message, _), trailers)| Work { tree: &one.tree, message, trailers }).collect();
+        let landed = repository.land(LandRequest {
+            reference: &spec.line(),
+            tip: &tip,
+            works: &works,
+            largest_file: spec.each.git.largest_file,
+            allow_secrets: &spec.each.git.allow_secrets,
+            cancel: Some(cancel),
+        })?;
+        let (made, refused) = match landed {
+            Landed::Done { commits } => (commits, None),
+            Landed::Secrets { commits, exposed } => {
+                let all: Vec<_> = exposed.iter().map(ToString::to_string).collect();
+                let why = "it would put what looks like a secret into the history";
+                (commits, Some(format!("{why}: {}", all.join(", "))))
+            }
+            Landed::Moved { .. } => return Err(GitError::ReferenceMoved(spec.line())),
+        };
+        if let Some(last) = made.last() {
+            tip = last.clone();
+        }
+        let mut made = made.into_iter();
+        let commits = told.iter().map_while(|one| match one {
+            None => Some(None),
+            Some(_) => made.next().map(Some),
+        });
+        let commits = commits.collect();
+        Ok(PlanEvent::BatchLanded { commits, refused, tip })
     }
 
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
@@ -240,39 +236,39 @@ impl Landing {
         (real(slot.folder()) == worktree.path).then_some(slot)
     }
 
-    pub(super) fn complete_wave(&self, state: &PlanState, wave: u32, cancel: &Cancel) -> PlanEvent {
-        let completed = || -> Result<PlanEvent, GitError> {
-            let place = wave as usize - 1;
-            let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == Some(place));
-            let (mut its, mut later): (Vec<_>, Vec<_>) =
-                state.line.iter().cloned().partition(|(id, _)| is_its(id));
-            let landed =
-                |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
-            let mut tasks: Vec<TaskId> =
-                state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
-            let (Some(stand), Some(tip)) = (&state.trunk, &state.tip) else {
-                return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
-            };
-            if its.is_empty() {
-                return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
-            }
-            let repository = self.repository(Some(cancel))?;
-            let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
-            if made.is_none() {
-                // What it needs of a later wave comes with it.
-                its.clone_from(&state.line);
-                tasks.extend(later.drain(..).map(|(id, _)| id));
-                made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
-            }
-            let Some(commit) = made else {
-                return Ok(PlanEvent::Hindered {
-                    error: format!("wave {wave} cannot be made of its commits"),
-                });
-            };
-            let rest = self.remake(&repository, state, (tip, &commit), &later, cancel)?;
-            Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
+    pub(super) fn complete_wave(
+        &self,
+        state: &PlanState,
+        wave: u32,
+        cancel: &Cancel,
+    ) -> Result<PlanEvent, GitError> {
+        let place = wave as usize - 1;
+        let is_its = |id: &TaskId| state.task(id).is_some_and(|task| task.wave == Some(place));
+        let (mut its, mut later): (Vec<_>, Vec<_>) =
+            state.line.iter().cloned().partition(|(id, _)| is_its(id));
+        let landed =
+            |task: &&TaskState| task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. });
+        let mut tasks: Vec<TaskId> =
+            state.tasks.iter().filter(landed).map(|task| task.card.id.clone()).collect();
+        let (Some(stand), Some(tip)) = (&state.trunk, &state.tip) else {
+            return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
         };
-        told(completed())
+        if its.is_empty() {
+            return Ok(PlanEvent::WaveCompleted { wave, commit: None, tasks, rest: Vec::new() });
+        }
+        let repository = self.repository(Some(cancel))?;
+        let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
+        if made.is_none() {
+            // What it needs of a later wave comes with it.
+            its.clone_from(&state.line);
+            tasks.extend(later.drain(..).map(|(id, _)| id));
+            made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
+        }
+        let Some(commit) = made else {
+            return Ok(PlanEvent::Hindered { error: format!("wave {wave} cannot be made of its commits") });
+        };
+        let rest = self.remake(&repository, state, (tip, &commit), &later, cancel)?;
+        Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
     }
 
     /// The commit of a wave; none where its commits do not go without others.
@@ -328,65 +324,61 @@ impl Landing {
         }
     }
 
-    pub(super) fn hand_over(&self, state: &PlanState, cancel: &Cancel) -> PlanEvent {
-        let handed = || -> Result<PlanEvent, GitError> {
-            let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
-                (&state.base, &state.handed, &state.trunk, &state.tip)
-            else {
-                return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
-            };
-            let there = self.worktree(state, Some(cancel))?;
-            let index = self.index(state);
-            let give = |expected: &Oid, to: &Oid| {
-                there.hand_over(HandOverRequest {
-                    id: &state.spec.id,
-                    branch: branch.as_deref(),
-                    expected,
-                    to,
-                    why: &format!("refrain plan {}", state.spec.id),
-                    index: &index,
-                    cancel: Some(cancel),
-                })
-            };
-            let keep = |head: &Oid| {
-                let rest = state.line.iter().map(|(_, commit)| commit.clone()).collect();
-                PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None }
-            };
-            let mut said = give(handed, stand)?;
-            if said == HandedOver::Done {
-                return Ok(keep(stand));
-            }
-            if let HandedOver::Diverged { head } = &said {
-                let repository = self.repository(Some(cancel))?;
-                let with_rest = |head: &Oid| -> Result<PlanEvent, GitError> {
-                    let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
-                    Ok(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
-                };
-                // Done before, by a runner that was killed before it could say so.
-                if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
-                    return with_rest(head);
-                }
-                // The person committed meanwhile: the waves are made anew on top of that.
-                let head = head.clone();
-                let mut anew = head.clone();
-                for (wave, its) in &state.handover.due {
-                    let Some(commit) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)?
-                    else {
-                        return Ok(refused(format!(
-                            "wave {wave} conflicts with what was committed meanwhile; merge it yourself with git merge {}",
-                            stand.short()
-                        )));
-                    };
-                    anew = commit;
-                }
-                said = give(&head, &anew)?;
-                if said == HandedOver::Done {
-                    return with_rest(&anew);
-                }
-            }
-            Ok(refused(why(&said, branch.as_deref())))
+    pub(super) fn hand_over(&self, state: &PlanState, cancel: &Cancel) -> Result<PlanEvent, GitError> {
+        let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
+            (&state.base, &state.handed, &state.trunk, &state.tip)
+        else {
+            return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
         };
-        told(handed())
+        let there = self.worktree(state, Some(cancel))?;
+        let index = self.index(state);
+        let give = |expected: &Oid, to: &Oid| {
+            there.hand_over(HandOverRequest {
+                id: &state.spec.id,
+                branch: branch.as_deref(),
+                expected,
+                to,
+                why: &format!("refrain plan {}", state.spec.id),
+                index: &index,
+                cancel: Some(cancel),
+            })
+        };
+        let keep = |head: &Oid| {
+            let rest = state.line.iter().map(|(_, commit)| commit.clone()).collect();
+            PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None }
+        };
+        let mut said = give(handed, stand)?;
+        if said == HandedOver::Done {
+            return Ok(keep(stand));
+        }
+        if let HandedOver::Diverged { head } = &said {
+            let repository = self.repository(Some(cancel))?;
+            let with_rest = |head: &Oid| -> Result<PlanEvent, GitError> {
+                let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
+                Ok(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
+            };
+            // Done before, by a runner that was killed before it could say so.
+            if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
+                return with_rest(head);
+            }
+            // The person committed meanwhile: the waves are made anew on top of that.
+            let head = head.clone();
+            let mut anew = head.clone();
+            for (wave, its) in &state.handover.due {
+                let Some(commit) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)? else {
+                    return Ok(refused(format!(
+                        "wave {wave} conflicts with what was committed meanwhile; merge it yourself with git merge {}",
+                        stand.short()
+                    )));
+                };
+                anew = commit;
+            }
+            said = give(&head, &anew)?;
+            if said == HandedOver::Done {
+                return with_rest(&anew);
+            }
+        }
+        Ok(refused(why(&said, branch.as_deref())))
     }
 
     /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has landed.
@@ -458,8 +450,4 @@ fn subject(title: &str) -> String {
 /// What somebody wrote, in one line.
 fn line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn told(done: Result<PlanEvent, GitError>) -> PlanEvent {
-    done.unwrap_or_else(|error| PlanEvent::Hindered { error: chain(&error) })
 }

@@ -13,6 +13,7 @@ mod statuses;
 mod told;
 mod tuner;
 mod verify;
+mod work;
 
 pub use follow::PlanFollower;
 pub use service::PlanRunner;

@@ -1,7 +1,9 @@
 //! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree, one
 //! after the other until one fails.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_agents::environment;
 use refrain_core::event::{Event, FORMAT, LoopStarted};
@@ -9,73 +11,120 @@ use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::Oid;
 use refrain_core::plan::{FailedGate, PlanEvent, PlanState};
 use refrain_core::{AttemptId, LoopState, Record, Spec};
-use refrain_git::{Cancel, CleanRequest};
+use refrain_git::{Cancel, CleanRequest, GitError};
 use refrain_proc::Meter;
 use refrain_proc::keeper::StopLadder;
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::{CleanPlace, LoopDir};
-use tokio::time::{Instant, timeout_at};
+use refrain_store::{CleanPlace, LoopDir, RunnerLock};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::landing::Landing;
 use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::dispatcher::blocking;
 use crate::{EngineError, Host, chain, gate, now};
 
-/// Runs them on what so many of the batch come to.
-pub(super) async fn verify(
-    landing: &Landing,
-    state: &PlanState,
-    (dir, upto): (LoopDir, usize),
-    host: &Host,
-    cancel: &Cancel,
-) -> Result<PlanEvent, EngineError> {
-    let merged = state.batch.as_ref().and_then(|batch| batch.merged.get(upto.saturating_sub(1)));
-    let Some(tree) = merged.map(|merged| merged.tree.clone()) else {
-        return Ok(PlanEvent::Hindered { error: "there is nothing to verify".to_owned() });
-    };
-    let (landing, stop) = (landing.clone(), cancel.clone());
-    let place = match blocking(move || check_out(&landing, &tree, &stop)).await {
-        Ok(place) => place,
-        Err(error) => return Ok(PlanEvent::Hindered { error: chain(&error) }),
-    };
-    // What the gates of a loop are started with, so are these: a loop without an agent.
-    let spec = Spec {
-        worktree: place.folder(),
-        working_dir: inside(&state.spec.each, &place),
-        ..(*state.spec.each).clone()
-    };
-    let started = LoopStarted { format: FORMAT, refrain: host.version.clone(), spec: spec.clone() };
-    let record = Record { seq: 1, at: now(), event: Event::LoopStarted(Box::new(started)) };
-    let Ok(of) = LoopState::begin(&record) else {
-        return Ok(PlanEvent::Hindered { error: "the plan's gates cannot be run".to_owned() });
-    };
-    let mut supervised = supervise(&spec, host, &Arc::default(), &Arc::default())?;
-    let mut failed = None;
-    for gate in spec.gates.iter().filter(|gate| gate.hard) {
-        let Check::Command(command) = &gate.check else { continue };
-        // As many verifications as there were events before, so that no log is another's.
-        let mut run = u32::try_from(state.seq).unwrap_or(u32::MAX);
-        let mut passed = false;
-        for _ in 0..=gate.retries {
-            passed = run_gate(&mut supervised, &of, (gate, command), run, &dir).await?;
-            if passed {
-                break;
+/// All that a verification needs to know.
+pub(super) struct Verification {
+    pub(super) landing: Landing,
+    pub(super) state: PlanState,
+    pub(super) dir: LoopDir,
+    pub(super) host: Host,
+    /// So many of the batch are verified together.
+    pub(super) upto: usize,
+    /// Nobody else drives the plan before it is over.
+    pub(super) lock: Arc<RunnerLock>,
+}
+
+/// What came of a gate, or of all of them.
+enum Ran<T> {
+    Passed,
+    Failed(T),
+    /// It was not wanted any more.
+    Stopped,
+}
+
+impl Verification {
+    /// Runs the gates on what so many of the batch come to; no event where it was stopped before its time.
+    pub(super) async fn run(self, cancel: Cancel, stopped: watch::Receiver<bool>) -> Option<PlanEvent> {
+        let upto = self.upto;
+        match self.verify(cancel, stopped).await {
+            Ok(Ran::Passed) => Some(PlanEvent::BatchVerified { upto, failed: None }),
+            Ok(Ran::Failed(failed)) => Some(PlanEvent::BatchVerified { upto, failed: Some(failed) }),
+            Ok(Ran::Stopped) | Err(EngineError::Git(GitError::Cancelled)) => None,
+            // It says nothing about what was to be verified.
+            Err(error) => {
+                let error = format!("the verification cannot be run: {}", chain(&error));
+                Some(PlanEvent::Hindered { error })
             }
-            run = run.saturating_add(1);
-        }
-        if !passed {
-            let log = dir.attempt(AttemptId::BEFORE).gate(&gate.name, run.saturating_sub(1));
-            let log = log.strip_prefix(&dir.0).unwrap_or(&log).to_string();
-            failed = Some(FailedGate { gate: gate.name.clone(), log });
-            break;
         }
     }
-    blocking(move || {
-        drop(supervised);
-        place.leave();
-    })
-    .await;
-    Ok(PlanEvent::BatchVerified { upto, failed })
+
+    async fn verify(
+        &self,
+        cancel: Cancel,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<Ran<FailedGate>, EngineError> {
+        let merged =
+            self.state.batch.as_ref().and_then(|batch| batch.merged.get(self.upto.saturating_sub(1)));
+        let tree = merged.map(|merged| merged.tree.clone());
+        let tree = tree.ok_or_else(|| not_run("nothing was merged".to_owned()))?;
+        let (landing, lock) = (self.landing.clone(), Arc::clone(&self.lock));
+        let place = blocking(move || {
+            let place = check_out(&landing, &tree, &cancel);
+            drop(lock);
+            place
+        })
+        .await?;
+        // What the gates of a loop are started with, so are these: a loop without an agent.
+        let each = &self.state.spec.each;
+        let spec = Spec { worktree: place.folder(), working_dir: inside(each, &place), ..(**each).clone() };
+        let ran = match supervise(&spec, &self.host, &Arc::default(), &Arc::default()) {
+            Ok(mut supervised) => {
+                let ran = self.run_gates(&mut supervised, spec, &mut stopped).await;
+                blocking(move || drop(supervised)).await;
+                ran
+            }
+            Err(error) => Err(error),
+        };
+        blocking(move || place.leave()).await;
+        ran
+    }
+
+    async fn run_gates(
+        &self,
+        supervised: &mut Supervised,
+        spec: Spec,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> Result<Ran<FailedGate>, EngineError> {
+        let started = LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec };
+        let record = Record { seq: 1, at: now(), event: Event::LoopStarted(Box::new(started)) };
+        let of = LoopState::begin(&record).map_err(|why| not_run(why.to_string()))?;
+        for gate in of.spec.gates.iter().filter(|gate| gate.hard) {
+            let Check::Command(command) = &gate.check else { continue };
+            for retry in 0..=gate.retries {
+                let run = run_number(self.state.seq, gate.retries, retry);
+                match run_gate(supervised, &of, (gate, command), (run, &self.dir), stopped).await? {
+                    Ran::Passed => break,
+                    Ran::Failed(()) if retry < gate.retries => {}
+                    Ran::Failed(()) => {
+                        let log = self.dir.attempt(AttemptId::BEFORE).gate(&gate.name, run);
+                        let log = log.strip_prefix(&self.dir.0).unwrap_or(&log).to_string();
+                        return Ok(Ran::Failed(FailedGate { gate: gate.name.clone(), log }));
+                    }
+                    Ran::Stopped => return Ok(Ran::Stopped),
+                }
+            }
+        }
+        Ok(Ran::Passed)
+    }
+}
+
+/// The number of a gate's run, by which its log is called: each verification comes behind another event, and has as many
+/// numbers as the gate may have runs, so that no log is another's.
+fn run_number(seq: u64, retries: u32, retry: u32) -> u32 {
+    let first = seq.saturating_mul(u64::from(retries) + 1);
+    u32::try_from(first.saturating_add(u64::from(retry))).unwrap_or(u32::MAX)
 }
 
 /// The folder in the checkout that corresponds to the one that the plan was started in.
@@ -94,39 +143,46 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanPlac
     Ok(place)
 }
 
-/// Runs one gate once; whether it passed.
+/// Runs one gate once.
 async fn run_gate(
     supervised: &mut Supervised,
     of: &LoopState,
     (gate, command): (&GateSpec, &str),
-    run: u32,
-    dir: &LoopDir,
-) -> Result<bool, EngineError> {
+    (run, dir): (u32, &LoopDir),
+    stopped: &mut watch::Receiver<bool>,
+) -> Result<Ran<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
     let job = gate::job(of, (gate, command), (AttemptId::BEFORE, run), dir, meter);
     supervised.supervisor.run(job);
-    let until = Instant::now() + std::time::Duration::from_millis(gate.timeout.0);
-    let (mut stopped, mut passed) = (false, None);
+    let until = Instant::now() + Duration::from_millis(gate.timeout.0);
+    let (mut is_late, mut is_unwanted, mut ran) = (false, false, None);
     loop {
-        let news = if stopped {
-            Ok(supervised.news.recv().await)
-        } else {
-            timeout_at(until, supervised.news.recv()).await
+        let news = tokio::select! {
+            news = supervised.news.recv() => news,
+            () = sleep_until(until), if !is_late => {
+                is_late = true;
+                supervised.supervisor.stop(StopLadder::default());
+                continue;
+            }
+            // Whoever could say it being gone says it, too.
+            _ = stopped.wait_for(|is_said| *is_said), if !is_unwanted => {
+                is_unwanted = true;
+                supervised.supervisor.stop(StopLadder::default());
+                continue;
+            }
         };
         match news {
-            Err(_) => {
-                stopped = true;
-                supervised.supervisor.stop(StopLadder::default());
-            }
-            Ok(Some(AgentNews::GateFinished(finished))) => {
-                passed = Some(!stopped && finished.is_pass());
+            Some(AgentNews::GateFinished(finished)) => {
+                let is_pass = !is_late && finished.is_pass();
+                ran = Some(if is_pass { Ran::Passed } else { Ran::Failed(()) });
                 if !finished.left {
                     break;
                 }
             }
-            Ok(Some(AgentNews::Swept { .. })) if passed.is_some() => break,
-            Ok(Some(AgentNews::NotStarted(_)) | None) => break,
-            Ok(Some(
+            Some(AgentNews::Swept { .. }) if ran.is_some() => break,
+            Some(AgentNews::NotStarted(said)) => return Err(not_run(format!("{}: {said}", gate.name))),
+            None => return Err(not_run(format!("{}: the supervisor is gone", gate.name))),
+            Some(
                 AgentNews::Started(_)
                 | AgentNews::Used(_)
                 | AgentNews::Answered
@@ -134,10 +190,14 @@ async fn run_gate(
                 | AgentNews::CritiqueFinished(_)
                 | AgentNews::Swept { .. }
                 | AgentNews::OutputLost,
-            )) => {}
+            ) => {}
         }
     }
-    Ok(passed.unwrap_or(false))
+    Ok(if is_unwanted { Ran::Stopped } else { ran.unwrap_or(Ran::Failed(())) })
+}
+
+fn not_run(said: String) -> EngineError {
+    EngineError::Process("its gates cannot be started", io::Error::other(said))
 }
 
 /// Ends what the verification of a runner before this one left behind.

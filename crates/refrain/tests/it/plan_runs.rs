@@ -392,6 +392,32 @@ fn what_fails_only_with_what_others_landed_goes_back_with_the_gates_output() {
 }
 
 #[test]
+fn a_verification_that_nobody_waits_for_any_more_is_ended() {
+    let tasks = [task(1, &[], "pending"), task(2, &[], "pending")];
+    let (sandbox, agent) = project(&tasks, "echo begun >> $NOTES/begun; read -r _ < $GATES/go");
+    let check = sandbox.agent(
+        "check",
+        "if [ -e f1.txt ] && [ -e f2.txt ]; then echo at >> $NOTES/at; read -r _ < $GATES/never; fi",
+    );
+    let (gate, never) = (sandbox.gate("go"), sandbox.gate("never"));
+    let session = sandbox.spawn(&words(&agent, &["--verify", &check, "--jobs", "2"]));
+    testkit::eventually("both have begun", || (sandbox.note("begun").lines().count() == 2).then_some(()));
+    gate.let_one_pass();
+    gate.let_one_pass();
+    sandbox.wait_for_note("at");
+    sandbox.refrain(&["plan", "pause", "x", "--now"]).with_code(0);
+    session.wait().with_code(16);
+    sandbox.nobody_survives();
+    let shown = sandbox.refrain(&["plan", "status", "x"]).with_code(0).stdout;
+    assert!(!shown.contains("cannot be run"), "{shown}");
+    let session = sandbox.spawn(&["plan", "resume", "x"]);
+    testkit::eventually("it is asked again", || (sandbox.note("at").lines().count() == 2).then_some(()));
+    never.let_one_pass();
+    session.wait().with_code(0);
+    assert_eq!(read_tasks(&sandbox).matches(r#""status": "done""#).count(), 2);
+}
+
+#[test]
 fn tasks_that_all_change_the_same_line_all_land() {
     let tasks: Vec<_> = (1..=4).map(|id| task(id, &[], "pending")).collect();
     // Whoever finds a conflict settles it by keeping both sides.

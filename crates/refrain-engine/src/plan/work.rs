@@ -1,0 +1,84 @@
+//! What takes a plan's runner its time beside the loops of its tasks: git, and the verification. Each comes to one event, or
+//! to none where it was ended before its time.
+
+use std::sync::Arc;
+
+use refrain_core::plan::{PlanEvent, PlanState};
+use refrain_git::{Cancel, GitError};
+use refrain_store::RunnerLock;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+
+use super::landing::Landing;
+use super::verify::Verification;
+use crate::{EngineError, chain};
+
+/// Something that is being done for the plan. Dropped, it is ended; until then nobody else drives the plan.
+pub(super) struct Work {
+    cancel: Cancel,
+    /// The same wish as `cancel`, for whoever awaits.
+    stop: watch::Sender<bool>,
+    handle: JoinHandle<Option<PlanEvent>>,
+}
+
+impl Work {
+    /// Has git do something where blocking is allowed.
+    pub(super) fn of_git(
+        landing: &Landing,
+        state: &PlanState,
+        lock: &Arc<RunnerLock>,
+        job: impl FnOnce(&Landing, &PlanState, &Cancel) -> Result<PlanEvent, GitError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let (landing, state, lock) = (landing.clone(), state.clone(), Arc::clone(lock));
+        Self::begin(|cancel, _| {
+            spawn_blocking(move || {
+                let event = match job(&landing, &state, &cancel) {
+                    Ok(event) => Some(event),
+                    Err(GitError::Cancelled) => None,
+                    Err(error) => Some(PlanEvent::Hindered { error: chain(&error) }),
+                };
+                drop(lock);
+                event
+            })
+        })
+    }
+
+    /// Has the verification run.
+    pub(super) fn of_gates(verification: Verification) -> Result<Self, EngineError> {
+        Self::begin(|cancel, stopped| spawn_local(verification.run(cancel, stopped)))
+    }
+
+    fn begin(
+        start: impl FnOnce(Cancel, watch::Receiver<bool>) -> JoinHandle<Option<PlanEvent>>,
+    ) -> Result<Self, EngineError> {
+        let cancel =
+            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+        let (stop, stopped) = watch::channel(false);
+        let handle = start(cancel.clone(), stopped);
+        Ok(Self { cancel, stop, handle })
+    }
+
+    /// Ends it before its time. What it had done by then is found again.
+    pub(super) fn abandon(&self) {
+        self.cancel.cancel();
+        self.stop.send_replace(true);
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.handle.is_finished() {
+            self.abandon();
+        }
+    }
+}
+
+/// What came of the work, once it is done; never, where there is none.
+pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
+    let Some(work) = work else { return std::future::pending().await };
+    match (&mut work.handle).await {
+        Ok(event) => event,
+        // Nobody cancels these tasks: it panicked, and so do we.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
