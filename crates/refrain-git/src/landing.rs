@@ -8,7 +8,7 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::history::screen_commits;
-use crate::line::{Heads, New, trailed, tree_of};
+use crate::line::{Heads, New, since, trailed, tree_of, trees};
 use crate::repository::Repository;
 
 /// What is to land, all at once.
@@ -97,7 +97,8 @@ pub enum Wave {
 
 impl Repository {
     /// Adds a commit for each work to the line, which moves once. It may be repeated: one with these trailers that stands on
-    /// the line behind the tip is taken for the one that was made.
+    /// the line behind the tip is taken for the one that was made. A line that holds the same as its tip, but was made anew, is
+    /// taken back to it.
     ///
     /// # Errors
     /// [`GitError::NoIdentity`] where git does not know who commits; [`GitError`] where git cannot do it, and
@@ -148,6 +149,13 @@ impl Repository {
             let Some(commit) = trailed(git, (tip, &at), work.trailers)? else { break };
             commits.push(commit);
         }
+        // A wave's commit was put there that nobody recorded: it holds the same as the tip, and is made again.
+        if commits.is_empty()
+            && tree_of(git, &at)? == tree_of(git, tip)?
+            && self.move_reference(reference, Some(&at), tip, "refrain: take the line back")?
+        {
+            return Ok(Ok(commits));
+        }
         // Those of all may have others behind them; those of some are where the rest goes on.
         let is_ours = commits.len() == works.len() || commits.last() == Some(&at);
         Ok(if is_ours { Ok(commits) } else { Err(Some(at)) })
@@ -171,7 +179,8 @@ impl Repository {
 
     /// Makes the commit of a wave. Where the chain of its tasks' commits stands on the first parent already it is taken as
     /// it is, else each of them is picked onto it. It may be repeated: one with these trailers on this first parent that the
-    /// reference is at is reported as made. Without a commit of a task it holds nothing, and has but one parent.
+    /// reference is at, and that holds this chain, is reported as made; one that holds another is made anew, as what a task
+    /// landed since is not in it. Without a commit of a task it holds nothing, and has but one parent.
     ///
     /// # Errors
     /// As [`Self::land`].
@@ -179,27 +188,42 @@ impl Repository {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);
         let at = self.reference(reference)?;
-        if let Some(at) = &at
-            && trailed(git, (first_parent, at), trailers)?.as_ref() == Some(at)
-            && self.reference(&format!("{at}^"))?.as_ref() == Some(first_parent)
-        {
-            return Ok(Wave::Made { commit: at.clone() });
-        }
-        let (mut chain, heads) = (first_parent.clone(), Heads::of(git, commits)?);
+        let (mut chain, heads) = (Vec::with_capacity(commits.len()), Heads::of(git, commits)?);
         for commit in commits {
-            match self.pick(git, &chain, (commit, &heads))? {
-                Ok(picked) => chain = picked,
+            match self.pick(git, chain.last().unwrap_or(first_parent), (commit, &heads))? {
+                Ok(picked) => chain.push(picked),
                 Err(conflicts) => return Ok(Wave::Conflict { at: commit.clone(), conflicts }),
             }
         }
-        let tree = &heads.tree(&chain).map_or_else(|| tree_of(git, &chain), |tree| Ok(tree.clone()))?;
-        let parents = [first_parent, &chain];
-        let parents = if chain == *first_parent { &parents[..1] } else { &parents };
+        if let Some(at) = &at
+            && trailed(git, (first_parent, at), trailers)?.as_ref() == Some(at)
+            && self.reference(&format!("{at}^"))?.as_ref() == Some(first_parent)
+            && self.holds(git, (first_parent, at), &chain)?
+        {
+            return Ok(Wave::Made { commit: at.clone() });
+        }
+        let chain = chain.last().unwrap_or(first_parent);
+        let tree = &heads.tree(chain).map_or_else(|| tree_of(git, chain), |tree| Ok(tree.clone()))?;
+        let parents = [first_parent, chain];
+        let parents = if chain == first_parent { &parents[..1] } else { &parents };
         let commit = self.make_commit(git, &New { tree, parents, message, trailers })?;
         if !self.move_reference(reference, at.as_ref(), &commit, first_line(message))? {
             return Err(GitError::ReferenceMoved(reference.to_owned()));
         }
         Ok(Wave::Made { commit })
+    }
+
+    /// Whether a wave's commit has this chain behind it, known by its trees: where commits are signed it is made of others
+    /// each time.
+    fn holds(
+        &self,
+        git: Git<'_>,
+        (first_parent, wave): (&Oid, &Oid),
+        chain: &[Oid],
+    ) -> Result<bool, GitError> {
+        let Some(end) = self.reference(&format!("{wave}^2"))? else { return Ok(chain.is_empty()) };
+        let known = since(git, first_parent, &end)?;
+        Ok(known == chain || (known.len() == chain.len() && trees(git, &known)? == trees(git, chain)?))
     }
 }
 

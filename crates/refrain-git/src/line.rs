@@ -282,13 +282,14 @@ impl Heads {
 }
 
 /// The commits of a line behind `from`, oldest first.
-fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
+pub(crate) fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
     let range = format!("{from}..{to}");
     let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
     printed.lines().map(|line| oid("rev-list", line)).collect()
 }
 
-fn trees(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
+/// The trees of commits, in their order.
+pub(crate) fn trees(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
     commits.iter().map(|commit| tree_of(git, commit)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 mod landing;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -258,8 +258,11 @@ impl PlanState {
         let written: Vec<_> = old.iter().map(|task| self.status_of(task)).collect();
         let mut known: HashMap<TaskId, (TaskState, TaskStatus)> =
             old.into_iter().zip(written).map(|(task, word)| (task.card.id.clone(), (task, word))).collect();
+        // Journals of before may name one twice: the first is meant by whatever names it.
+        let mut named = HashSet::new();
         self.tasks = cards
             .iter()
+            .filter(|card| named.insert(&card.id))
             .map(|card| match known.remove(&card.id) {
                 Some((task, written)) => task.told(card, written),
                 // Each of its loops has a name of its own, also where it was gone from the file for a while.
@@ -287,7 +290,11 @@ impl PlanState {
         let first_open = self.current_wave();
         self.waves.truncate(first_open);
         let (mut ready, mut running, mut proven) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        let order: Vec<usize> = self.graph.waves().iter().flatten().copied().collect();
+        let mut order: Vec<usize> = self.graph.waves().iter().flatten().copied().collect();
+        // What is under way, or landed, stays in the plan, although a cycle, or what became of that which it is a part of,
+        // keeps it out of the graph's waves.
+        let is_kept = |task: &usize| self.tasks[*task].is_begun() && self.graph.wave_of(*task).is_none();
+        order.extend((0..self.tasks.len()).filter(is_kept));
         let in_batch: BTreeSet<&TaskId> =
             self.batch.iter().flat_map(|batch| &batch.merged).map(|one| &one.task).collect();
         for wave in &mut self.waves {
@@ -600,8 +607,7 @@ impl TaskState {
             | Stage::Landed { .. }
             | Stage::Stopped(_) => TaskStatus::Pending,
         };
-        let Card { id, title, complexity, priority, dependencies, parent, .. } = self.card.clone();
-        Task { status, complexity, priority, dependencies, parent, ..Task::new(id, title) }
+        Task { status, ..self.card.task() }
     }
 
     /// Whether what depends on it may begin.

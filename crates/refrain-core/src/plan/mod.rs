@@ -16,6 +16,7 @@ mod problem;
 mod spec;
 mod standing;
 mod state;
+mod taken;
 mod task;
 mod task_loop;
 mod task_ref;

@@ -358,6 +358,14 @@ impl From<&Task> for Card {
     }
 }
 
+impl Card {
+    /// A task of which no more is known than this.
+    pub(super) fn task(&self) -> Task {
+        let Self { id, title, status, complexity, priority, dependencies, parent } = self.clone();
+        Task { status, complexity, priority, dependencies, parent, ..Task::new(id, title) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

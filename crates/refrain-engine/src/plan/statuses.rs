@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_core::plan::file::Change;
-use refrain_core::plan::{Card, Note, PlanEvent, PlanState, Task, TaskId, TaskStatus};
+use refrain_core::plan::{Note, PlanEvent, PlanState, Task, TaskId, TaskStatus};
 use refrain_store::Journal;
 use refrain_store::journal::Durability;
 use refrain_store::tasks::{Stamp, TaskFile, TasksError};
@@ -66,11 +66,14 @@ impl Statuses {
             Ok(read) => {
                 self.stamp = Some(read.stamp);
                 let tasks: Arc<[Task]> = read.tasks.tasks.into();
-                self.written =
-                    tasks.iter().map(|task| (task.id.clone(), (task.status, task.note.clone()))).collect();
-                let taken = PlanEvent::TasksTaken { tasks: tasks.iter().map(Card::from).collect() };
-                self.tasks = Some(tasks);
-                taken
+                let event = PlanEvent::of_tasks(&tasks);
+                // Of what is refused nothing counts: what was read before stands.
+                if let PlanEvent::TasksTaken { .. } = event {
+                    let word = |task: &Task| (task.id.clone(), (task.status, task.note.clone()));
+                    self.written = tasks.iter().map(word).collect();
+                    self.tasks = Some(tasks);
+                }
+                event
             }
             Err(error) => PlanEvent::TasksRefused { error: chain(&error) },
         }

@@ -437,6 +437,33 @@ fn a_wave_is_one_commit_of_the_first_parents_history() {
 }
 
 #[test]
+fn a_wave_that_lacks_what_landed_since_is_made_anew() {
+    let place = Place::new();
+    let line = Line::new(&place);
+    let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
+    let first = line.land(&works[0], "1");
+    let (short, _) = made(&line, line.wave(&line.begin, std::slice::from_ref(&first), "1"));
+    // Nobody recorded it, and another task of the wave landed after all.
+    let second = line.land(&works[1], "2");
+    let both = [first, second.clone()];
+    let (whole, paths) = made(&line, line.wave(&line.begin, &both, "1"));
+    assert_eq!(paths, ["one", "two"]);
+    assert_ne!(whole, short);
+    assert_eq!(made(&line, line.wave(&line.begin, &both, "1")).0, whole, "found again");
+    // Nobody recorded that either, although the line stood on it already: what lands next lands where it would have.
+    let Remade::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
+    assert_eq!(tip, whole);
+    let Merged::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
+        panic!("a conflict")
+    };
+    let third = only(line.try_land(&second, &tree, "3").unwrap());
+    assert_eq!(place.git(&["rev-parse", &format!("{third}^")]), second.as_str());
+    assert_eq!(line.tip(), third);
+    let all = [both.as_slice(), &[third]].concat();
+    assert_eq!(made(&line, line.wave(&line.begin, &all, "1")).1, ["one", "three", "two"]);
+}
+
+#[test]
 fn in_a_pipeline_a_waves_chain_is_made_anew() {
     let place = Place::new();
     let line = Line::new(&place);

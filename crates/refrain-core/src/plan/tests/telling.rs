@@ -132,6 +132,51 @@ fn a_file_that_became_invalid_leaves_everything_as_it_was() {
     assert_eq!(plan.sets("1", Done).next(), PlanStep::Finish(PlanEnd::Completed));
 }
 
+/// What stands in a file, as its plan reads it.
+fn reads(cards: &[Card]) -> PlanEvent {
+    let tasks: Vec<_> = cards.iter().map(Card::task).collect();
+    PlanEvent::of_tasks(&tasks)
+}
+
+#[test]
+fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
+    let same = [card("1", &[]), card("2", &["1"])];
+    assert_eq!(reads(&same), PlanEvent::TasksTaken { tasks: same.to_vec() });
+    for (cards, expected) in [
+        (vec![card("1", &[]), card("2", &["1"]), card("1", &[])], "more than one task is called 1"),
+        (vec![card("1", &["2"]), card("2", &["1"])], "tasks wait for each other: 1 -> 2 -> 1"),
+        (vec![card("1", &["1"])], "task 1 depends on itself"),
+        (vec![card("10", &[]), card("2", &["1"])], "task 2 depends on 1, which is not there"),
+        (
+            vec![card("1", &["8"]), card("2", &["9"]), card("2", &[])],
+            "more than one task is called 2; and 2 more, see refrain plan check",
+        ),
+    ] {
+        assert_eq!(reads(&cards), PlanEvent::TasksRefused { error: expected.to_owned() });
+    }
+}
+
+/// What journals of before took as it stood is folded all the same, and nothing that is under way gets lost in it.
+#[test]
+fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
+    let twice = waiting().reads(vec![card("1", &[]), card("2", &["1"]), card("1", &[])]);
+    assert_eq!(twice.state.tasks.len(), 2);
+    let cycle = || vec![card("1", &["2"]), card("2", &["1"])];
+    let of_whole = |status| {
+        let part = Card { parent: Some(id("2")), ..card("1", &[]) };
+        vec![part, Card { status, ..card("2", &[]) }]
+    };
+    for cards in [cycle(), of_whole(Cancelled), of_whole(Done)] {
+        let runs = running().reads(cards.clone());
+        assert_eq!(runs.state.running().count(), 1, "{cards:?}");
+        let proven = runs.proves("1");
+        let proven = proven.reads(cards.clone());
+        assert_eq!(proven.next(), PlanStep::Merge { tasks: vec![0] }, "{cards:?}");
+        let landed = proven.merges(&["1"]).verified(1, true).lands(1, 2).reads(cards);
+        assert_eq!(landed.next(), PlanStep::CompleteWave { wave: 1 });
+    }
+}
+
 #[test]
 fn a_person_says_how_it_goes_on() {
     let used_up = || Plan::of(&PAIR, |spec| spec.tune = true).starts().stops("1", Stop::UsedUp);
