@@ -29,7 +29,7 @@ use super::landing::Landing;
 use super::round::{self, Round};
 use super::service::{PlanRunner, own};
 use super::statuses::Statuses;
-use super::verify::{self, Verification};
+use super::verify::{self, Of, Verification};
 use super::work::{Work, done};
 use crate::dispatcher::{blocking, install_doorbell};
 use crate::signals::{SignalSources, Signals, Wish};
@@ -178,9 +178,9 @@ impl PlanDrive {
                 }
                 PlanStep::HandOver => {
                     self.commit().await?;
-                    self.ask_git(|landing, state, cancel| landing.hand_over(state, cancel))?;
+                    self.verify(Of::HandOver)?;
                 }
-                PlanStep::Verify { upto } => self.verify(upto)?,
+                PlanStep::Verify { upto } => self.verify(Of::Batch(upto))?,
                 PlanStep::Abandon => {
                     // It takes a moment, and who asked for it may ask for more.
                     self.work.iter().for_each(Work::abandon);
@@ -315,13 +315,13 @@ impl PlanDrive {
         self.begin_work(work)
     }
 
-    fn verify(&mut self, upto: usize) -> Result<(), EngineError> {
+    fn verify(&mut self, of: Of) -> Result<(), EngineError> {
         let work = Work::of_gates(Verification {
             landing: self.landing.clone(),
             state: self.journal.state().clone(),
             dir: self.journal.dir().clone(),
             host: self.host.clone(),
-            upto,
+            of,
             lock: Arc::clone(&self.lock),
         });
         self.begin_work(work)

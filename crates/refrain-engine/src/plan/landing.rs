@@ -324,11 +324,18 @@ impl Landing {
         }
     }
 
-    pub(super) fn hand_over(&self, state: &PlanState, cancel: &Cancel) -> Result<PlanEvent, GitError> {
+    /// `verified` is a tree on which the verification passed, beside what the plan's own line has.
+    pub(super) fn hand_over(
+        &self,
+        state: &PlanState,
+        verified: Option<&Oid>,
+        cancel: &Cancel,
+    ) -> Result<HandingOver, GitError> {
+        let told = |event| Ok(HandingOver::Told(event));
         let (Some((_, branch)), Some(handed), Some(stand), Some(tip)) =
             (&state.base, &state.handed, &state.trunk, &state.tip)
         else {
-            return Ok(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
+            return told(PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: None });
         };
         let there = self.worktree(state, Some(cancel))?;
         let index = self.index(state);
@@ -349,13 +356,13 @@ impl Landing {
         };
         let mut said = give(handed, stand)?;
         if said == HandedOver::Done {
-            return Ok(keep(stand));
+            return told(keep(stand));
         }
         if let HandedOver::Diverged { head } = &said {
             let repository = self.repository(Some(cancel))?;
-            let with_rest = |head: &Oid| -> Result<PlanEvent, GitError> {
+            let with_rest = |head: &Oid| -> Result<HandingOver, GitError> {
                 let rest = self.remake(&repository, state, (tip, head), &state.line, cancel)?;
-                Ok(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
+                told(PlanEvent::HandedOver { head: Some(head.clone()), rest, refused: None })
             };
             // Done before, by a runner that was killed before it could say so.
             if repository.reference(&state.spec.last_wave())?.as_ref() == Some(head) {
@@ -366,19 +373,24 @@ impl Landing {
             let mut anew = head.clone();
             for (wave, its) in &state.handover.due {
                 let Some(commit) = self.make_wave(&repository, state, (*wave, its), &anew, cancel)? else {
-                    return Ok(refused(format!(
+                    return told(refused(format!(
                         "wave {wave} conflicts with what was committed meanwhile; merge it yourself with git merge {}",
                         stand.short()
                     )));
                 };
                 anew = commit;
             }
+            // What the two come to nobody has seen.
+            let tree = repository.tree_of(&anew)?;
+            if state.spec.each.has_hard_gates() && verified != Some(&tree) {
+                return Ok(HandingOver::ToVerify(tree));
+            }
             said = give(&head, &anew)?;
             if said == HandedOver::Done {
                 return with_rest(&anew);
             }
         }
-        Ok(refused(why(&said, branch.as_deref())))
+        told(refused(why(&said, branch.as_deref())))
     }
 
     /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has landed.
@@ -402,7 +414,15 @@ impl Landing {
     }
 }
 
-fn refused(why: String) -> PlanEvent {
+/// What a hand-over came to.
+pub(super) enum HandingOver {
+    /// This.
+    Told(PlanEvent),
+    /// The person committed meanwhile: this tree is to be verified first.
+    ToVerify(Oid),
+}
+
+pub(super) fn refused(why: String) -> PlanEvent {
     PlanEvent::HandedOver { head: None, rest: Vec::new(), refused: Some(why) }
 }
 
@@ -417,8 +437,9 @@ fn why(said: &HandedOver, branch: Option<&str>) -> String {
             let more = paths.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!(
-                "your own changes are in the way in {}{more}; commit them, or move them aside with git stash",
-                first.join(", ")
+                "your own changes are in the way in {}{more}; commit them, or move them aside with git stash push -u -- {}",
+                first.join(", "),
+                first.join(" ")
             )
         }
         HandedOver::OtherBranch { now } => {

@@ -19,7 +19,7 @@ use refrain_store::{CleanPlace, LoopDir, RunnerLock};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::landing::Landing;
+use super::landing::{HandingOver, Landing, refused};
 use crate::agent_news::{AgentNews, Supervised, supervise};
 use crate::dispatcher::blocking;
 use crate::{EngineError, Host, chain, gate, now};
@@ -30,10 +30,18 @@ pub(super) struct Verification {
     pub(super) state: PlanState,
     pub(super) dir: LoopDir,
     pub(super) host: Host,
-    /// So many of the batch are verified together.
-    pub(super) upto: usize,
+    pub(super) of: Of,
     /// Nobody else drives the plan before it is over.
     pub(super) lock: Arc<RunnerLock>,
+}
+
+/// What is verified.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    /// What so many of the batch come to.
+    Batch(usize),
+    /// What is handed over, where that comes on top of what the person committed meanwhile.
+    HandOver,
 }
 
 /// What came of a gate, or of all of them.
@@ -45,14 +53,17 @@ enum Ran<T> {
 }
 
 impl Verification {
-    /// Runs the gates on what so many of the batch come to; no event where it was stopped before its time.
+    /// Runs the gates, and does what was to wait for them; no event where it was stopped before its time.
     pub(super) async fn run(self, cancel: Cancel, stopped: watch::Receiver<bool>) -> Option<PlanEvent> {
-        let upto = self.upto;
-        match self.verify(cancel, stopped).await {
-            Ok(Ran::Passed) => Some(PlanEvent::BatchVerified { upto, failed: None }),
-            Ok(Ran::Failed(failed)) => Some(PlanEvent::BatchVerified { upto, failed: Some(failed) }),
-            Ok(Ran::Stopped) | Err(EngineError::Git(GitError::Cancelled)) => None,
+        let ran = match self.of {
+            Of::Batch(upto) => self.verify_batch(upto, cancel, stopped).await,
+            Of::HandOver => self.hand_over(cancel, stopped).await,
+        };
+        match ran {
+            Ok(event) => event,
+            Err(EngineError::Git(GitError::Cancelled)) => None,
             // It says nothing about what was to be verified.
+            Err(EngineError::Git(error)) => Some(PlanEvent::Hindered { error: chain(&error) }),
             Err(error) => {
                 let error = format!("the verification cannot be run: {}", chain(&error));
                 Some(PlanEvent::Hindered { error })
@@ -60,15 +71,61 @@ impl Verification {
         }
     }
 
+    async fn verify_batch(
+        &self,
+        upto: usize,
+        cancel: Cancel,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<PlanEvent>, EngineError> {
+        let merged = self.state.batch.as_ref().and_then(|batch| batch.merged.get(upto.saturating_sub(1)));
+        let tree = merged.map(|merged| merged.tree.clone());
+        let tree = tree.ok_or_else(|| not_run("nothing was merged".to_owned()))?;
+        Ok(match self.verify(tree, cancel, stopped).await? {
+            Ran::Passed => Some(PlanEvent::BatchVerified { upto, failed: None }),
+            Ran::Failed(failed) => Some(PlanEvent::BatchVerified { upto, failed: Some(failed) }),
+            Ran::Stopped => None,
+        })
+    }
+
+    /// Hands over what is due. Where the person committed meanwhile, what that comes to is verified first.
+    async fn hand_over(
+        &self,
+        cancel: Cancel,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Option<PlanEvent>, EngineError> {
+        let mut verified = None;
+        loop {
+            let (landing, state, lock) = (self.landing.clone(), self.state.clone(), Arc::clone(&self.lock));
+            let (tree, stop) = (verified.clone(), cancel.clone());
+            let handed = blocking(move || {
+                let handed = landing.hand_over(&state, tree.as_ref(), &stop);
+                drop(lock);
+                handed
+            });
+            let tree = match handed.await? {
+                HandingOver::Told(event) => return Ok(Some(event)),
+                HandingOver::ToVerify(tree) => tree,
+            };
+            match self.verify(tree.clone(), cancel.clone(), stopped.clone()).await? {
+                Ran::Passed => verified = Some(tree),
+                Ran::Failed(FailedGate { gate, log }) => {
+                    let log = self.dir.0.join(log);
+                    return Ok(Some(refused(format!(
+                        "with what was committed meanwhile, {gate} fails: {log} says how; mend that on your branch, then let \
+                         the plan go on"
+                    ))));
+                }
+                Ran::Stopped => return Ok(None),
+            }
+        }
+    }
+
     async fn verify(
         &self,
+        tree: Oid,
         cancel: Cancel,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Ran<FailedGate>, EngineError> {
-        let merged =
-            self.state.batch.as_ref().and_then(|batch| batch.merged.get(self.upto.saturating_sub(1)));
-        let tree = merged.map(|merged| merged.tree.clone());
-        let tree = tree.ok_or_else(|| not_run("nothing was merged".to_owned()))?;
         let (landing, lock) = (self.landing.clone(), Arc::clone(&self.lock));
         let place = blocking(move || {
             let place = check_out(&landing, &tree, &cancel);

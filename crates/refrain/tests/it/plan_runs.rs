@@ -169,6 +169,22 @@ fn waves_are_made_on_top_of_what_a_person_commits_meanwhile() {
 }
 
 #[test]
+fn what_a_person_commits_meanwhile_is_verified_with_the_wave_before_it_is_handed_over() {
+    let (sandbox, agent) = project(
+        &chain()[..1],
+        "PROJECT=${NOTES%/notes}/project\necho own > $PROJECT/own; git -C $PROJECT add own; git -C $PROJECT commit -qm Own",
+    );
+    let verify = ["--verify", "! { [ -e own ] && [ -e f1.txt ]; }"];
+    let said = run(&sandbox, &agent, &verify).with_code(14).stdout;
+    assert!(said.contains("with what was committed meanwhile, "), "{said}");
+    assert_eq!(history(&sandbox), ["Own", "Plan", "Begin"], "nothing came to the branch");
+    sandbox.git(&["rm", "-q", "own"]);
+    sandbox.git(&["commit", "-qm", "Mend"]);
+    sandbox.refrain(&["plan", "resume"]).with_code(0);
+    assert_eq!(history(&sandbox)[0], "feat(x): complete wave 1");
+}
+
+#[test]
 fn a_branch_that_is_not_checked_out_any_more_gets_its_waves_later() {
     let (sandbox, agent) =
         project(&chain()[..2], "[ $number = 1 ] && git -C ${NOTES%/notes}/project switch -qc side");
