@@ -398,3 +398,23 @@ fn a_task_file_that_is_broken_or_gone_keeps_no_plan_from_being_resumed_or_cancel
         assert_eq!(fs::read_dir(inbox).map_or(0, Iterator::count), 0, "nothing waits any more");
     }
 }
+
+#[test]
+fn of_two_plans_for_the_same_tasks_that_start_at_once_one_is_refused() {
+    let (sandbox, _) = feature();
+    let idle = sandbox.agent("idle", "echo at >> $NOTES/at; read -r _ < $GATES/go");
+    let _gate = sandbox.gate("go");
+    let data = sandbox.project().join(".git/refrain");
+    fs::create_dir_all(&data).unwrap();
+    let lock = fs::File::create(data.join("plans.lock")).unwrap();
+    lock.lock().unwrap();
+    let words = ["plan", "run", "--tag", "feature-x", "--command", &idle, "--verify", VERIFY, "--detach"];
+    let both: Vec<_> =
+        ["one", "two"].map(|name| sandbox.spawn(&[&words[..], &["--name", name]].concat())).into();
+    drop(lock);
+    let mut codes: Vec<_> = both.into_iter().map(|session| session.wait().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 17]);
+    sandbox.refrain(&["plan", "cancel", "--now"]).with_code(0);
+    sandbox.nobody_survives();
+}
