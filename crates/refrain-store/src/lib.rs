@@ -33,7 +33,7 @@ pub use checkout::CleanPlace;
 pub use inbox::{Doorbell, Request};
 pub use journal::{Journal, JournalError};
 pub use layout::{LoopDir, Project};
-pub use lock::{Claimed, RunnerLock, WorktreeLock};
+pub use lock::{Claimed, PlansLock, RunnerLock, WorktreeLock};
 pub use pool::Slot;
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -54,6 +54,25 @@ impl RunnerLock {
     }
 }
 
+/// The right to let a plan of a project begin, or go on, for as long as the value lives: that no other plan is at the same
+/// tasks stays true until it has.
+#[derive(Debug)]
+pub struct PlansLock(#[expect(dead_code, reason = "the lock is the open file")] File);
+
+impl PlansLock {
+    /// Waits for the lock: others hold it for moments.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
+    pub fn take(project: &Project) -> Result<Self, DiskError> {
+        make_dir(&project.data)?;
+        let path = project.data.join("plans.lock");
+        let file = open(&path)?;
+        file.lock().on("lock", &path)?;
+        Ok(Self(file))
+    }
+}
+
 /// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what it
 /// commits might be another's; loops that only work may share one (design.md section 5).
 #[derive(Debug)]

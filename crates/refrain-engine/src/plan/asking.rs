@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use rand::RngExt;
+use refrain_agents::environment;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
 use refrain_core::{LoopId, LoopState};
-use refrain_store::journal::{self, Durability};
+use refrain_store::journal;
 use refrain_store::notice::Notice;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
+use super::landing::Landing;
 use super::statuses::Statuses;
 use crate::{EngineError, Service, now};
 
@@ -56,35 +58,41 @@ impl Service {
         let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
         let mut journal: Journal<PlanState> = Journal::open(dir.clone(), now())?;
         let waiting = inbox::waiting(dir)?;
-        for (request, _) in &waiting {
-            let state = journal.state();
-            if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
-                continue;
+        Statuses::around(self, &mut journal, |journal| {
+            for (request, _) in &waiting {
+                let state = journal.state();
+                if state.has_answered(&request.id) || state.admits(&request.ask).is_err() {
+                    continue;
+                }
+                journal.push(
+                    PlanEvent::Asked { request: Some(request.id.clone()), ask: request.ask.clone() },
+                    now(),
+                )?;
+                let end = match request.ask {
+                    Ask::Cancel(_) => PlanEnd::Cancelled,
+                    Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed => PlanEnd::Paused,
+                };
+                // One that stopped before stays as it is, unless it is to stop for good.
+                if end == PlanEnd::Cancelled || journal.state().ended.is_none() {
+                    journal.push(PlanEvent::Ended(end), now())?;
+                }
             }
-            journal.push(
-                PlanEvent::Asked { request: Some(request.id.clone()), ask: request.ask.clone() },
-                now(),
-            )?;
-            let end = match request.ask {
-                Ask::Cancel(_) => PlanEnd::Cancelled,
-                Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed => PlanEnd::Paused,
-            };
-            if end == PlanEnd::Cancelled {
-                self.cancel_tasks(journal.state())?;
-            }
-            // One that stopped before stays as it is, unless it is to stop for good.
-            if end == PlanEnd::Cancelled || journal.state().ended.is_none() {
-                journal.push(PlanEvent::Ended(end), now())?;
-            }
-        }
-        journal.commit(Durability::Synced)?;
-        Statuses::new(self, journal.state())?.write_now(journal.state())?;
+            Ok(())
+        })?;
         waiting.iter().for_each(|(_, path)| inbox::remove(path));
-        Ok(())
+        if journal.state().is_final() { self.put_away(journal.state()) } else { Ok(()) }
+    }
+
+    /// What is left to do for a plan that is over, and recorded as that: its loops are, too, and git keeps nothing for it.
+    pub(super) fn put_away(&self, state: &PlanState) -> Result<(), EngineError> {
+        let cancelled = self.cancel_tasks(state);
+        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
+        Landing::new(self, &self.host, env).clear(state);
+        cancelled
     }
 
     /// Cancels the loops of a plan that nobody drives.
-    pub(super) fn cancel_tasks(&self, state: &PlanState) -> Result<(), EngineError> {
+    fn cancel_tasks(&self, state: &PlanState) -> Result<(), EngineError> {
         for (_, running) in state.running() {
             let is_over = |state: &LoopState| state.is_final();
             match self.locate(&running.id) {

@@ -2,7 +2,7 @@
 //! turns it into events, and the core says what comes next. The loops of the tasks run beside it, in the same process.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,7 @@ use refrain_store::journal::Durability;
 use refrain_store::pool::Slot;
 use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet, spawn_local};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::landing::Landing;
@@ -30,7 +29,7 @@ use super::round::{self, Round};
 use super::service::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of, Verification};
-use super::work::{Work, done};
+use super::work::{Work, done, outcome};
 use crate::dispatcher::{blocking, install_doorbell};
 use crate::signals::{SignalSources, Signals, Wish};
 use crate::{EngineError, Host, Service, chain, now};
@@ -64,14 +63,14 @@ pub(super) struct PlanDrive {
     host: Host,
     landing: Landing,
     statuses: Statuses,
-    /// The loops that it drives. Dropped, they are ended.
-    hosted: BTreeMap<LoopId, JoinHandle<()>>,
+    /// The loops that it drives.
+    driven: BTreeSet<LoopId>,
+    /// What drives them. Dropped, they are ended.
+    hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
     /// Branches that are taken away beside everything else.
     tidying: JoinSet<()>,
-    over: mpsc::Receiver<Result<TaskEnded, EngineError>>,
-    say_over: mpsc::Sender<Result<TaskEnded, EngineError>>,
     quiet: Quiet,
     told: Option<Urgency>,
     work: Option<Work>,
@@ -93,16 +92,19 @@ impl PlanDrive {
     ) -> Result<Self, EngineError> {
         let PlanRunner { mut journal, lock, service, pulse } = runner;
         let signals = SignalSources::new(signals)?;
-        let doorbell = install_doorbell(journal.dir())?;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
-        verify::sweep_leftovers(&journal.state().spec.each);
+        let (dir, each) = (journal.dir().clone(), journal.state().spec.each.clone());
+        let doorbell = blocking(move || {
+            verify::sweep_leftovers(&each);
+            install_doorbell(&dir)
+        });
+        let doorbell = doorbell.await?;
         journal.push(own(), now())?;
         let batch = journal.batch(Durability::Synced);
         let committed = blocking(move || batch.write()).await?;
         pulse.update(|beat| beat.journal = committed.length);
         ready();
-        let statuses = Statuses::new(&service, journal.state())?;
-        let (say_over, over) = mpsc::channel(64);
+        let statuses = Statuses::new(&service, journal.state());
         let mut drive = Self {
             landing: Landing::new(&service, host, env),
             statuses,
@@ -110,11 +112,10 @@ impl PlanDrive {
             lock: Arc::new(lock),
             service,
             host: host.clone(),
-            hosted: BTreeMap::new(),
+            driven: BTreeSet::new(),
+            hosted: JoinSet::new(),
             begun: Vec::new(),
             tidying: JoinSet::new(),
-            over,
-            say_over,
             quiet: Quiet::default(),
             told: None,
             work: None,
@@ -195,7 +196,7 @@ impl PlanDrive {
 
     fn live(&self) -> PlanLive {
         PlanLive {
-            driven: self.hosted.keys().chain(self.begun.iter().map(|(_, id, _)| id)).cloned().collect(),
+            driven: self.driven.iter().chain(self.begun.iter().map(|(_, id, _)| id)).cloned().collect(),
             told: self.told,
             working: self.work.is_some(),
             tasks_changed: self.statuses.is_changed(),
@@ -284,27 +285,22 @@ impl PlanDrive {
             task: state.tasks[task].clone(),
             running: running.clone(),
         };
-        let (id, say, quiet) = (running.id.clone(), self.say_over.clone(), Rc::clone(&self.quiet));
-        let handle = spawn_local(async move {
-            let over = round::work(round, slot, quiet).await;
-            // The runner that would hear it is about to go where it does not.
-            let _ = say.send(over).await;
-        });
-        self.hosted.insert(id, handle);
+        self.driven.insert(running.id.clone());
+        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet)));
     }
 
     /// Tells the loops to rest, or to end.
     async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
         self.told = Some(urgency);
         self.quiet.set(Some((urgency, for_good)));
-        let dirs: Vec<LoopDir> = self.hosted.keys().map(|id| self.service.project().loop_dir(id)).collect();
-        blocking(move || {
-            for dir in dirs.iter().filter(|dir| dir.exists()) {
-                tell(dir, urgency, for_good)?;
-            }
-            Ok(())
-        })
-        .await
+        let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
+        let told = blocking(move || {
+            let tell = |dir: &LoopDir| tell(dir, urgency, for_good);
+            // Whoever can be told is told.
+            let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
+            told.into_iter().collect::<Result<(), _>>()
+        });
+        told.await.or_else(|error| self.hinder(&error))
     }
 
     fn ask_git(
@@ -349,7 +345,7 @@ impl PlanDrive {
         let timer = Instant::now() + left.unwrap_or(LOOK).min(LOOK);
         let mut rung = [0; 64];
         let input = tokio::select! {
-            Some(over) = self.over.recv() => Input::Round(Box::new(over?)),
+            Some(over) = self.hosted.join_next() => Input::Round(Box::new(outcome(over))),
             _ = self.doorbell.readable() => {
                 let _ = self.doorbell.try_read(&mut rung);
                 Input::Bell
@@ -375,7 +371,7 @@ impl PlanDrive {
                 let state = self.journal.state();
                 let of = state.running().find(|(place, _)| state.tasks[*place].card.id == ended.task);
                 if let Some(id) = of.map(|(_, running)| running.id.clone()) {
-                    self.hosted.remove(&id);
+                    self.driven.remove(&id);
                 }
                 self.record(PlanEvent::TaskEnded(ended))
             }
@@ -455,13 +451,12 @@ impl PlanDrive {
     async fn let_go(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        let Self { journal, lock, service, landing, mut tidying, .. } = self;
+        let Self { journal, lock, service, mut tidying, .. } = self;
         while tidying.join_next().await.is_some() {}
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         blocking(move || {
             if state.is_final() {
-                service.cancel_tasks(&state)?;
-                landing.clear(&state);
+                service.put_away(&state)?;
             }
             drop((journal, lock));
             // Whoever asked while the lock was still held was told to wait for it: look once more.

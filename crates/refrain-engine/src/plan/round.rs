@@ -13,6 +13,7 @@ use refrain_proc::stray;
 use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
+use refrain_store::tasks::TaskFile;
 
 use super::drive::{Quiet, tell};
 use super::landing::Landing;
@@ -50,7 +51,7 @@ pub(super) struct Begin {
 }
 
 /// Has the round's loop driven, and says what came of it.
-pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> Result<TaskEnded, EngineError> {
+pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> TaskEnded {
     let host = round.host.clone();
     let (round, prepared) = blocking(move || {
         let prepared = round.prepare(slot);
@@ -61,11 +62,18 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> Resu
         Ok(Prepared::Over(state)) => (Ok(*state), None),
         Ok(Prepared::Drive(runner, slot)) => {
             // Whoever told the others did not find it yet.
-            if let Some((urgency, for_good)) = quiet.get() {
-                let dir = round.landing.loop_dir(&round.running.id);
-                blocking(move || tell(&dir, urgency, for_good)).await?;
-            }
-            (Box::pin(runner.drive(&host, Signals::None, || {})).await, Some(slot))
+            let told = match quiet.get() {
+                Some((urgency, for_good)) => {
+                    let dir = round.landing.loop_dir(&round.running.id);
+                    blocking(move || tell(&dir, urgency, for_good)).await
+                }
+                None => Ok(()),
+            };
+            let driven = match told {
+                Ok(()) => Box::pin(runner.drive(&host, Signals::None, || {})).await,
+                Err(error) => Err(error),
+            };
+            (driven, Some(slot))
         }
         Err(error) => (Err(error), None),
     };
@@ -220,7 +228,15 @@ impl Round {
 
     fn loop_spec(&self, slot: &Slot, repository: &Repository, begin: &Begin) -> Result<Spec, EngineError> {
         let id = &self.task.card.id;
-        let (graph, _) = Graph::build(self.tasks.as_deref().unwrap_or_default().to_vec());
+        let tasks = match &self.tasks {
+            Some(tasks) => tasks.to_vec(),
+            // Since the plan was taken over the file could not be read: why not is the answer.
+            None => {
+                let (path, tag) = (self.spec.tasks.clone(), self.spec.tag.clone());
+                TaskFile::at(self.service.project(), path, tag)?.read()?.tasks.tasks
+            }
+        };
+        let (graph, _) = Graph::build(tasks);
         let prompt = told::prompt(self, &graph, id, (repository, begin))?;
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];
@@ -231,20 +247,20 @@ impl Round {
     }
 
     /// What came of the loop, or why there is none.
-    fn conclude(&self, state: Result<LoopState, EngineError>) -> Result<TaskEnded, EngineError> {
+    fn conclude(&self, state: Result<LoopState, EngineError>) -> TaskEnded {
         let task = self.task.card.id.clone();
-        let state = match state {
-            Ok(state) => state,
-            Err(error) => {
-                let end = TaskEnd::Hindered {
-                    error: format!("task {task} could not be worked on: {}", chain(&error)),
-                };
-                return Ok(TaskEnded { task, end, head: None, iterations: 0, cost: None, fault: None });
-            }
-        };
+        state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {
+            let error = format!("task {task} could not be worked on: {}", chain(&error));
+            let end = TaskEnd::Hindered { error };
+            TaskEnded { task, end, head: None, iterations: 0, cost: None, fault: None }
+        })
+    }
+
+    fn ended(&self, state: &LoopState) -> Result<TaskEnded, EngineError> {
+        let task = self.task.card.id.clone();
         let branch = self.spec.branch(&task, self.running.round);
-        let status = view::status(&state, Alive::NOBODY);
-        let end = TaskEnd::of(&state, &status.reason, status.needs.as_deref());
+        let status = view::status(state, Alive::NOBODY);
+        let end = TaskEnd::of(state, &status.reason, status.needs.as_deref());
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();
         let mut head = found.as_ref().map(|(at, _)| at.clone());
@@ -255,7 +271,7 @@ impl Round {
             let message = format!("What task {task} made");
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
         }
-        let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(&state));
+        let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(state));
         Ok(TaskEnded { task, end, head, iterations, cost, fault })
     }
 }

@@ -11,7 +11,7 @@ use refrain_git::Repository;
 use refrain_proc::limits::raise_open_files;
 use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, JournalError};
-use refrain_store::{Journal, LoopDir, RunnerLock, projects};
+use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, projects};
 use tokio::task::LocalSet;
 
 use super::drive::PlanDrive;
@@ -81,7 +81,9 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
-        self.admit_plan(&mut spec, named)?;
+        self.admit_beginning(&mut spec)?;
+        let _alone = PlansLock::take(&self.project)?;
+        self.check_free(&spec, named)?;
         for _ in 0..NAME_TRIES {
             spec.id = named.cloned().unwrap_or_else(|| LoopId::derived(&spec.tag, rand::random()));
             spec.each.id = spec.id.clone();
@@ -114,6 +116,11 @@ impl Service {
     /// # Errors
     /// [`EngineError`] for what it would refuse.
     pub fn admit_plan(&self, spec: &mut PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
+        self.admit_beginning(spec)?;
+        self.check_free(spec, named)
+    }
+
+    fn admit_beginning(&self, spec: &mut PlanSpec) -> Result<(), EngineError> {
         if spec.each.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
@@ -127,7 +134,11 @@ impl Service {
             spec.each.agent.program =
                 program.components().collect::<PathBuf>().to_string_lossy().into_owned();
         }
-        self.admit_repository(spec)?;
+        self.admit_repository(spec)
+    }
+
+    /// Neither the tasks nor the name may be another's.
+    fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
         match named.filter(|id| self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()) {
             Some(id) => Err(EngineError::NameTaken(id.clone())),
@@ -177,6 +188,7 @@ impl Service {
         let Some(lock) = RunnerLock::try_take(&dir)? else { return Err(self.driven_plan(id)) };
         let state: PlanState = journal::read_as(&dir)?.state;
         state.resume(grant).map_err(refused)?;
+        let _alone = PlansLock::take(&self.project)?;
         self.check_alone(&state.spec, Some(id))?;
         let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
         if let Some(event) = journal.state().resume(grant).map_err(refused)? {

@@ -4,18 +4,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use camino::Utf8PathBuf;
 use refrain_core::plan::file::Change;
 use refrain_core::plan::{Note, PlanEvent, PlanState, Task, TaskId, TaskStatus};
-use refrain_store::Journal;
 use refrain_store::journal::Durability;
 use refrain_store::tasks::{Stamp, TaskFile, TasksError};
+use refrain_store::{Journal, Project};
 
 use crate::{EngineError, Service, chain, now};
 
 /// The task file of a plan, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct Statuses {
-    file: TaskFile,
+    project: Project,
+    path: Utf8PathBuf,
+    tag: String,
+    /// What is known of the file, once it could be read: it may be gone, or broken, when a plan is taken over.
+    file: Option<TaskFile>,
+    /// Whether it was looked at at all.
+    is_known: bool,
     /// The file as it was read, or written, last.
     stamp: Option<Stamp>,
     /// What stands in it.
@@ -25,10 +32,25 @@ pub(super) struct Statuses {
 }
 
 impl Statuses {
-    pub(super) fn new(service: &Service, state: &PlanState) -> Result<Self, EngineError> {
-        let spec = &state.spec;
-        let file = TaskFile::at(service.project(), spec.tasks.clone(), spec.tag.clone())?;
-        Ok(Self { file, stamp: None, written: HashMap::new(), tasks: None })
+    pub(super) fn new(service: &Service, state: &PlanState) -> Self {
+        Self {
+            project: service.project().clone(),
+            path: state.spec.tasks.clone(),
+            tag: state.spec.tag.clone(),
+            file: None,
+            is_known: false,
+            stamp: None,
+            written: HashMap::new(),
+            tasks: None,
+        }
+    }
+
+    fn file(&mut self) -> Result<&TaskFile, TasksError> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => TaskFile::at(&self.project, self.path.clone(), self.tag.clone())?,
+        };
+        Ok(self.file.insert(file))
     }
 
     /// The tasks, as they could be read last; none before they were read.
@@ -38,31 +60,36 @@ impl Statuses {
 
     /// Whether somebody else wrote it, or took it away, since it was looked at last; or it was not looked at yet.
     pub(super) fn is_changed(&self) -> bool {
-        self.file.stamp().ok() != self.stamp
+        !self.is_known || Stamp::at(&self.path).ok() != self.stamp
     }
 
     /// Does `change` to a plan that nobody drives, and brings the file to where the plan stands then. What a person wrote
-    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it.
+    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it. A file that
+    /// cannot be read or written does not keep a plan from being changed: that is recorded.
     pub(super) fn around(
         service: &Service,
         journal: &mut Journal<PlanState>,
         change: impl FnOnce(&mut Journal<PlanState>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let mut statuses = Self::new(service, journal.state())?;
+        let mut statuses = Self::new(service, journal.state());
         if !journal.state().tasks.is_empty() {
             let event = statuses.read();
             journal.push(event, now())?;
         }
         change(journal)?;
         journal.commit(Durability::Synced)?;
-        Ok(statuses.write(&statuses.changes(journal.state()))?)
+        if let Err(error) = statuses.write(&statuses.changes(journal.state())) {
+            journal.push(PlanEvent::TasksRefused { error: chain(&error) }, now())?;
+            journal.commit(Durability::Synced)?;
+        }
+        Ok(())
     }
 
     /// Reads it; the event says what stands in it, or why it cannot be used.
     pub(super) fn read(&mut self) -> PlanEvent {
         // Also where it is not there: what is not there is not looked for again until it comes.
-        self.stamp = self.file.stamp().ok();
-        match self.file.read() {
+        (self.is_known, self.stamp) = (true, Stamp::at(&self.path).ok());
+        match self.file().and_then(TaskFile::read) {
             Ok(read) => {
                 self.stamp = Some(read.stamp);
                 let tasks: Arc<[Task]> = read.tasks.tasks.into();
@@ -98,22 +125,13 @@ impl Statuses {
         if changes.is_empty() {
             return Ok(());
         }
-        let written = self.file.set(changes)?;
+        let written = self.file()?.set(changes)?;
         for change in changes {
             self.written.insert(change.task.clone(), (change.status, change.note.clone()));
         }
         // What somebody else wrote in between is still to be read.
         if self.stamp == Some(written.found) {
             self.stamp = Some(written.stamp);
-        }
-        Ok(())
-    }
-
-    /// Brings the file to where the plan stands.
-    pub(super) fn write_now(mut self, state: &PlanState) -> Result<(), EngineError> {
-        if let PlanEvent::TasksTaken { .. } = self.read() {
-            let changes = self.changes(state);
-            self.write(&changes)?;
         }
         Ok(())
     }

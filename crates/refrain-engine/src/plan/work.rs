@@ -7,7 +7,7 @@ use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_git::{Cancel, GitError};
 use refrain_store::RunnerLock;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking, spawn_local};
 
 use super::landing::Landing;
 use super::verify::Verification;
@@ -76,8 +76,13 @@ impl Drop for Work {
 /// What came of the work, once it is done; never, where there is none.
 pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
     let Some(work) = work else { return std::future::pending().await };
-    match (&mut work.handle).await {
-        Ok(event) => event,
+    outcome((&mut work.handle).await)
+}
+
+/// What a task of this process came to.
+pub(super) fn outcome<T>(joined: Result<T, JoinError>) -> T {
+    match joined {
+        Ok(outcome) => outcome,
         // Nobody cancels these tasks: it panicked, and so do we.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }

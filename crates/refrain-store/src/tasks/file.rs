@@ -94,7 +94,7 @@ impl TaskFile {
     /// # Errors
     /// [`TasksError`] where it is not there.
     pub fn stamp(&self) -> Result<Stamp, TasksError> {
-        Ok(Stamp::of(&fs::metadata(&self.path).on("look at", &self.path)?))
+        Stamp::at(&self.path)
     }
 
     /// Puts tasks where they are to stand. All else stays as it is, whoever wrote it and whenever: what others changed since
@@ -136,6 +136,14 @@ impl TaskFile {
 }
 
 impl Stamp {
+    /// That of a file of which nothing else needs to be known.
+    ///
+    /// # Errors
+    /// [`TasksError`] where it is not there.
+    pub fn at(path: &Utf8Path) -> Result<Self, TasksError> {
+        Ok(Self::of(&fs::metadata(path).on("look at", path)?))
+    }
+
     fn of(file: &Metadata) -> Self {
         Self {
             file: (file.dev(), file.ino()),

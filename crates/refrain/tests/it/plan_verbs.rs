@@ -363,3 +363,58 @@ fn another_agent_proposes_what_to_do_differently() {
         assert!(said.contains(part), "{said}");
     }
 }
+
+#[test]
+fn what_a_person_wrote_while_nobody_drove_the_plan_stands_when_it_is_cancelled() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &[]).with_code(14);
+    let path = sandbox.project().join(".scud/tasks/feature-x.json");
+    let five = r#""title": "Store sessions", "status": "#;
+    let edited =
+        fs::read_to_string(&path).unwrap().replace(&format!("{five}\"pending\""), &format!("{five}\"done\""));
+    testkit::write(&path, &edited);
+    sandbox.refrain(&["plan", "cancel", "fx"]).with_code(0);
+    let file = fs::read_to_string(&path).unwrap();
+    assert!(file.contains(&format!("{five}\"done\"")), "{file}");
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/refrain"]), "", "all was handed over");
+}
+
+#[test]
+fn a_task_file_that_is_broken_or_gone_keeps_no_plan_from_being_resumed_or_cancelled() {
+    for broken in [Some("{"), None] {
+        let (sandbox, agent) = feature();
+        run(&sandbox, &agent, &["--max-total-iterations", "1"]).with_code(10);
+        let path = sandbox.project().join(".scud/tasks/feature-x.json");
+        match broken {
+            Some(text) => testkit::write(&path, text),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let said = sandbox.refrain(&["plan", "resume", "fx", "--max-total-iterations", "9"]).with_code(14);
+        assert!(said.stdout.contains("feature-x.json"), "it is named: {}", said.stdout);
+        sandbox.refrain(&["plan", "cancel", "fx"]).with_code(0);
+        let said = sandbox.refrain(&["plan", "cancel", "fx"]).with_code(0).stdout;
+        assert!(said.contains("already cancelled"), "{said}");
+        let inbox = sandbox.project().join(".git/refrain/plans/fx/inbox");
+        assert_eq!(fs::read_dir(inbox).map_or(0, Iterator::count), 0, "nothing waits any more");
+    }
+}
+
+#[test]
+fn of_two_plans_for_the_same_tasks_that_start_at_once_one_is_refused() {
+    let (sandbox, _) = feature();
+    let idle = sandbox.agent("idle", "echo at >> $NOTES/at; read -r _ < $GATES/go");
+    let _gate = sandbox.gate("go");
+    let data = sandbox.project().join(".git/refrain");
+    fs::create_dir_all(&data).unwrap();
+    let lock = fs::File::create(data.join("plans.lock")).unwrap();
+    lock.lock().unwrap();
+    let words = ["plan", "run", "--tag", "feature-x", "--command", &idle, "--verify", VERIFY, "--detach"];
+    let both: Vec<_> =
+        ["one", "two"].map(|name| sandbox.spawn(&[&words[..], &["--name", name]].concat())).into();
+    drop(lock);
+    let mut codes: Vec<_> = both.into_iter().map(|session| session.wait().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 17]);
+    sandbox.refrain(&["plan", "cancel", "--now"]).with_code(0);
+    sandbox.nobody_survives();
+}
