@@ -261,3 +261,19 @@ fn not_run(said: String) -> EngineError {
 pub(super) fn sweep_leftovers(each: &Spec) {
     let _ = sweep(&Mark { variable: environment::mark(each), session: None, keeper: None });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::run_number;
+
+    #[test]
+    fn no_run_of_a_gate_has_the_number_of_another() {
+        for retries in 0..4 {
+            let runs =
+                (1..50).flat_map(|seq| (0..=retries).map(move |retry| run_number(seq, retries, retry)));
+            let runs: Vec<_> = runs.collect();
+            assert!(runs.is_sorted_by(|a, b| a < b), "{retries}: {runs:?}");
+        }
+        assert_eq!(run_number(u64::MAX, 1, 1), u32::MAX);
+    }
+}

@@ -1,0 +1,177 @@
+//! How a step is done that takes its time: loops are started, driven and told to rest, git and the gates are begun, the task
+//! file is written.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rand::RngExt;
+use refrain_core::event::{Ask, Urgency};
+use refrain_core::ids::RequestId;
+use refrain_core::plan::{PlanEvent, PlanState, TaskId, TaskStarted};
+use refrain_git::{Cancel, GitError};
+use refrain_store::pool::Slot;
+use refrain_store::{LoopDir, Request};
+
+use super::PlanDrive;
+use crate::dispatcher::blocking;
+use crate::plan::landing::Landing;
+use crate::plan::round::{self, Round};
+use crate::plan::verify::{Of, Verification};
+use crate::plan::work::Work;
+use crate::{EngineError, chain, now};
+
+impl PlanDrive {
+    /// The record first; the loop once that is synced. The worktree's number is part of the record, and nobody else's before it.
+    pub(super) async fn start(
+        &mut self,
+        task: usize,
+        granted: u32,
+        money: Option<refrain_core::agent::Usd>,
+    ) -> Result<(), EngineError> {
+        let (project, state_home) = (self.service.project().clone(), self.host.state_home.clone());
+        let slot = match blocking(move || Slot::take(&project, &state_home)).await {
+            Ok(slot) => slot,
+            Err(error) => return self.hinder(&error.into()),
+        };
+        let state = self.journal.state();
+        let (of, onto) = (&state.tasks[task], state.tip.clone());
+        let Some(onto) = onto else { return Ok(()) };
+        let round = of.rounds + 1;
+        let id = state.spec.loop_of(&of.card.id, round);
+        let started = TaskStarted {
+            task: of.card.id.clone(),
+            round,
+            id: id.clone(),
+            slot: slot.number(),
+            onto,
+            granted,
+            money,
+        };
+        self.record(PlanEvent::TaskStarted(Box::new(started)))?;
+        self.begun.push((task, id, slot));
+        Ok(())
+    }
+
+    /// Has the loops driven whose start was recorded.
+    pub(super) async fn drive_begun(&mut self) -> Result<(), EngineError> {
+        if self.begun.is_empty() {
+            return Ok(());
+        }
+        self.commit().await?;
+        for (task, _, slot) in std::mem::take(&mut self.begun) {
+            self.host(task, Some(slot));
+        }
+        Ok(())
+    }
+
+    /// Has the loop of a task driven: the one that there is already, or a new one.
+    pub(super) fn host(&mut self, task: usize, slot: Option<Slot>) {
+        let state = self.journal.state();
+        let Some((_, running)) = state.running().find(|(place, _)| *place == task) else { return };
+        let round = Round {
+            service: self.service.clone(),
+            host: self.host.clone(),
+            landing: self.landing.clone(),
+            tasks: self.statuses.tasks(),
+            spec: state.spec.clone(),
+            plan_dir: self.journal.dir().clone(),
+            task: state.tasks[task].clone(),
+            running: running.clone(),
+        };
+        self.driven.insert(running.id.clone());
+        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet)));
+    }
+
+    /// Tells the loops to rest, or to end.
+    pub(super) async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+        self.told = Some(urgency);
+        self.quiet.set(Some((urgency, for_good)));
+        let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
+        let told = blocking(move || {
+            let tell = |dir: &LoopDir| tell(dir, urgency, for_good);
+            // Whoever can be told is told.
+            let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
+            told.into_iter().collect::<Result<(), _>>()
+        });
+        told.await.or_else(|error| self.hinder(&error))
+    }
+
+    pub(super) fn ask_git(
+        &mut self,
+        job: impl FnOnce(&Landing, &PlanState, &Cancel) -> Result<PlanEvent, GitError> + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let work = Work::of_git(&self.landing, self.journal.state(), &self.lock, job);
+        self.begin_work(work)
+    }
+
+    pub(super) fn verify(&mut self, of: Of) -> Result<(), EngineError> {
+        let work = Work::of_gates(Verification {
+            landing: self.landing.clone(),
+            state: self.journal.state().clone(),
+            dir: self.journal.dir().clone(),
+            host: self.host.clone(),
+            of,
+            lock: Arc::clone(&self.lock),
+        });
+        self.begin_work(work)
+    }
+
+    fn begin_work(&mut self, begun: Result<Work, EngineError>) -> Result<(), EngineError> {
+        match begun {
+            Ok(work) => {
+                self.work = Some(work);
+                Ok(())
+            }
+            Err(error) => self.hinder(&error),
+        }
+    }
+
+    /// Takes the branches of tasks away that have landed. Nothing waits for it, but the end.
+    pub(super) fn tidy(&mut self, landed: &[TaskId]) {
+        if landed.is_empty() {
+            return;
+        }
+        let state = self.journal.state();
+        let tasks: Vec<_> =
+            landed.iter().filter_map(|id| Some((id.clone(), state.task(id)?.rounds))).collect();
+        let (landing, spec, lock) = (self.landing.clone(), state.spec.clone(), Arc::clone(&self.lock));
+        self.tidying.spawn_blocking(move || {
+            landing.retire(&spec, &tasks);
+            drop(lock);
+        });
+    }
+
+    /// Brings the task file to where the plan stands. One that cannot be written now is written when it was changed again.
+    pub(super) async fn write_statuses(&mut self) -> Result<(), EngineError> {
+        if !std::mem::take(&mut self.is_news) || self.journal.state().tasks.is_empty() {
+            return Ok(());
+        }
+        let changes = self.statuses.changes(self.journal.state());
+        if changes.is_empty() {
+            return Ok(());
+        }
+        // What the file says is on disk in the journal first.
+        self.commit().await?;
+        let mut statuses = self.statuses.clone();
+        let (statuses, written) = blocking(move || {
+            let written = statuses.write(&changes);
+            (statuses, written)
+        })
+        .await;
+        self.statuses = statuses;
+        if let Err(error) = written {
+            let error = chain(&error);
+            if self.journal.state().refused.as_ref() != Some(&error) {
+                self.journal.push(PlanEvent::TasksRefused { error }, now())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks a loop to rest, or to end, without waiting for its answer.
+pub(in crate::plan) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+    let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
+    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+    Ok(request.post(dir)?)
+}
