@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_core::plan::file::Change;
-use refrain_core::plan::{Note, PlanEvent, PlanState, Task, TaskId, TaskStatus};
+use refrain_core::plan::{Note, PlanEvent, PlanState, Task, TaskId, TaskState, TaskStatus};
 use refrain_store::Journal;
 use refrain_store::journal::Durability;
 use refrain_store::tasks::{Stamp, TaskFile, TasksError};
@@ -81,16 +81,15 @@ impl Statuses {
 
     /// What is to be written, as the plan stands.
     pub(super) fn changes(&self, state: &PlanState) -> Vec<Change> {
-        let wanted = state.tasks.iter().map(|task| {
+        let change = |task: &TaskState| {
+            let (from, said) = self.written.get(&task.card.id)?;
+            let (id, status) = (&task.card.id, state.status_of(task));
             let note = state.blocked_because(task).map(|reason| Note { reason, attempts: task.iterations });
-            Change { task: task.card.id.clone(), status: state.status_of(task), note }
-        });
-        let is_new = |change: &Change| match self.written.get(&change.task) {
             // A note that stands there already is not another for a different number in it.
-            Some((status, note)) => *status != change.status || note.is_some() != change.note.is_some(),
-            None => false,
+            let is_new = *from != status || said.is_some() != note.is_some();
+            is_new.then(|| Change { task: id.clone(), from: *from, status, note })
         };
-        wanted.filter(is_new).collect()
+        state.tasks.iter().filter_map(change).collect()
     }
 
     /// Writes them; blocks.
@@ -99,7 +98,8 @@ impl Statuses {
             return Ok(());
         }
         let written = self.file.set(changes)?;
-        for change in changes {
+        // What a person wrote in between is theirs, and still to be read.
+        for change in changes.iter().filter(|change| !written.left.contains(&change.task)) {
             self.written.insert(change.task.clone(), (change.status, change.note.clone()));
         }
         // What somebody else wrote in between is still to be read.
