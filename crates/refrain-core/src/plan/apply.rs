@@ -258,13 +258,15 @@ impl PlanState {
         let written: Vec<_> = old.iter().map(|task| self.status_of(task)).collect();
         let mut known: HashMap<TaskId, (TaskState, TaskStatus)> =
             old.into_iter().zip(written).map(|(task, word)| (task.card.id.clone(), (task, word))).collect();
+        let batch = self.batch.as_ref();
+        let lands = |id: &TaskId| batch.is_some_and(|it| it.merged.iter().any(|one| one.task == *id));
         // Journals of before may name one twice: the first is meant by whatever names it.
         let mut named = HashSet::new();
         self.tasks = cards
             .iter()
             .filter(|card| named.insert(&card.id))
             .map(|card| match known.remove(&card.id) {
-                Some((task, written)) => task.told(card, written),
+                Some((task, written)) => task.told(card, written, lands(&card.id)),
                 // Each of its loops has a name of its own, also where it was gone from the file for a while.
                 None => TaskState {
                     rounds: self.gone.remove(&card.id).unwrap_or_default(),
@@ -274,7 +276,7 @@ impl PlanState {
             .collect();
         // What is gone from the file, but under way or landed, is still the plan's.
         let (mut kept, gone): (Vec<_>, Vec<_>) =
-            known.into_values().map(|(task, _)| task.deleted()).partition(TaskState::is_begun);
+            known.into_iter().map(|(id, (task, _))| task.deleted(lands(&id))).partition(TaskState::is_begun);
         self.gone.extend(gone.into_iter().map(|task| (task.card.id, task.rounds)));
         kept.sort_by(|a, b| a.card.id.cmp(&b.card.id));
         self.tasks.extend(kept);
@@ -552,8 +554,9 @@ impl TaskState {
         }
     }
 
-    /// The same with what the file says now, where the plan had `written` how it stands.
-    fn told(mut self, card: &Card, written: TaskStatus) -> Self {
+    /// The same with what the file says now, where the plan had `written` how it stands. What `lands` already is not stopped by
+    /// that.
+    fn told(mut self, card: &Card, written: TaskStatus, lands: bool) -> Self {
         let is_said = card.status != written;
         // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
         let is_again = card.status == TaskStatus::Pending;
@@ -564,6 +567,7 @@ impl TaskState {
             Stage::Waiting(_) | Stage::Stopped(_) if is_said && !card.status.is_to_do() => {
                 self.stage = Stage::Out;
             }
+            Stage::Proven { .. } if self.is_withdrawn && !lands => self.stage = Stage::Out,
             Stage::Stopped(_) if is_said && is_again => self.retry(Return::Resumed),
             Stage::Out if is_said && card.status.is_to_do() => {
                 (self.stage, self.returns) = (Stage::Waiting(0), 0);
@@ -584,8 +588,11 @@ impl TaskState {
     }
 
     /// The same where its file does not name it any more.
-    fn deleted(mut self) -> Self {
+    fn deleted(mut self, lands: bool) -> Self {
         (self.card.status, self.is_withdrawn) = (TaskStatus::Cancelled, true);
+        if matches!(self.stage, Stage::Proven { .. }) && !lands {
+            self.stage = Stage::Out;
+        }
         self
     }
 

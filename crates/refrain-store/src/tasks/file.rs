@@ -58,6 +58,8 @@ pub struct Written {
     pub found: Stamp,
     /// Tasks that are not there any more.
     pub missing: Vec<TaskId>,
+    /// Tasks that somebody else has put elsewhere, and that stand there still.
+    pub left: Vec<TaskId>,
 }
 
 impl TaskFile {
@@ -97,7 +99,7 @@ impl TaskFile {
         Stamp::at(&self.path)
     }
 
-    /// Puts tasks where they are to stand. All else stays as it is, whoever wrote it and whenever: what others changed since
+    /// Puts tasks where they are to stand, but for those that somebody else has put elsewhere. All else stays as it is, whoever wrote it and whenever: what others changed since
     /// it was read is kept. After it returns, a power loss leaves the new file; before, the old one; never a mixture. A link
     /// stays one, and what it leads to is replaced.
     ///
@@ -109,14 +111,14 @@ impl TaskFile {
         lock.lock().on("lock", &self.locks)?;
         for _ in 0..TRIES {
             let (text, stamp) = whole(&path)?;
-            let Changed { text: new, missing } =
+            let Changed { text: new, missing, left } =
                 file::set(&text, self.shape, &self.tag, changes).map_err(|source| self.malformed(source))?;
             if new == text {
-                return Ok(Written { stamp, found: stamp, missing });
+                return Ok(Written { stamp, found: stamp, missing, left });
             }
             let is_current = || fs::metadata(&path).is_ok_and(|now| Stamp::of(&now) == stamp);
             if replace_atomic(&path, new.as_bytes(), is_current)? {
-                return Ok(Written { stamp: self.stamp()?, found: stamp, missing });
+                return Ok(Written { stamp: self.stamp()?, found: stamp, missing, left });
             }
         }
         Err(TasksError::Busy(path))

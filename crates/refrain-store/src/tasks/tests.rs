@@ -69,7 +69,7 @@ fn id(text: &str) -> TaskId {
 }
 
 fn done(task: &str) -> Change {
-    Change { task: id(task), status: TaskStatus::Done, note: None }
+    Change { task: id(task), from: TaskStatus::Pending, status: TaskStatus::Done, note: None }
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
     assert_ne!(file.stamp().unwrap(), read.stamp);
     let written = file.set(&[done("1"), done("7")]).unwrap();
     assert_eq!(place.text("shared/real.json"), r#"{"tasks": [{"id": 1, "status": "done"}, {"id": 2}]}"#);
-    assert_eq!(written.missing, [id("7")]);
+    assert_eq!((written.missing, written.left), (vec![id("7")], Vec::new()));
     assert_eq!(file.stamp().unwrap(), written.stamp);
     assert!(place.at(".scud/tasks/a.json").is_symlink());
     assert_eq!(fs::metadata(place.at("shared/real.json")).unwrap().permissions().mode() & 0o777, 0o640);
@@ -165,6 +165,17 @@ fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
         written.stamp,
         "what is so already is not written again"
     );
+}
+
+#[test]
+fn the_word_of_a_person_is_not_written_over() {
+    let place = Place::new(&[("todo.md", "- [ ] 1. A\n- [ ] 2. B\n")]);
+    let file = place.find(None, Some("todo.md")).unwrap();
+    // Nobody has read yet that they want no more of it.
+    place.write("todo.md", "- [ ] 1. A (cancelled)\n- [ ] 2. B\n");
+    let written = file.set(&[done("1"), done("2")]).unwrap();
+    assert_eq!(written.left, [id("1")]);
+    assert_eq!(place.text("todo.md"), "- [ ] 1. A (cancelled)\n- [x] 2. B\n");
 }
 
 #[test]
@@ -179,7 +190,8 @@ fn many_writers_at_once_lose_nothing() {
             scope.spawn(move || {
                 for at in (0..COUNT).filter(|at| at % 4 == part) {
                     let note = Some(Note { reason: format!("r{at}"), attempts: 1 });
-                    let change = Change { task: id(&at.to_string()), status: TaskStatus::Blocked, note };
+                    let (task, from) = (id(&at.to_string()), TaskStatus::Pending);
+                    let change = Change { task, from, status: TaskStatus::Blocked, note };
                     file.set(&[change]).unwrap();
                 }
             });

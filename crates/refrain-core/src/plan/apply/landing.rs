@@ -1,5 +1,7 @@
 //! How what tasks made comes to land, and what that makes of the plan: batches, the line of what has landed, waves.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use super::MAX_RETURNS;
@@ -18,15 +20,23 @@ impl PlanState {
         if self.batch.is_some() {
             return Err("one batch lands after the other");
         }
-        let place_of = |id: &TaskId| match self.place(id)? {
-            task if self.proven.contains(&task) => Ok(task),
-            _ => Err("only what is proven is merged"),
+        if merged.is_empty() && refused.is_empty() {
+            return Err("a batch has something in it");
+        }
+        // None for what a person took off the plan while it was merged.
+        let place_of = |id: &TaskId| match self.graph.index(id) {
+            Some(task) if self.proven.contains(&task) => Ok(Some(task)),
+            Some(task) if self.tasks[task].rounds > 0 => Ok(None),
+            None if self.gone.contains_key(id) => Ok(None),
+            Some(_) => Err("only what is proven is merged"),
+            None => Err("there is no such task"),
         };
         let parts = merged.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
         let back = refused.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
-        if parts.is_empty() && back.is_empty() {
-            return Err("a batch has something in it");
-        }
+        // What was merged on top of that holds it, and is merged again.
+        let parts: Vec<_> = parts.into_iter().map_while(|task| task).collect();
+        let is_whole = parts.len() == merged.len();
+        let merged = &merged[..parts.len()];
         let mut good = 0;
         for (number, (task, one)) in parts.into_iter().zip(merged).enumerate() {
             self.proven.remove(&task);
@@ -38,12 +48,14 @@ impl PlanState {
             }
         }
         self.batch = (!merged.is_empty()).then(|| Batch { merged: merged.to_vec(), good, bad: None });
-        for (task, one) in back.into_iter().zip(refused) {
-            self.proven.remove(&task);
+        for (task, one) in back.into_iter().zip(refused).filter_map(|(task, one)| Some((task?, one))) {
             match &one.why {
                 Some(reason) => self.stop(task, Stop::Other { reason: reason.clone() }, at),
-                None => self.send_back(task, Return::Conflict(one.paths.clone()), at),
+                None if is_whole => self.send_back(task, Return::Conflict(one.paths.clone()), at),
+                // It may have been at odds with what was taken off.
+                None => continue,
             }
+            self.proven.remove(&task);
         }
         Ok(())
     }
@@ -71,8 +83,13 @@ impl PlanState {
             (Some(task), None, Some((_, failed))) => self.send_back(*task, Return::Failed(failed), at),
             (None, _, _) | (Some(_), None, None) => {}
         }
-        self.proven.extend(parts.into_iter().skip(landed + 1));
         self.tip = Some(tip.clone());
+        for task in parts.into_iter().skip(landed + 1) {
+            match self.tasks[task].is_withdrawn {
+                true => self.withdraw(task),
+                false => self.proven.extend([task]),
+            }
+        }
         Ok(())
     }
 
@@ -92,6 +109,7 @@ impl PlanState {
         }
         if let Some(commit) = commit {
             let line = std::mem::take(&mut self.line);
+            let tasks: HashSet<_> = tasks.iter().collect();
             let (its, later) = line.into_iter().partition(|(id, _)| tasks.contains(id));
             self.line = later;
             self.follow(commit, rest)?;

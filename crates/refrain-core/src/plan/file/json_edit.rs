@@ -19,14 +19,20 @@ pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<C
     for entry in &entries {
         by_id.entry(&entry.id).or_insert(entry);
     }
-    let (mut edits, mut missing) = (Edits::default(), Vec::new());
+    let (mut edits, mut missing, mut left) = (Edits::default(), Vec::new(), Vec::new());
     for change in super::last_words(changes) {
         match by_id.get(&change.task) {
+            Some(entry) if !change.fits(status(entry)) => left.push(change.task.clone()),
             Some(entry) => write(text, entry, change, &mut edits),
             None => missing.push(change.task.clone()),
         }
     }
-    Ok(Changed { text: edits.apply(text), missing })
+    Ok(Changed { text: edits.apply(text), missing, left })
+}
+
+/// Where a task stands; `null` is taken for pending.
+fn status(entry: &Entry<'_>) -> TaskStatus {
+    entry.wire.status.and_then(named_status).unwrap_or_default()
 }
 
 fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
@@ -36,8 +42,7 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
     let manner = Manner::of(text, anchor);
     let word = quoted(change.status.word());
     match wire.status {
-        // `null` is taken for pending.
-        Some(raw) if named_status(raw).unwrap_or_default() == change.status => {}
+        Some(_) if status(entry) == change.status => {}
         Some(raw) => edits.replace(raw.span(text), word),
         None if change.status == TaskStatus::Pending => {}
         None => edits.insert(manner.end, manner.member("status", &word)),

@@ -69,6 +69,8 @@ pub struct Tasks {
 pub struct Change {
     /// Which.
     pub task: TaskId,
+    /// Where it stood when that was decided: what says otherwise by now was written by somebody else, and is left.
+    pub from: TaskStatus,
     /// Where.
     pub status: TaskStatus,
     /// Why, where a person has to look at it. Without one, what the file said before is taken out.
@@ -82,6 +84,15 @@ pub struct Changed {
     pub text: String,
     /// Changes of tasks that are not there any more.
     pub missing: Vec<TaskId>,
+    /// Changes of tasks that stand elsewhere than they stood, and are left there.
+    pub left: Vec<TaskId>,
+}
+
+impl Change {
+    /// Whether nobody else wrote where the task stands, or wrote the same.
+    fn fits(&self, found: TaskStatus) -> bool {
+        found == self.from || found == self.status
+    }
 }
 
 /// Reads the tasks of `tag`; a shape that holds but one tag is read whatever it is called.
@@ -109,7 +120,7 @@ pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
     }
 }
 
-/// Puts tasks where they are to stand, and leaves every other byte as it was. Costs one pass, however many they are.
+/// Puts tasks where they are to stand, unless somebody else did so, and leaves every other byte as it was. Costs one pass, however many they are.
 ///
 /// # Errors
 /// [`FileError`] as for [`read`].

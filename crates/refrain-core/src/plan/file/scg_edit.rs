@@ -19,14 +19,27 @@ pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, 
         phase.details.iter().filter(|detail| [STATUS, REASON, ATTEMPTS].contains(&detail.field.as_str()));
     let details: HashMap<_, _> = ours.map(|detail| ((&detail.task, detail.field.as_str()), detail)).collect();
     let mut writer = Writer { text, phase: &phase, edits: Edits::default(), added: String::new() };
-    let mut missing = Vec::new();
+    let (mut missing, mut left) = (Vec::new(), Vec::new());
     for change in super::last_words(changes) {
         match nodes.get(&change.task) {
-            Some(node) => writer.write(node, change, &|field| details.get(&(&change.task, field)).copied()),
+            Some(node) => {
+                let found = |field: &str| details.get(&(&change.task, field)).copied();
+                match change.fits(status(text, node, found(STATUS))) {
+                    true => writer.write(node, change, &found),
+                    false => left.push(change.task.clone()),
+                }
+            }
             None => missing.push(change.task.clone()),
         }
     }
-    Ok(Changed { text: writer.finish(), missing })
+    Ok(Changed { text: writer.finish(), missing, left })
+}
+
+/// Where a task stands: as its letter says, and what is written beside a `B`.
+fn status(text: &str, node: &Node, detail: Option<&Detail>) -> TaskStatus {
+    let letter = node.task.status;
+    let beside = detail.filter(|_| letter == TaskStatus::Blocked);
+    beside.and_then(|detail| TaskStatus::named(detail.words(text).trim())).unwrap_or(letter)
 }
 
 struct Writer<'a> {
@@ -39,7 +52,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn write(&mut self, node: &Node, change: &Change, found: &dyn Fn(&str) -> Option<&'a Detail>) {
-        let Change { task, status, note } = change;
+        let Change { task, status, note, .. } = change;
         let letter = letter(*status);
         if self.text[node.status.clone()] != *letter
             && !(node.status.is_empty() && *status == TaskStatus::Pending)

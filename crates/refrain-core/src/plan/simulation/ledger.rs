@@ -203,14 +203,19 @@ impl Ledger {
             PlanEvent::BatchMerged { merged, refused } => {
                 assert!(self.batch.is_none(), "two batches at a time");
                 assert!(merged.len() + refused.len() <= 16, "a batch of {}", merged.len());
-                for one in refused {
-                    assert!(matches!(self.fact(number(&one.task)).phase, Phase::Proven { .. }));
+                // What was taken off the plan meanwhile is passed over, and what was merged on top of it waits.
+                let is_proven =
+                    |id| self.tasks.get(&id).is_some_and(|it| matches!(it.phase, Phase::Proven { .. }));
+                let parts = merged.iter().map(|one| (number(&one.task), one.tree.clone()));
+                let parts: Vec<_> = parts.take_while(|(id, _)| is_proven(*id)).collect();
+                let back: Vec<_> = refused.iter().filter(|one| is_proven(number(&one.task))).collect();
+                for one in back {
                     match &one.why {
                         Some(reason) => self.stop(number(&one.task), Stop::Other { reason: reason.clone() }),
-                        None => self.send_back(number(&one.task)),
+                        None if parts.len() == merged.len() => self.send_back(number(&one.task)),
+                        None => {}
                     }
                 }
-                let parts: Vec<_> = merged.iter().map(|one| (number(&one.task), one.tree.clone())).collect();
                 self.batch =
                     (!parts.is_empty()).then_some(Batch { parts, passed: None, failed: None, questions: 0 });
             }
@@ -261,6 +266,8 @@ impl Ledger {
 
     fn read(&mut self, cards: &[Card]) {
         let mut old = std::mem::take(&mut self.tasks);
+        let in_batch: BTreeSet<_> =
+            self.batch.iter().flat_map(|batch| &batch.parts).map(|(id, _)| *id).collect();
         for card in cards {
             let (word, is_to_do) =
                 (card.status, matches!(card.status, TaskStatus::Pending | TaskStatus::InProgress));
@@ -283,11 +290,17 @@ impl Ledger {
                 use TaskStatus::{Cancelled, Deferred, Done, Expanded, Review};
                 fact.is_withdrawn = [Cancelled, Deferred, Done, Expanded, Review].contains(&word);
             }
+            if fact.is_withdrawn && matches!(fact.phase, Phase::Proven { .. }) && !in_batch.contains(&id) {
+                fact.phase = Phase::Out;
+            }
             (fact.word, fact.needs) = (word, card.dependencies.iter().map(number).collect());
             self.tasks.insert(id, fact);
         }
         for (id, fact) in old {
             match fact.phase {
+                Phase::Proven { .. } if !in_batch.contains(&id) => {
+                    self.gone.insert(id, fact.rounds);
+                }
                 Phase::Running { .. } | Phase::Proven { .. } | Phase::Landed => {
                     let gone = Fact { word: TaskStatus::Cancelled, is_withdrawn: true, ..fact };
                     self.tasks.insert(id, gone);
@@ -408,6 +421,12 @@ impl Ledger {
             self.fact(id).phase = Phase::Landed;
             let piece = self.landed_piece(id, git);
             assert!(piece.is_none_or(|it| git.content(tip).contains(&it)), "{id} landed, and is not there");
+        }
+        for (id, _) in batch.parts.iter().skip(good + 1) {
+            let fact = self.fact(*id);
+            if fact.is_withdrawn {
+                fact.phase = Phase::Out;
+            }
         }
         let Some(&(culprit, ref tree)) = batch.parts.get(good) else { return };
         if let Some(reason) = refused {

@@ -28,8 +28,8 @@ const MANY_EVENTS: u64 = 2_500;
 pub(super) struct Job {
     until: u64,
     step: PlanStep,
-    /// Those that it is about: the file may put them elsewhere meanwhile.
-    tasks: Vec<TaskId>,
+    /// Those that it is about, and their work: the file may put them elsewhere meanwhile, or take them off.
+    tasks: Vec<(TaskId, u64)>,
 }
 
 impl World {
@@ -140,7 +140,8 @@ impl World {
                     let takes = self.random.pick(&[0, 100, 5_000, 60_000]);
                     let until = self.clock + self.random.below(takes + 1);
                     let places = if let PlanStep::Merge { tasks } = &step { tasks.as_slice() } else { &[] };
-                    let tasks = places.iter().map(|task| self.state.tasks[*task].card.id.clone()).collect();
+                    let names = places.iter().map(|task| self.state.tasks[*task].card.id.clone());
+                    let tasks = names.map(|id| (id.clone(), self.piece(&id))).collect();
                     self.job = Some(Job { until, step, tasks });
                     self.live.working = true;
                 }
@@ -372,11 +373,10 @@ impl World {
         self.append(event)
     }
 
-    fn merge(&mut self, tip: &Oid, tasks: &[TaskId], tally: &mut Tally) -> PlanEvent {
+    fn merge(&mut self, tip: &Oid, tasks: &[(TaskId, u64)], tally: &mut Tally) -> PlanEvent {
         let (mut merged, mut refused) = (Vec::new(), Vec::new());
         let mut content = self.git.content(tip).clone();
-        for task in tasks.iter().cloned() {
-            let piece = self.piece(&task);
+        for (task, piece) in tasks.iter().cloned() {
             if self.git.cannot_merge(piece) {
                 tally.add("batch", "cannot be merged");
                 refused.push(Unmerged { task, paths: Vec::new(), why: Some("another repository".into()) });

@@ -115,6 +115,33 @@ fn what_is_taken_off_while_it_runs_does_not_land() {
 }
 
 #[test]
+fn what_is_taken_off_while_it_waits_to_land_does_not_land() {
+    let three =
+        || Plan::of(&[("1", &[]), ("2", &[]), ("3", &["1"])], |_| {}).starts().proves("1").proves("2");
+    let taken_off = three().sets("1", Cancelled);
+    assert_eq!(taken_off.task("1").stage, Stage::Out);
+    assert_eq!(taken_off.state.status_of(taken_off.task("1")), Cancelled, "the person's word stays");
+    assert!(taken_off.task("3").is_hopeless);
+    assert_eq!(taken_off.next(), PlanStep::Merge { tasks: vec![1] });
+    let gone = three().reads(vec![card("2", &[])]);
+    assert_eq!(gone.next(), PlanStep::Merge { tasks: vec![0] });
+    // It was merged meanwhile: what was merged on top of it is merged again, what was not is not.
+    for off in [taken_off, gone] {
+        let again = off.clone().merges(&["1", "2"]);
+        assert_eq!((again.state.batch.clone(), again.next()), (None, off.next()));
+        assert_eq!(merged_names(&off.merges(&["2", "1"])), ["2"]);
+    }
+    let lands = three().merges(&["1", "2"]).sets("2", Cancelled);
+    assert!(matches!(lands.task("2").stage, Stage::Proven { .. }), "it is on its way onto the line");
+    let taken_out = lands.verified(2, false).verified(1, false).lands(0, 1);
+    assert_eq!(taken_out.task("2").stage, Stage::Out, "it had to wait after all");
+}
+
+fn merged_names(plan: &Plan) -> Vec<String> {
+    plan.state.batch.iter().flat_map(|it| &it.merged).map(|one| one.task.to_string()).collect()
+}
+
+#[test]
 fn what_is_gone_from_the_file_is_gone_unless_it_is_under_way() {
     let plan = running().reads(vec![card("2", &[])]);
     assert!(plan.state.task(&id("1")).is_some(), "its loop runs");

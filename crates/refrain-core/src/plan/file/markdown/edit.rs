@@ -15,10 +15,11 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
     for found in &outline.found {
         by_id.entry(&found.id).or_insert(found);
     }
-    let (mut edits, mut missing) = (Edits::default(), Vec::new());
+    let (mut edits, mut missing, mut left) = (Edits::default(), Vec::new(), Vec::new());
     let mut changed = HashMap::new();
     for change in last_words(changes) {
         match by_id.get(&change.task) {
+            Some(found) if !change.fits(found.status()) => left.push(change.task.clone()),
             Some(found) => {
                 changed.insert(&change.task, change.status);
                 write(text, found, change, &mut edits);
@@ -27,10 +28,11 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
         }
     }
     for whole in completed(&outline, &changed) {
-        let change = Change { task: whole.id.clone(), status: TaskStatus::Done, note: None };
+        let (task, from) = (whole.id.clone(), whole.status());
+        let change = Change { task, from, status: TaskStatus::Done, note: None };
         write(text, whole, &change, &mut edits);
     }
-    Ok(Changed { text: edits.apply(text), missing })
+    Ok(Changed { text: edits.apply(text), missing, left })
 }
 
 /// The tasks whose parts are done in their place, all of them now, where one of them has become so by these changes.

@@ -7,12 +7,23 @@ use super::super::*;
 
 fn change(task: &str, status: TaskStatus, note: Option<(&str, u32)>) -> Change {
     let note = note.map(|(reason, attempts)| Note { reason: reason.to_owned(), attempts });
-    Change { task: task.parse().unwrap(), status, note }
+    Change { task: task.parse().unwrap(), from: TaskStatus::Pending, status, note }
+}
+
+/// The changes, decided on what the text says.
+fn decided(text: &str, shape: Shape, changes: &[Change]) -> Vec<Change> {
+    let tasks = read(text, shape, "auth").unwrap().tasks;
+    let stood = |change: &Change| tasks.iter().find(|task| task.id == change.task).map(|task| task.status);
+    changes
+        .iter()
+        .map(|change| Change { from: stood(change).unwrap_or_default(), ..change.clone() })
+        .collect()
 }
 
 fn changed(text: &str, shape: Shape, changes: &[Change]) -> String {
-    let Changed { text, missing } = set(text, shape, "auth", changes).unwrap();
-    assert_eq!(missing, []);
+    let changes = decided(text, shape, changes);
+    let Changed { text, missing, left } = set(text, shape, "auth", &changes).unwrap();
+    assert_eq!((missing, left), (Vec::new(), Vec::new()));
     text
 }
 
@@ -175,9 +186,31 @@ fn a_task_that_is_not_there_any_more_is_told_and_the_others_are_changed() {
         ("- [ ] 1. A\n", Shape::Markdown),
     ] {
         let changes = [change("9", TaskStatus::Done, None), change("1", TaskStatus::Done, None)];
-        let Changed { text, missing } = set(text, shape, "auth", &changes).unwrap();
+        let Changed { text, missing, .. } = set(text, shape, "auth", &changes).unwrap();
         assert_eq!(missing, ["9".parse().unwrap()]);
         assert_eq!(read(&text, shape, "auth").unwrap().tasks[0].status, TaskStatus::Done, "{text}");
+    }
+}
+
+#[test]
+fn what_somebody_else_wrote_since_is_left_as_it_is() {
+    for (text, shape) in [
+        (r#"{"auth": {"tasks": [{"id": 1, "status": "cancelled"}, {"id": 2}]}}"#, Shape::TagsJson),
+        ("# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | a | C | 3 | M\n2 | b | P | 3 | M\n", Shape::Scg),
+        (
+            "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | a | B | 3 | M\n2 | b | P | 3 | M\n\n@details\n1 | blocked_as |\n  failed\n",
+            Shape::Scg,
+        ),
+        ("- [ ] 1. A (cancelled)\n- [ ] 2. B\n", Shape::Markdown),
+    ] {
+        let stood = |text: &str| read(text, shape, "auth").unwrap().tasks[0].status;
+        let changes = [change("1", TaskStatus::InProgress, None), change("2", TaskStatus::InProgress, None)];
+        let made = set(text, shape, "auth", &changes).unwrap();
+        assert_eq!(made.left, ["1".parse().unwrap()], "{text}");
+        assert_eq!(stood(&made.text), stood(text));
+        assert_eq!(read(&made.text, shape, "auth").unwrap().tasks[1].status, TaskStatus::InProgress);
+        let same = [change("1", stood(text), None)];
+        assert_eq!(set(text, shape, "auth", &same).unwrap().left, [], "they wrote the same");
     }
 }
 
@@ -279,6 +312,7 @@ proptest! {
         prop_assert_eq!(before.len(), titles.len(), "{}", text);
         let changes: Vec<_> = picks.iter().map(|(index, status, note)| Change {
             task: before[index.index(before.len())].id.clone(),
+            from: before[index.index(before.len())].status,
             status: TaskStatus::ALL[*status],
             note: note.as_ref().map(|(reason, attempts)| Note { reason: reason.clone(), attempts: *attempts }),
         }).collect();
@@ -294,7 +328,7 @@ proptest! {
         prop_assert_eq!(&set(&made, shape, "auth", &changes).unwrap().text, &made, "a second time changes nothing");
         // What is ticked is ticked: steps of a heading are not taken back.
         if !(shape == Shape::Markdown && layout.wide && changes.iter().any(|change| change.status == TaskStatus::Done)) {
-            let back: Vec<_> = before.iter().map(|task| Change { task: task.id.clone(), status: task.status, note: None }).collect();
+            let back: Vec<_> = before.iter().zip(&after).map(|(task, after)| Change { task: task.id.clone(), from: after.status, status: task.status, note: None }).collect();
             let back = set(&made, shape, "auth", &back).unwrap().text;
             let end = layout.line_end;
             // The heading of a section that was added stays, which means nothing.
@@ -308,7 +342,7 @@ proptest! {
         for shape in [Shape::TagJson, Shape::TagsJson, Shape::Scg, Shape::Markdown] {
             for text in [text.clone(), format!("# SCUD Graph v1\n# Phase: a\n{text}"), format!("{{\"tasks\": [{text}]}}")] {
                 let Ok(found) = read(&text, shape, "a") else { continue };
-                let changes: Vec<_> = found.tasks.iter().map(|task| Change { task: task.id.clone(), status: TaskStatus::Blocked, note: None }).collect();
+                let changes: Vec<_> = found.tasks.iter().map(|task| Change { task: task.id.clone(), from: task.status, status: TaskStatus::Blocked, note: None }).collect();
                 let made = set(&text, shape, "a", &changes).unwrap().text;
                 prop_assert!(read(&made, shape, "a").is_ok(), "{:?}", made);
             }
