@@ -86,7 +86,7 @@ fn a_proof_that_takes_long_is_held_for() {
     let input =
         input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
     let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
-    sandbox.wait_for_event("job", "gate.started");
+    sandbox.wait_for_event("job", "attempt.finished");
     let held = sandbox.spawn(&["tick", "hold", "job"]);
     gate.let_one_pass();
     let held = held.wait();
