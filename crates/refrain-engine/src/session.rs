@@ -172,7 +172,11 @@ impl Service {
                     Next::Prover if provers < PROVERS => {
                         drop(lock);
                         provers += 1;
-                        self.prove(&dir, id)?;
+                        // Whoever else waits for the same proof may have been faster.
+                        match self.prove(&dir, id) {
+                            Err(error) if provers == PROVERS => return Err(error),
+                            Ok(()) | Err(_) => {}
+                        }
                     }
                     Next::Prover => return Ok(Turn::Proving),
                 }
@@ -321,8 +325,8 @@ pub fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     }
 }
 
-/// How long a prover may be silent before somebody looks whether it is still there.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long nobody looks whether a prover is still there: it may be silent, and its last word is written before it leaves.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether a session's process lives; none where it is not known.
 pub(crate) fn is_alive(session: &Session) -> Option<bool> {

@@ -1,12 +1,12 @@
 //! A loop that the program's own session drives: our plugin loaded, the loop begun by its command, gone on with by its hook.
 
 use serde_json::{Value, json};
-use testkit::{Agent, Turn, write};
+use testkit::{Agent, Session, Turn, write};
 
 use crate::bench::{Bench, CLAIM, LONG, attempts};
 
 /// The program in a session of a person's, with our plugin.
-fn session(bench: &Bench, prompt: &str) -> testkit::Session {
+fn session(bench: &Bench, prompt: &str) -> Session {
     let plugin =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it lies in a workspace");
     let plugin = plugin.join("plugins/claude");
@@ -66,4 +66,46 @@ fn claude_drives_a_loop_in_its_session() {
     assert!(bound[0]["event"]["data"]["process"]["pid"].is_i64(), "its process is known: {bound:#?}");
     bench.refrain(&["verify", "job"]).run().with_code(0);
     bench.sandbox.nobody_survives();
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn claude_is_killed_in_its_session_and_another_goes_on_and_then_a_process() {
+    let script = vec![
+        Turn::bash("refrain tick advance job"),
+        Turn::say("I see where things are."),
+        Turn::say("Nobody hears this.").held(),
+        // Another session.
+        Turn::bash("refrain tick advance job"),
+        Turn::say("It is not made yet."),
+        Turn::say("Nobody hears this either.").held(),
+        // A process.
+        Turn::say(CLAIM),
+    ];
+    let bench = bench(script);
+    let first = session(&bench, "/refrain:loop Make it. --name job");
+    bench.model.wait_for(3);
+    assert_eq!(bench.status()["runner"]["alive"], true);
+    bench.refrain(&["resume", "job"]).run().with_code(17);
+    first.kill();
+    assert_eq!(bench.status()["status"], "crashed", "its session is gone");
+
+    let second = session(&bench, "/refrain:loop --resume job");
+    bench.model.wait_for(6);
+    assert_eq!(bench.status()["status"], "running");
+    second.kill();
+    write(&bench.sandbox.project().join("made"), "yes\n");
+    let status = bench.completed(bench.refrain(&["resume", "job"]).spawn());
+    assert_eq!((&status["kind"], &status["verified"]), (&json!("process"), &json!(true)));
+    assert_eq!(
+        attempts(&status),
+        [
+            json!([1, 1, true, "ended"]),
+            json!([2, 1, false, "lost"]),
+            json!([2, 2, true, "ended"]),
+            json!([3, 1, false, "lost"]),
+            json!([3, 2, true, "claimed"])
+        ]
+    );
+    bench.asked_exactly(7);
 }
