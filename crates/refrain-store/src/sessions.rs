@@ -29,7 +29,8 @@ pub fn forget(project: &Project, id: &LoopId) {
 /// # Errors
 /// [`DiskError`].
 pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usize, DiskError> {
-    let folder = project.sessions().join("idle");
+    // No loop can be called so.
+    let folder = project.sessions().join(".idle");
     make_dir(&folder)?;
     let path = folder.join(id.as_str());
     let noted = fs::read_to_string(&path).unwrap_or_default();
