@@ -11,6 +11,7 @@ pub mod ear;
 pub mod environment;
 pub mod gemini;
 pub mod generic;
+pub mod hook;
 pub mod judge;
 pub mod version;
 

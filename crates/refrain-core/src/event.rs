@@ -14,6 +14,7 @@ use crate::gate::GateName;
 use crate::git::{Base, CommitReport, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
+use crate::session::Session;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 
 pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
@@ -57,6 +58,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         judged: Option<Box<AgentReport>>,
     },
+    /// An agent's own session drives the loop from here on, or it is known better which one: its turns are the attempts.
+    #[serde(rename = "session.bound")]
+    SessionBound(Session),
+    /// No session drives the loop any more: a runner starts its agents from here on.
+    #[serde(rename = "session.left")]
+    SessionLeft,
     /// What was in the repository before the loop, once its branch or worktree is there: everything later is its own.
     #[serde(rename = "base.taken")]
     BaseTaken(Box<Base>),
@@ -426,6 +433,8 @@ pub enum Blocked {
     Repository,
     /// Its agent gave the task up.
     GaveUp,
+    /// Its session ended its turn again and again without having done anything.
+    Idle,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

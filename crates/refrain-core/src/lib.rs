@@ -27,6 +27,7 @@ pub mod protect;
 pub mod report;
 pub mod review;
 pub mod seal;
+pub mod session;
 pub mod spec;
 pub mod state_file;
 pub mod stuck;

@@ -11,6 +11,7 @@ use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
+use crate::session::Isolation;
 use crate::spec::Spec;
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, printable, squeeze};
@@ -81,6 +82,13 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     prompt
 }
 
+/// What stands on a line of its own before each iteration: `[loop mend iteration 3/20]` (seed 000).
+#[must_use]
+pub fn marker(state: &LoopState, iteration: u32) -> String {
+    let most = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |most| most.to_string());
+    format!("[loop {} iteration {iteration}/{most}]", state.spec.id)
+}
+
 /// The gates that the next prompt speaks of: those that failed behind the last iteration, or before the first.
 pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
     let proof = match state.iteration {
@@ -100,9 +108,17 @@ fn separate(prompt: &mut String) {
 }
 
 fn how_to_claim(spec: &Spec) -> String {
-    let mut text = String::from(
-        "---\nLOOP:\n- You are run again and again until the work is done; each run starts afresh\n",
-    );
+    let mut text = String::from("---\nLOOP:\n");
+    text.push_str(match spec.session.as_ref().map(|session| session.isolation) {
+        None => "- You are run again and again until the work is done; each run starts afresh\n",
+        Some(Isolation::SharedContext) => {
+            "- Each time you end your turn you are told to go on, until the work is done\n"
+        }
+        Some(Isolation::Subagent) => {
+            "- Each time you end your turn you are told to go on, until the work is done. Have a fresh subagent do the work of \
+             each iteration, and give it the task and the file of notes; its report is no claim: you make it, or not\n"
+        }
+    });
     if let Some(promise) = &spec.promise {
         let tag = promise.tag();
         // Not a line of its own here: an agent that echoes its prompt would claim by it.

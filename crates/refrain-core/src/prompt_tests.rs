@@ -60,6 +60,7 @@ fn spec(prompt: &str) -> Spec {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
@@ -76,6 +77,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         near_miss: None,
         gave_up: None,
         state_done: false,
+        idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),

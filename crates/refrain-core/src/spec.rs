@@ -16,6 +16,7 @@ use crate::mirror::Mirror;
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
+use crate::session::SessionSpec;
 use crate::stuck;
 
 pub use agent::{AgentKind, AgentSpec, OutputFormat, Permissions, PromptMode, Secret};
@@ -29,6 +30,9 @@ pub struct Spec {
     /// The task that it is about, where it is a plan's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRef>,
+    /// What is special about it where an agent's own session began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionSpec>,
     /// What is run, and how it is talked to; in a state, the agent in force, which `--on-stuck` may have changed.
     pub agent: AgentSpec,
     /// The person's prompt, unchanged.

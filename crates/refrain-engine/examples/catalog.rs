@@ -104,6 +104,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -126,6 +127,7 @@ fn finished(promised: bool) -> AttemptFinished {
         near_miss: None,
         gave_up: None,
         state_done: false,
+        idle: false,
         stdout_bytes: 1000,
         stderr_bytes: 0,
         left: false,

@@ -92,6 +92,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })
@@ -138,6 +139,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             near_miss: None,
             gave_up: None,
             state_done: false,
+            idle: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,
             left: false,

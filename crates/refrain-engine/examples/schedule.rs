@@ -226,6 +226,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     })

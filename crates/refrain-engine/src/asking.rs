@@ -87,7 +87,10 @@ pub(crate) fn answer_without_runner(
     let is_new = |state: &LoopState, request: &Request| {
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
     };
-    if waiting.iter().any(|(request, _)| is_new(journal.state(), request)) {
+    // Nobody but its session ends a session's turn; only who cancels does not wait for that.
+    let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
+    let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
+    if waiting.iter().any(|(request, _)| is_new(journal.state(), request) && !can_wait(&request.ask)) {
         take_over(&mut journal, env)?;
     }
     for (request, _) in &waiting {

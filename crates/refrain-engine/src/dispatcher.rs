@@ -179,6 +179,12 @@ impl<'a> Drive<'a> {
                 continue;
             }
             match step {
+                // What comes next is the session's.
+                Step::BeginIteration { .. } | Step::StartAttempt(_)
+                    if self.journal.state().session.is_some() =>
+                {
+                    return Box::pin(self.let_go()).await;
+                }
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
                     self.journal.push(Event::IterationBegun { iteration }, now)?;

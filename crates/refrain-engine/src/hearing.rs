@@ -105,6 +105,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         gave_up: heard.finding.gave_up,
         near_miss: heard.finding.near_miss,
         state_done: false,
+        idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: heard.finding.last_line,

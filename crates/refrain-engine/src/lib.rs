@@ -37,6 +37,7 @@ mod repository;
 mod runner;
 mod seal;
 mod service;
+mod session;
 mod signals;
 
 pub use catalog::Listed;
@@ -49,6 +50,7 @@ pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use refrain_agents::acp::Bridge as AcpBridge;
 pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
+pub use refrain_agents::hook;
 pub use refrain_git::GitError;
 pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::READY as DETACHED_READY;
@@ -61,6 +63,7 @@ pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
+pub use session::{Said, Turn, wait_for_change};
 pub use signals::{Signals, Wishes};
 
 /// Tools that Refrain runs for itself, like git.

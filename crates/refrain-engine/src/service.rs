@@ -19,13 +19,13 @@ use refrain_proc::{detach, identity, output};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::layout::AttemptDir;
 use refrain_store::{
-    Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, config, projects,
+    Claimed, Journal, LoopDir, Project, RunnerLock, WorktreeLock, archive, config, projects, sessions,
 };
 
 use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::runner::{Runner, Share};
-use crate::{EngineError, executor, now, repository};
+use crate::{EngineError, executor, now, repository, session};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -119,11 +119,18 @@ impl Service {
             return Err(EngineError::TooDeep);
         }
         let env = environment::base(&spec, self.host.env.iter().cloned());
-        let program = generic::locate(&spec, &env)?;
+        // A session runs already, wherever its program lies.
+        let program = match spec.session {
+            Some(_) => spec.agent.program.clone().into(),
+            None => generic::locate(&spec, &env)?,
+        };
         for judge in spec.judges() {
             generic::locate(&Spec { agent: judge.clone(), ..spec.clone() }, &env)?;
         }
-        let words = Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned();
+        let words = match &spec.session {
+            Some(session) => session.slug().to_owned(),
+            None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
+        };
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
             let dir = self.project.loop_dir(&spec.id);
@@ -184,6 +191,23 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
+        self.refuse_where_a_session_lives(&self.state(id)?)?;
+        let mut runner = self.resume_anyhow(id, grant, proceed)?;
+        sessions::forget(&self.project, id);
+        if runner.journal.state().session.is_some() {
+            runner.journal.push(Event::SessionLeft, now())?;
+            runner.journal.commit(Durability::Synced)?;
+        }
+        Ok(runner)
+    }
+
+    /// The same, whoever drove it.
+    pub(crate) fn resume_anyhow(
+        &self,
+        id: &LoopId,
+        grant: &Grant,
+        proceed: bool,
+    ) -> Result<Runner, EngineError> {
         let Located { mut dir, archived } = self.locate(id)?;
         let lock = RunnerLock::try_take(&dir)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
@@ -222,6 +246,9 @@ impl Service {
         let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
         let mut journal: Journal = Journal::open(dir, now())?;
         let past = journal.state().seq;
+        if journal.state().is_in_session() && journal.state().in_flight().is_some() {
+            return Err(self.driven(id, None));
+        }
         let share = self.share(&journal.state().spec)?;
         take_over(&mut journal, &self.host.env)?;
         Ok(Runner::new(journal, lock, share, past))
@@ -367,6 +394,11 @@ pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
 
 /// Who of a loop lives.
 pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
+    if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
+        && RunnerLock::is_free(dir)
+    {
+        return Alive { runner: session::is_alive(session), orphan: None };
+    }
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));

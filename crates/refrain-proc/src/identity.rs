@@ -1,6 +1,7 @@
 //! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
 //! machine.
 
+use camino::Utf8Path;
 use refrain_core::event::{Identity, Process};
 
 use crate::system;
@@ -37,6 +38,24 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
         has(system::arguments(pid), &|part| part.ends_with(argument.as_bytes()))
             && has(system::environment(pid), &|part| part == variable)
     })
+}
+
+/// The nearest process above this one that runs such a program: its own path, or the script's that it was started with.
+#[must_use]
+pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let mut pid = stat(own)?.parent;
+    while pid > 1 {
+        let found = stat(pid)?;
+        let arguments = system::arguments(pid);
+        let words =
+            arguments.split(|byte| *byte == 0).take(2).filter_map(|word| std::str::from_utf8(word).ok());
+        if words.map(Utf8Path::new).any(&is) {
+            return Some(found.process);
+        }
+        pid = found.parent;
+    }
+    None
 }
 
 /// This process.

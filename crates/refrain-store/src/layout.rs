@@ -126,6 +126,12 @@ impl Project {
         format!("{}-{}", self.root.file_name().unwrap_or("project"), &hash[..8])
     }
 
+    /// The folder of notes on which session drives which loop.
+    #[must_use]
+    pub fn sessions(&self) -> Utf8PathBuf {
+        self.data.join("sessions")
+    }
+
     /// The folder of what was put aside.
     #[must_use]
     pub fn archive(&self) -> Utf8PathBuf {

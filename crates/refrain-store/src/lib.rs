@@ -1,8 +1,9 @@
 //! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
 //! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
-//! worktrees tasks have ([`pool`]), which projects there are ([`projects`]), what is known of all their loops together
-//! ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read ([`worktree`]), the task files of plans
-//! ([`tasks`]), what people configured ([`config`]), and whether a project's part of that counts ([`trust`]).
+//! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]),
+//! what is known of all their loops together ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read
+//! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), and whether a project's part
+//! of that counts ([`trust`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
@@ -22,6 +23,7 @@ pub mod notice;
 mod numbered;
 pub mod pool;
 pub mod projects;
+pub mod sessions;
 pub mod tasks;
 pub mod trust;
 pub mod worktree;

@@ -62,6 +62,21 @@ enum Verb {
     Generate(cmd::generate::Args),
 }
 
+impl Cli<Verb> {
+    /// What is said where these words cannot be understood: a hook must not disturb the session that it is called by, and
+    /// `tick` has codes of its own.
+    fn misread(error: CliError) -> ExitCode {
+        match std::env::args().nth(1).as_deref() {
+            Some("hook") => ExitCode::SUCCESS,
+            Some("tick") => {
+                error.report();
+                cmd::tick::REFUSED.into()
+            }
+            _ => error.report(),
+        }
+    }
+}
+
 /// What people and scripts say.
 #[derive(Debug, Subcommand)]
 enum ShownVerb {
@@ -71,6 +86,8 @@ enum ShownVerb {
     #[command(name = "loop", subcommand)]
     Spelled(LoopVerb),
     Plan(cmd::plan::Args),
+    Tick(cmd::tick::Args),
+    Hook(cmd::hook::Args),
     Config(cmd::config::Args),
     Trust(cmd::trust::Args),
     Promise(cmd::promise::Args),
@@ -149,7 +166,7 @@ pub(crate) fn run() -> ExitCode {
     }
     let cli = match Cli::<Verb>::try_parse() {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => return CliError::from(error).report(),
+        Err(error) if error.use_stderr() => return Cli::misread(error.into()),
         Err(asked_for) => {
             crate::out::print(&asked_for.render().ansi().to_string());
             return ExitCode::SUCCESS;
@@ -171,6 +188,11 @@ pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, C
 }
 
 fn dispatch(cli: Cli<Verb>) -> Result<ExitCode, CliError> {
+    if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
+        // Whatever is wrong with its surroundings, it says nothing.
+        let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };
+        return execute(&context, cli.verb);
+    }
     execute(&read_environment(cli.run_in)?, cli.verb)
 }
 
@@ -178,6 +200,8 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
     match verb {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
         Verb::Shown(ShownVerb::Plan(args)) => cmd::plan::run(context, args),
+        Verb::Shown(ShownVerb::Tick(args)) => Ok(cmd::tick::run(context, args)),
+        Verb::Shown(ShownVerb::Hook(args)) => Ok(cmd::hook::run(context, &args)),
         Verb::Shown(ShownVerb::Config(args)) => cmd::config::run(context, &args),
         Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),

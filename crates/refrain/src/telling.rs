@@ -87,6 +87,11 @@ pub(crate) fn lines(
         }),
         Event::WaitStarted(wait) => waits(*wait, record.at),
         Event::LoopResumed { .. } => note("resumed"),
+        Event::SessionBound(session) => {
+            let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
+            note(&format!("{} session{} drives it", session.agent, which.unwrap_or_default()))
+        }
+        Event::SessionLeft => note("no session drives it any more"),
         Event::RunnerStarted { interrupted: Some(attempt), adopted: Some(finished), .. }
             if finished.exit == Exit::Unseen =>
         {
@@ -135,8 +140,7 @@ fn grace(state: &LoopState) -> Millis {
 
 /// The line that an iteration begins with; agents and scripts look for it.
 fn marker(state: &LoopState, iteration: u32) -> String {
-    let progress = phrase::progress(iteration, state.limits.max_iterations);
-    format!("{}\n", format!("[loop {} iteration {progress}]", state.spec.id).bold())
+    format!("{}\n", refrain_core::prompt::marker(state, iteration).bold())
 }
 
 fn waits(wait: Wait, now: Timestamp) -> String {

@@ -116,6 +116,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

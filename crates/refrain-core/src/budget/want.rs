@@ -35,7 +35,10 @@ impl LoopState {
     #[must_use]
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {
-            Step::BeginIteration { .. } | Step::StartAttempt(_) => Some(&self.spec.agent),
+            // What a session costs is its own, and nobody tells.
+            Step::BeginIteration { .. } | Step::StartAttempt(_) => {
+                self.session.is_none().then_some(&self.spec.agent)
+            }
             Step::RunGate { gate, .. } => self.spec.gates.get(*gate)?.reviewer(),
             Step::Critique { .. } => self.spec.critique.as_ref().map(|critique| &critique.critic),
             Step::TakeBase

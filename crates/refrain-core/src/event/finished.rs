@@ -27,6 +27,9 @@ pub struct AttemptFinished {
     /// Whether it set `status: done` in `state.md`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub state_done: bool,
+    /// It was a session's turn in which nothing was done but to speak.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub idle: bool,
     /// Bytes that it printed on standard output, kept or not.
     pub stdout_bytes: u64,
     /// Bytes that it printed on standard error, kept or not.
@@ -149,7 +152,8 @@ pub enum Exit {
     Signal(i32),
     /// Nobody saw it end: its keeper died. Not the agent's fault.
     Lost,
-    /// Nobody saw it end, but it had said its last word.
+    /// Nobody saw it end, but it had said its last word: found on disk, or as the end of a session's turn, behind which its
+    /// process lives on.
     Unseen,
 }
 

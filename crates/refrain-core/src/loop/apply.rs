@@ -88,6 +88,7 @@ impl LoopState {
             pause: None,
             steering: Vec::new(),
             runner: None,
+            session: None,
             spent: Usage::default(),
             costs: Vec::new(),
             judged: Vec::new(),
@@ -104,6 +105,7 @@ impl LoopState {
             untold: 0,
             untold_judges: 0,
             churn: 0,
+            idle_turns: 0,
             rounds: 0,
             active: Duration::ZERO,
             rested_since: None,
@@ -172,6 +174,23 @@ impl LoopState {
                 self.runner = Some(runner.clone());
                 self.sweeping = false;
                 self.git.unwatched |= self.git.base.is_some();
+            }
+            Event::SessionBound(session) => {
+                let may = match self.phase {
+                    Phase::InFlight(_) => self.session.is_some(),
+                    Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Critiquing(_) => {
+                        !self.is_busy()
+                    }
+                };
+                if !may || self.ended.is_some() {
+                    return Err("session.bound");
+                }
+                self.session = Some(session.clone());
+            }
+            Event::SessionLeft => {
+                if self.is_busy() || self.session.take().is_none() {
+                    return Err("session.left");
+                }
             }
             Event::BaseTaken(base) => {
                 if !self.lacks_base() {
@@ -277,7 +296,9 @@ impl LoopState {
                 self.flight_to("attempt.stop-requested", fits)?.stopping = Some(*because);
             }
             Event::AttemptFinished(finished) => {
-                let fits = |flight: &InFlight| flight.spawned.is_some() || finished.exit == Exit::Lost;
+                let is_turn = self.session.is_some() && finished.exit == Exit::Unseen;
+                let fits =
+                    |flight: &InFlight| flight.spawned.is_some() || finished.exit == Exit::Lost || is_turn;
                 let flight = self.flight_to("attempt.finished", fits)?.clone();
                 self.settle(flight, at, Some(finished.clone()));
             }
@@ -360,9 +381,9 @@ impl LoopState {
                 let was = self.ended.take().map(|ended| ended.end);
                 self.pause = None;
                 self.wait = None;
-                self.runner = None;
+                (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
-                self.churn = 0;
+                (self.churn, self.idle_turns) = (0, 0);
                 self.rested_since = None;
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);
@@ -405,8 +426,9 @@ impl LoopState {
         }
     }
 
-    pub(super) fn is_driven(&self) -> bool {
-        self.runner.is_some() && self.ended.is_none()
+    /// Whether somebody drives it, as far as the journal knows.
+    pub(crate) fn is_driven(&self) -> bool {
+        (self.runner.is_some() || self.session.is_some()) && self.ended.is_none()
     }
 
     /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.

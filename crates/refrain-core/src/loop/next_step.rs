@@ -12,6 +12,7 @@ use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;
 use crate::ids::AttemptId;
+use crate::session::MAX_IDLE_TURNS;
 use crate::spec::{Millis, OnStuck};
 use crate::stuck::Verdict;
 
@@ -344,6 +345,9 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     }
     if state.churn >= MAX_CHURN {
         return Step::Finish(End::Blocked { why: Blocked::Churn });
+    }
+    if state.idle_turns >= MAX_IDLE_TURNS {
+        return Step::Finish(End::Blocked { why: Blocked::Idle });
     }
     if let Verdict::Stuck(_) = state.verdict() {
         return match (&state.spec.stuck.answer, state.other_agent()) {

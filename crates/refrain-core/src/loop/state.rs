@@ -18,6 +18,7 @@ use crate::event::{
 };
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
+use crate::session::Session;
 use crate::spec::{Limits, Spec};
 
 pub(super) use outcome::Cause;
@@ -56,6 +57,8 @@ pub struct LoopState {
     pub steering: Vec<String>,
     /// Who drives the loop, or drove it last.
     pub runner: Option<Identity>,
+    /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
+    pub session: Option<Session>,
     /// What all attempts used.
     pub spent: Usage,
     /// What each agent cost that ran, in their order; none where nobody told.
@@ -90,6 +93,8 @@ pub struct LoopState {
     /// The same of its reviewers and critics.
     pub(super) untold_judges: u32,
     pub(super) churn: u32,
+    /// How many turns of its session in a row came to nothing but words.
+    pub(super) idle_turns: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
     /// The loop's own duration up to `updated_at`.
@@ -249,7 +254,7 @@ impl LoopState {
 
     /// The stretch since the last event, as far as it counts.
     pub(super) fn running_stretch(&self, now: Timestamp) -> Duration {
-        if self.runner.is_none() || self.ended.is_some() || self.wait.is_some() {
+        if !self.is_driven() || self.wait.is_some() {
             return Duration::ZERO;
         }
         Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
@@ -287,6 +292,16 @@ impl LoopState {
     pub fn budget(&self) -> Option<Usd> {
         let cap = self.limits.max_cost?;
         Some(Usd(cap.0.saturating_sub(self.spent.cost.unwrap_or_default().0)))
+    }
+
+    /// Whether it is its session's turn: no runner has anything to do.
+    #[must_use]
+    pub fn is_in_session(&self) -> bool {
+        let is_its_turn = match self.phase {
+            Phase::InFlight(_) | Phase::Begun { .. } | Phase::Idle { uncommitted: false, .. } => true,
+            Phase::Idle { uncommitted: true, .. } | Phase::Proving(_) | Phase::Critiquing(_) => false,
+        };
+        self.session.is_some() && self.ended.is_none() && is_its_turn
     }
 
     /// The attempt under way.

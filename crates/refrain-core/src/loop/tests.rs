@@ -14,5 +14,6 @@ mod properties;
 mod protection;
 mod reporting;
 mod repository;
+mod sessions;
 mod tasks;
 mod trouble;

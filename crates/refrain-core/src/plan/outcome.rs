@@ -38,7 +38,7 @@ impl TaskEnd {
                 let said = state.given_up.clone();
                 Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
             }
-            End::Blocked { why: Blocked::Session } => {
+            End::Blocked { why: Blocked::Session | Blocked::Idle } => {
                 Self::Stopped(Stop::Other { reason: reason.to_owned() })
             }
             // Whoever else is started now meets the same.

@@ -105,6 +105,8 @@ impl Trail {
                     trail.left_out = (report.left_out.clone(), report.left_out_more);
                 }
                 Event::LoopStarted(_)
+                | Event::SessionBound(_)
+                | Event::SessionLeft
                 | Event::BaseTaken(_)
                 | Event::BaseRefused { .. }
                 | Event::IterationBegun { .. }

@@ -5,6 +5,8 @@ pub mod checkup;
 pub mod plan;
 mod telling;
 
+use std::fmt;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -261,12 +263,21 @@ pub struct Iteration {
 /// Who drives a loop, as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Runner {
-    /// Its process.
-    pub pid: i32,
+    /// Its process; null where a session drives it whose process is not known.
+    pub pid: Option<i32>,
     /// Its machine.
     pub host: String,
     /// Whether it lives; null where that cannot be known from here.
     pub alive: Option<bool>,
+}
+
+impl fmt::Display for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "pid {pid} on {}", self.host),
+            None => write!(f, "a session on {}", self.host),
+        }
+    }
 }
 
 /// What only the machine knows of a loop.
@@ -329,7 +340,11 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
     Status {
         schema: SCHEMA,
         id: spec.id.clone(),
-        kind: if spec.task.is_some() { Kind::Task } else { Kind::Process },
+        kind: match (&spec.task, &state.session) {
+            (Some(_), _) => Kind::Task,
+            (None, Some(_)) => Kind::Session,
+            (None, None) => Kind::Process,
+        },
         task: spec.task.clone(),
         status: word,
         verified: spec.has_hard_gates().then(|| state.is_proven()),
@@ -360,19 +375,26 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         last_failure: last_failure(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
         iterations: Some(iterations.collect()),
-        runner: state.runner.as_ref().map(|runner| Runner {
-            pid: runner.process.pid,
-            host: runner.host.clone(),
+        runner: driver(state).map(|(pid, host)| Runner {
+            pid,
+            host: host.to_owned(),
             alive: if ended.is_some() { Some(false) } else { alive.runner },
         }),
     }
+}
+
+/// The process that drives it, where it is known, and its machine: the session's, unless a runner has something to do.
+fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
+    let runner = || state.runner.as_ref().map(|runner| (Some(runner.process.pid), runner.host.as_str()));
+    let session = state.session.as_ref().filter(|_| state.is_in_session());
+    session.map(|session| (session.process.map(|process| process.pid), session.host.as_str())).or_else(runner)
 }
 
 /// A loop that has not stopped is driven by somebody, or it has crashed: a dead owner never shows as running.
 fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
         Some(end) => StatusWord::from(end),
-        None if state.runner.is_none() || alive == Some(false) => StatusWord::Crashed,
+        None if !state.is_driven() || alive == Some(false) => StatusWord::Crashed,
         None if state.wait.is_some() => StatusWord::Waiting,
         None => StatusWord::Running,
     }

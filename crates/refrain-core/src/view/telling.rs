@@ -6,6 +6,7 @@ use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
+use crate::session::MAX_IDLE_TURNS;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 
@@ -122,6 +123,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
                 format!("the agent gave the task up: {reason}{}", kept(state))
             }
+            Blocked::Idle => {
+                format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
+            }
             Blocked::OutputLost => match last_error(state) {
                 Some(error) => format!("what the agent prints cannot be kept: {error}"),
                 None => "what the agent prints cannot be kept".to_owned(),
@@ -131,6 +135,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Some(pid) => {
                 format!("its runner is gone, but its agent (pid {pid}) works on; resume and cancel end it")
             }
+            None if state.is_in_session() => "its session is gone".to_owned(),
             None => "its runner is gone".to_owned(),
         },
         (None, _) => match (state.wait, flight) {
@@ -143,6 +148,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 WaitKind::Limit => told("waits for the provider's limit to be reset", state),
                 WaitKind::Outage => told("waits for the provider to work again", state),
             },
+            (None, Some(flight)) if state.is_in_session() => {
+                format!("its session works on attempt {}", flight.id)
+            }
             (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
@@ -303,7 +311,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
                 format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
             }
-            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp }) => {
+            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp | Blocked::Idle }) => {
                 format!("tell it what to do with refrain steer {id} TEXT, then {resume}")
             }
             Some(

@@ -86,6 +86,7 @@ fn finished(tells: bool) -> AttemptFinished {
         near_miss: None,
         gave_up: None,
         state_done: false,
+        idle: false,
         stdout_bytes: 10,
         stderr_bytes: 0,
         left: false,

@@ -24,7 +24,8 @@ use refrain_core::promise::NearMiss;
 use refrain_core::protect::{
     Change, Kind, OtherProgram, Part, PartViolation, Program, Rule, Touched, Violation,
 };
-use refrain_core::spec::{CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
+use refrain_core::session::{self, Isolation, SessionSpec};
+use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
@@ -39,6 +40,7 @@ fn finished(exit: Exit) -> Event {
         near_miss: None,
         gave_up: None,
         state_done: false,
+        idle: false,
         stdout_bytes: 12,
         stderr_bytes: 0,
         preview: "not yet".into(),
@@ -217,6 +219,18 @@ fn everything() -> Vec<Event> {
     start.spec.mirrors = vec![Mirror::Ralph];
     let cap = Some(Usd(20_000_000_000));
     start.spec.caps = Caps { day: cap, project_day: cap, project: cap };
+    start.spec.session = Some(SessionSpec {
+        command: "/refrain:loop".into(),
+        args: "--loop-isolated Mend it.".into(),
+        isolation: Isolation::Subagent,
+    });
+    let bound = |id: Option<&str>| {
+        let Identity { process, boot, host } = runner();
+        let (agent, id) = (AgentKind::Claude, id.map(str::to_owned));
+        Event::SessionBound(session::Session { agent, id, process: Some(process), boot, host })
+    };
+    let Event::AttemptFinished(turn) = finished(Exit::Unseen) else { unreachable!("it is an end") };
+    let turn = AttemptFinished { idle: true, ..*turn };
     let review = |run| Event::GateStarted { gate: "spec".parse().unwrap(), run };
     let gate = |run| Event::GateStarted { gate: "tests".parse().unwrap(), run };
     let taken = |tree| Event::CandidateTaken {
@@ -295,8 +309,19 @@ fn everything() -> Vec<Event> {
         settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
         asked(Ask::Proceed),
+        bound(None),
+        bound(Some("s-1")),
+        Event::IterationBegun { iteration: 2 },
+        Event::AttemptStarted(id(2, 1)),
+        Event::AttemptFinished(Box::new(turn)),
+        taken(12),
+        gate(1),
+        tested(Exit::Code(1), None),
+        gate(2),
+        tested(Exit::Code(1), None),
+        Event::SessionLeft,
     ];
-    events.extend((2..5).flat_map(fails));
+    events.extend((3..5).flat_map(fails));
     events.extend([
         Event::AgentChanged(Box::new(other)),
         Event::CritiqueStarted { iteration: 4 },

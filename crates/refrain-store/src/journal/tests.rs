@@ -72,6 +72,7 @@ pub(crate) fn started() -> Event {
             keep_failed: false,
             mirrors: Vec::new(),
             task: None,
+            session: None,
             depth: 0,
             output_cap: Spec::OUTPUT_CAP,
         },

@@ -31,6 +31,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
     let status = view::status(&driven.inspect_err(failed)?, Alive::NOBODY);
+    if !status.has_stopped() {
+        // It was the turn of the loop's session.
+        return Ok(Code::Done.into());
+    }
     args.notify.tell(context, &status.id, &(&status).into());
     Ok(Code::from(status.status).into())
 }

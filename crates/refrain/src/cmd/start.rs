@@ -18,6 +18,7 @@ pub(super) use self::kinds::Match;
 use self::work::{PromiseArgs, TaskArgs, WorkArgs};
 
 use crate::cli::Context;
+use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
 use crate::cmd::plan::run::{self as plan, ByTag};
@@ -47,6 +48,14 @@ pub(crate) struct Args {
     plan: ByTag,
     #[command(flatten)]
     show: ShowArgs,
+}
+
+impl Args {
+    /// The same with other gates.
+    pub(super) fn proven_by(mut self, gates: GateArgs) -> Self {
+        self.work.gates = gates;
+        self
+    }
 }
 
 // In short lines: one that a narrow terminal breaks cannot be copied.

@@ -95,7 +95,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
             Some(false) => "gone",
             None => "out of sight",
         };
-        rows.push(Row::prose("runner", format!("pid {} on {}, {life}", runner.pid, runner.host)));
+        rows.push(Row::prose("runner", format!("{runner}, {life}")));
     }
     if let Some(needs) = &status.needs {
         rows.push(Row::exact("next", needs.clone()));

@@ -112,10 +112,7 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
             None => "out of sight",
         };
         let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
-        rows.push(Row::prose(
-            "runner",
-            format!("pid {} on {}, {life}; quiet for {since}", runner.pid, runner.host),
-        ));
+        rows.push(Row::prose("runner", format!("{runner}, {life}; quiet for {since}")));
     }
     rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
     phrase::rows(&rows, "", 12, width)

@@ -13,7 +13,7 @@ pub(crate) const PROMPT: &str =
 pub(crate) const CLAIM: &str = "The test passes.\n\n<promise>COMPLETE</promise>";
 
 /// How long a loop over a real program may take. They start slowly, and the machine may be busy.
-const LONG: Duration = Duration::from_secs(240);
+pub(crate) const LONG: Duration = Duration::from_secs(240);
 
 /// A loop over a real program, and all that it needs.
 pub(crate) struct Bench {

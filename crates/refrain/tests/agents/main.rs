@@ -21,6 +21,8 @@ mod proving;
 #[cfg(test)]
 mod reviewing;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod trouble;

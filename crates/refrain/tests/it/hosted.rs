@@ -72,6 +72,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

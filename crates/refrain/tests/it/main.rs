@@ -70,6 +70,8 @@ mod run_task;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
+mod sessions;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod stuck;

@@ -42,6 +42,8 @@ impl LoopState {
             let idle = usage.tokens.counted() == 0;
             let instant = outcome == Outcome::Failed && idle && ran.is_some_and(|ran| ran < CHURN_WITHIN);
             self.churn = if instant { self.churn + 1 } else { 0 };
+            let is_idle = finished.as_ref().is_some_and(|finished| finished.idle);
+            self.idle_turns = if is_idle { self.idle_turns + 1 } else { 0 };
             self.rested_since = Some(at);
             self.given_up = gave_up;
             self.phase = self.behind(flight.id, claim);

@@ -188,6 +188,7 @@ impl Ledger {
         (self.seq, self.at) = (*seq, *at);
         match event {
             Event::LoopStarted(_) => panic!("a loop starts once"),
+            Event::SessionBound(_) | Event::SessionLeft => panic!("no session drives a loop here"),
             Event::RunnerStarted { interrupted, judged, .. } => {
                 self.pay(judged.as_deref());
                 assert_eq!(
@@ -625,7 +626,8 @@ impl Ledger {
                     | Blocked::Setup
                     | Blocked::Session
                     | Blocked::CostUnknown
-                    | Blocked::Repository,
+                    | Blocked::Repository
+                    | Blocked::Idle,
             } => panic!("no agent here needs that"),
             End::Blocked { why: Blocked::OutputLost } => assert!(matches!(self.last, Some(Last::DiskFull))),
             End::Paused => assert!(self.paused.is_some(), "paused by nobody"),

@@ -171,7 +171,8 @@ pub(super) fn end_name(end: End) -> &'static str {
                 | Blocked::Setup
                 | Blocked::Session
                 | Blocked::CostUnknown
-                | Blocked::Repository,
+                | Blocked::Repository
+                | Blocked::Idle,
         } => "blocked: needs a person",
         End::BudgetExceeded { .. } => "budget exceeded",
     }

@@ -13,6 +13,7 @@ use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
+use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
 
 /// The instant `ms` milliseconds after every test's first event.
@@ -67,9 +68,21 @@ pub(crate) fn spec() -> Spec {
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }
+}
+
+/// A session that has said its name.
+pub(in crate::r#loop) fn session(id: Option<&str>) -> Session {
+    let Identity { process, boot, host } = runner(9);
+    Session { agent: AgentKind::Claude, id: id.map(str::to_owned), process: Some(process), boot, host }
+}
+
+/// What a session leaves behind that only spoke.
+pub(in crate::r#loop) fn idle() -> AttemptFinished {
+    AttemptFinished { idle: true, ..finished(Exit::Unseen) }
 }
 
 /// A plan's task that a loop can be about.
@@ -95,6 +108,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         near_miss: None,
         gave_up: None,
         state_done: false,
+        idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),
@@ -266,6 +280,8 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
     match event {
         Event::LoopStarted(_) => "loop.started",
         Event::RunnerStarted { .. } => "runner.started",
+        Event::SessionBound(_) => "session.bound",
+        Event::SessionLeft => "session.left",
         Event::BaseTaken(_) => "base.taken",
         Event::BaseRefused { .. } => "base.refused",
         Event::CommitSettled(_) => "commit.settled",
@@ -369,6 +385,21 @@ impl Journal {
         Self::of(spec).taken_over().spawns().after_ms(3_000).ends(claiming(claim))
     }
 
+    /// A loop that a session has just begun.
+    pub(in crate::r#loop) fn in_session() -> Self {
+        let begun = SessionSpec {
+            command: "/refrain:loop".into(),
+            args: String::new(),
+            isolation: Default::default(),
+        };
+        Self::of(Spec { session: Some(begun), ..spec() }).then(Event::SessionBound(session(Some("s"))))
+    }
+
+    /// A turn of its session.
+    pub(in crate::r#loop) fn turns(self, finished: AttemptFinished) -> Self {
+        self.starts().after_ms(3_000).ends(finished)
+    }
+
     /// A loop that stopped like this, by what leads there.
     pub(in crate::r#loop) fn ended(end: End) -> Self {
         let journal = match end {
@@ -409,6 +440,9 @@ impl Journal {
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
             End::Stuck => Self::stuck(OnStuck::Stop).obey(),
             End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
+            End::Blocked { why: Blocked::Idle } => {
+                (0..MAX_IDLE_TURNS).fold(Self::in_session(), |journal, _| journal.turns(idle()))
+            }
             End::Blocked { why: Blocked::GaveUp } => {
                 let gave_up = Some("there is no such file".to_owned());
                 let spec = Spec { task: Some(task()), ..spec() };

@@ -230,7 +230,7 @@ pub fn status(
         estimate: estimate::of(state, alive != Some(false), now),
         tasks_refused: state.refused.clone(),
         runner: state.runner.as_ref().map(|runner| Runner {
-            pid: runner.process.pid,
+            pid: Some(runner.process.pid),
             host: runner.host.clone(),
             alive: if ended.is_some() { Some(false) } else { alive },
         }),

@@ -88,6 +88,7 @@ pub(in crate::cmd) fn common(
         keep_failed: false,
         mirrors: Vec::new(),
         task: None,
+        session: None,
         project: project.root.clone(),
         worktree: project.worktree.clone(),
         working_dir,

@@ -1,0 +1,119 @@
+//! What the hooks of agents are told on standard input, and what they answer (agent-clis.md, "Hooks"; the samples there are
+//! the tests here). Whatever is odd is nothing: a hook that fails, fails the person's session.
+
+mod transcript;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::spec::AgentKind;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::wire::lax;
+
+pub use transcript::{Tail, look};
+
+/// What a hook was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The session's own name.
+    pub session: String,
+    /// Where it works.
+    pub cwd: Option<Utf8PathBuf>,
+    /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
+    pub event: Option<String>,
+    /// Why a session starts: `startup`, `resume`, `compact`.
+    pub source: Option<String>,
+    /// The agent's last message; of Gemini all of the turn's so far, joined.
+    pub message: Option<String>,
+    /// Something that it started works on, and will wake it: it has not come to an end.
+    pub has_background: bool,
+    /// What was said so far, as the agent keeps it.
+    pub transcript: Option<Utf8PathBuf>,
+}
+
+/// The fields of all agents together: each has its own, none has another meaning for one.
+#[derive(Deserialize)]
+struct Input {
+    session_id: String,
+    #[serde(default, deserialize_with = "lax")]
+    cwd: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    hook_event_name: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    source: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    last_assistant_message: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    prompt_response: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    background_tasks: Option<Vec<Value>>,
+    #[serde(default, deserialize_with = "lax")]
+    transcript_path: Option<String>,
+}
+
+/// Reads what a hook was told; none where that is nothing of a session.
+#[must_use]
+pub fn read(input: &[u8]) -> Option<Told> {
+    let input: Input = serde_json::from_slice(input).ok()?;
+    Some(Told {
+        session: Some(input.session_id).filter(|id| !id.trim().is_empty())?,
+        cwd: input.cwd.map(Utf8PathBuf::from).filter(|cwd| cwd.is_absolute()),
+        event: input.hook_event_name,
+        source: input.source,
+        message: input.last_assistant_message.or(input.prompt_response),
+        has_background: input.background_tasks.is_some_and(|tasks| !tasks.is_empty()),
+        transcript: input.transcript_path.map(Utf8PathBuf::from).filter(|path| path.is_absolute()),
+    })
+}
+
+impl Told {
+    /// Whether it is the end of the session's own turn, and not that of an agent below it.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
+    }
+}
+
+/// What is new in a message that joins all answers of a turn, of which `before` was known: Gemini's does.
+#[must_use]
+pub fn news<'a>(agent: AgentKind, message: &'a str, before: Option<&str>) -> &'a str {
+    let joined = before.filter(|_| agent == AgentKind::Gemini);
+    joined.and_then(|before| message.strip_prefix(before)).unwrap_or(message)
+}
+
+/// The answer to the end of a turn that has the session go on: what it is told to do next. The same for all agents, and no
+/// field more: Codex refuses the whole of an answer with one that it does not know.
+#[must_use]
+pub fn go_on(reason: &str) -> String {
+    json!({ "decision": "block", "reason": reason }).to_string()
+}
+
+/// The answer to the start of a session that tells it something.
+#[must_use]
+pub fn tell(text: &str) -> String {
+    json!({ "hookSpecificOutput": { "hookEventName": "SessionStart", "additionalContext": text } })
+        .to_string()
+}
+
+/// The name of the session that a process was started in, and which agent's that is, as its variables say.
+#[must_use]
+pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(AgentKind, Option<&'a str>)> {
+    if variable("CLAUDECODE").is_some() {
+        return Some((AgentKind::Claude, variable("CLAUDE_CODE_SESSION_ID")));
+    }
+    let codex = variable("CODEX_THREAD_ID").map(|id| (AgentKind::Codex, Some(id)));
+    // Neither tells its tools the session's name.
+    let gemini = variable("GEMINI_CLI").map(|_| (AgentKind::Gemini, None));
+    let opencode = variable("OPENCODE").map(|_| (AgentKind::Opencode, variable("REFRAIN_SESSION")));
+    codex.or(gemini).or(opencode)
+}
+
+/// Whether a program of this path is an agent's own.
+#[must_use]
+pub fn is_program_of(agent: AgentKind, path: &Utf8Path) -> bool {
+    let name = path.file_stem().unwrap_or_default();
+    agent.program().is_some_and(|program| name == program || name.starts_with(&format!("{program}-")))
+}
+
+#[cfg(test)]
+mod tests;

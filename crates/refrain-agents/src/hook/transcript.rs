@@ -1,0 +1,106 @@
+//! What Claude Code keeps of a session, read from its end: what the hook was not told, and whether anything was done in the
+//! last turn. Lines that are odd are passed over, and so is what agents below the session said.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use camino::Utf8Path;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How much of a transcript's end is read, in bytes: a turn that is longer has done something.
+const LONGEST: u64 = 8 << 20;
+
+/// How what a hook had it go on with begins, in the transcript.
+const FEEDBACK: &str = "Stop hook feedback:";
+
+/// The end of a session's transcript, back to what it was told last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// The last text that the agent said.
+    pub message: Option<String>,
+    /// Whether it used a tool.
+    pub has_worked: bool,
+    /// Whether it asks the person something, and has no answer.
+    pub asks: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    is_sidechain: bool,
+    #[serde(default)]
+    is_meta: bool,
+    message: Option<Said>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    content: Value,
+}
+
+/// Looks at the end of a transcript; none where it cannot be read, or holds nothing of a session.
+#[must_use]
+pub fn look(path: &Utf8Path) -> Option<Tail> {
+    // It may be anything: a FIFO would never end.
+    let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    tail(&bytes, length > LONGEST)
+}
+
+/// The same, of the bytes of its end; `is_cut` where more lies before them.
+pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
+    let (mut tail, mut answered, mut seen) = (Tail::default(), Vec::new(), false);
+    for line in bytes.rsplit(|byte| *byte == b'\n') {
+        let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
+        let (Some(said), false) = (&line.message, line.is_sidechain) else { continue };
+        match line.kind.as_str() {
+            "assistant" => {
+                seen = true;
+                tail.hear(blocks(&said.content), &answered);
+            }
+            "user" => {
+                let results: Vec<_> = blocks(&said.content)
+                    .filter_map(|block| Some(block.get("tool_use_id")?.as_str()?.to_owned()))
+                    .collect();
+                let is_ours = said.content.as_str().is_some_and(|text| text.starts_with(FEEDBACK));
+                if results.is_empty() && (!line.is_meta || is_ours) {
+                    return Some(tail);
+                }
+                answered.extend(results);
+            }
+            _ => {}
+        }
+    }
+    tail.has_worked |= is_cut;
+    seen.then_some(tail)
+}
+
+impl Tail {
+    /// Hears one line of the agent's; the last comes first.
+    fn hear<'a>(&mut self, blocks: impl DoubleEndedIterator<Item = &'a Value>, answered: &[String]) {
+        for block in blocks.rev() {
+            let text = |name: &str| block.get(name).and_then(Value::as_str);
+            match text("type") {
+                Some("text") if self.message.is_none() => self.message = text("text").map(str::to_owned),
+                Some("tool_use") => {
+                    let is_answered = text("id").is_some_and(|id| answered.iter().any(|known| known == id));
+                    self.asks |= text("name") == Some("AskUserQuestion") && !is_answered;
+                    self.has_worked = true;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The blocks of a message; a plain text has none.
+fn blocks(content: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+    content.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}

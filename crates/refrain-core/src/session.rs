@@ -1,0 +1,87 @@
+//! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is, and how
+//! it works. What a session's hook tells, and what it is answered, is in `refrain-agents`.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Process;
+use crate::spec::AgentKind;
+
+/// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
+/// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").
+pub const MAX_IDLE_TURNS: u32 = 7;
+
+/// What is special about a loop that a session drives, as it was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSpec {
+    /// The command of the session that began it: `/refrain:loop`.
+    pub command: String,
+    /// What that was given, verbatim.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub args: String,
+    /// Where its iterations are done.
+    #[serde(default)]
+    pub isolation: Isolation,
+}
+
+/// How long a session waits where nothing can be done: longer each time in a row, in seconds (seed 000).
+pub const IDLE_WAITS: [u64; 4] = [60, 120, 300, 540];
+
+impl SessionSpec {
+    /// What its command is called, for the loop's name: `loop` of `/refrain:loop`.
+    #[must_use]
+    pub fn slug(&self) -> &str {
+        self.command.rsplit([':', '/']).next().unwrap_or_default()
+    }
+}
+
+/// Where the iterations of a session's loop are done (`--loop-shared`, `--loop-isolated`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// In the session itself, whose context holds all iterations.
+    #[default]
+    SharedContext,
+    /// Each in a fresh agent below the session, which only counts and hears claims.
+    Subagent,
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SharedContext => "shared-context",
+            Self::Subagent => "subagent",
+        })
+    }
+}
+
+/// The session that drives a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    /// Which agent's it is.
+    pub agent: AgentKind,
+    /// Its own name; none until its first stop says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The agent's process, where it is known: as long as it lives, so does the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// Which run of its machine.
+    pub boot: String,
+    /// Which machine.
+    pub host: String,
+}
+
+impl Session {
+    /// Whether a stop of the session of this name is one of this loop's: never another's. One that nobody has named yet is
+    /// recognised by its process, or not at all.
+    #[must_use]
+    pub fn is(&self, id: &str, process: Option<Process>) -> bool {
+        match &self.id {
+            Some(own) => own == id,
+            None => self.process.is_some() && self.process == process,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Loops that an agent's own session drives. What lies between two of its turns is done here, in the process of a hook or of
+//! `tick`, which is to be over in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git) is
+//! left to a runner of the loop's own, a *prover*, which leaves it again where the session's turn comes.
+
+mod turn;
+
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::event::{Ask, AttemptFinished, End, Event, Identity, Urgency};
+use refrain_core::r#loop::Grant;
+use refrain_core::session::{IDLE_WAITS, Session};
+use refrain_core::spec::AgentKind;
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_proc::{detach, identity};
+use refrain_store::journal::{self, Durability};
+use refrain_store::notice::Notice;
+use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
+
+pub use self::turn::Said;
+use self::turn::{Next, go_on, over};
+use crate::asking::take_over;
+use crate::{EngineError, Service, now};
+
+/// How often a prover is started for one question: one that dies again and again is told instead.
+const PROVERS: u32 = 3;
+
+/// How a session's loop goes on.
+#[derive(Clone, Debug)]
+pub enum Turn {
+    /// A turn of the session begins: what it is told, the counter's marker first.
+    Next {
+        /// The marker, on a line of its own: `[loop mend iteration 2/20]`.
+        marker: String,
+        /// The prompt.
+        prompt: String,
+    },
+    /// The session is at it already.
+    Under(Box<LoopState>),
+    /// What it did is still being proven.
+    Proving,
+    /// The loop has stopped.
+    Stopped(Box<LoopState>),
+}
+
+impl Service {
+    /// Begins a loop that a session drives. Its first turn is still to begin.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing was begun then.
+    pub fn begin_in_session(
+        &self,
+        spec: Spec,
+        named: Option<LoopId>,
+        session: Session,
+    ) -> Result<LoopId, EngineError> {
+        let runner = self.start(spec, named)?;
+        let id = runner.id().clone();
+        sessions::note(self.project(), &id, session.id.as_deref())?;
+        let mut journal = runner.journal;
+        journal.push(Event::SessionBound(session), now())?;
+        journal.commit(Durability::Synced)?;
+        Ok(id)
+    }
+
+    /// Has a session go on with a loop that stands still, whoever drove it before, under a new total where one is given.
+    ///
+    /// # Errors
+    /// [`EngineError`] where another session or a runner drives it, or its state does not allow it; it is unchanged then.
+    pub fn resume_in_session(
+        &self,
+        id: &LoopId,
+        grant: &Grant,
+        session: Session,
+    ) -> Result<LoopState, EngineError> {
+        let state = self.state(id)?;
+        let is_its_own = state.session.as_ref().is_some_and(|own| own.id.is_some() && own.id == session.id);
+        if !is_its_own {
+            self.refuse_where_a_session_lives(&state)?;
+        }
+        let runner = self.resume_anyhow(id, grant, false)?;
+        sessions::note(self.project(), id, session.id.as_deref())?;
+        let mut journal = runner.journal;
+        journal.push(Event::SessionBound(session), now())?;
+        journal.commit(Durability::Synced)?;
+        Ok(journal.state().clone())
+    }
+
+    /// Refuses what would take a loop away from a session that works on it.
+    pub(crate) fn refuse_where_a_session_lives(&self, state: &LoopState) -> Result<(), EngineError> {
+        let session = state.session.as_ref().filter(|_| state.is_in_session());
+        match session.filter(|session| is_alive(session) == Some(true)) {
+            Some(session) => Err(EngineError::Driven {
+                id: state.spec.id.clone(),
+                pid: session.process.map(|process| process.pid),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The loops that this session drives; one that no session was named for yet is bound to it, where it was begun in the
+    /// same process.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be looked for.
+    pub fn loops_of_session(&self, agent: AgentKind, session: &str) -> Result<Vec<LoopId>, EngineError> {
+        let candidates = sessions::of(self.project(), session)?;
+        if candidates.is_empty() {
+            return Ok(candidates);
+        }
+        let here = self.session_here(agent, Some(session));
+        let mut found = Vec::new();
+        for id in candidates {
+            // One that cannot be read hides no other.
+            let Ok(state) = self.state(&id) else { continue };
+            let Some(bound) = &state.session else {
+                sessions::forget(self.project(), &id);
+                continue;
+            };
+            if state.ended.is_some() {
+                sessions::forget(self.project(), &id);
+            } else if bound.is(session, here.process) {
+                if bound.id.is_none() {
+                    self.bind(&id, &here)?;
+                }
+                found.push(id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Records which session it is that drives a loop, now that it is known.
+    fn bind(&self, id: &LoopId, session: &Session) -> Result<(), EngineError> {
+        let dir = self.locate(id)?.dir;
+        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(()) };
+        let mut journal: Journal = Journal::open(dir, now())?;
+        journal.push(Event::SessionBound(session.clone()), now())?;
+        journal.commit(Durability::Synced)?;
+        Ok(sessions::note(self.project(), id, session.id.as_deref())?)
+    }
+
+    /// The session that this process was started in: the nearest process above it that is the agent's.
+    #[must_use]
+    pub fn session_here(&self, agent: AgentKind, id: Option<&str>) -> Session {
+        let Identity { boot, host, .. } = identity::own();
+        let process = identity::above(|program| refrain_agents::hook::is_program_of(agent, program));
+        Session { agent, id: id.map(str::to_owned), process, boot, host }
+    }
+
+    /// How a loop stands, from its journal.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
+        Ok(journal::read(&self.locate(id)?.dir)?.state)
+    }
+
+    /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows. Without
+    /// anything said a turn under way goes on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot be told; what is on disk is what happened.
+    pub fn turn(&self, id: &LoopId, said: Option<&Said>, patience: Duration) -> Result<Turn, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let (notice, until) = (Notice::new()?, Instant::now() + patience);
+        notice.watch(&dir.journal());
+        let (mut said, mut provers) = (said, 0);
+        loop {
+            if let Some(lock) = RunnerLock::try_take(&dir)? {
+                match self.step(&dir, &mut said)? {
+                    Next::Turn(turn) => return Ok(turn),
+                    Next::Prover if provers < PROVERS => {
+                        drop(lock);
+                        provers += 1;
+                        // Whoever else waits for the same proof may have been faster.
+                        match self.prove(&dir, id) {
+                            Err(error) if provers == PROVERS => return Err(error),
+                            Ok(()) | Err(_) => {}
+                        }
+                    }
+                    Next::Prover => return Ok(Turn::Proving),
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Turn::Proving);
+            }
+            notice.wait(Some(left.min(LOOK_AGAIN)));
+        }
+    }
+
+    /// Does what can be done at once; the loop's lock is held.
+    fn step(&self, dir: &LoopDir, said: &mut Option<&Said>) -> Result<Next, EngineError> {
+        let mut journal: Journal = Journal::open(dir.clone(), now())?;
+        let state = journal.state();
+        if state.in_flight().is_some()
+            && let Some(said) = said.take()
+        {
+            let finished: AttemptFinished = over(state, dir, said);
+            journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
+        }
+        let next = go_on(&mut journal)?;
+        journal.commit(Durability::Synced)?;
+        if let Next::Turn(Turn::Stopped(state)) = &next {
+            sessions::forget(self.project(), &state.spec.id);
+        }
+        Ok(next)
+    }
+
+    /// Has a runner of its own do what a session cannot wait for.
+    fn prove(&self, dir: &LoopDir, id: &LoopId) -> Result<(), EngineError> {
+        let words = ["-C", self.project().worktree.as_str(), "drive", id.as_str()].map(str::to_owned);
+        detach::start(&self.host().program, "refrain", &words, dir.runner_log().as_std_path())
+            .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
+    }
+
+    /// Ends a session's loop without a claim: it crashed, or its session says that the cap is reached.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot be recorded.
+    pub fn abandon_in_session(&self, id: &LoopId, cancel: bool) -> Result<LoopState, EngineError> {
+        if cancel {
+            return self.ask(id, "be cancelled", Ask::Cancel(Urgency::Now), |_| ());
+        }
+        let dir = self.locate(id)?.dir;
+        let lock = RunnerLock::try_take(&dir)?;
+        let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
+        let mut journal: Journal = Journal::open(dir, now())?;
+        if journal.state().ended.is_none() {
+            take_over(&mut journal, &self.host().env)?;
+            if journal.state().session.is_some() {
+                journal.push(Event::SessionLeft, now())?;
+            }
+            journal.commit(Durability::Synced)?;
+        }
+        sessions::forget(self.project(), id);
+        Ok(journal.state().clone())
+    }
+}
+
+impl Service {
+    /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or a
+    /// while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
+    ///
+    /// # Errors
+    /// [`EngineError`] where the loop cannot be looked at.
+    pub fn idle(&self, id: &LoopId, files: &[Utf8PathBuf]) -> Result<&'static str, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        files.iter().for_each(|file| notice.watch(file));
+        let state = journal::read(&dir)?.state;
+        let streak = sessions::idle_streak(self.project(), id, state.iteration)?;
+        let wait = IDLE_WAITS[(streak - 1).min(IDLE_WAITS.len() - 1)];
+        let until = Instant::now() + Duration::from_secs(wait);
+        let look = || files.iter().map(|file| std::fs::read(file).ok().map(|bytes| blake3::hash(&bytes)));
+        let before: Vec<_> = look().collect();
+        loop {
+            if journal::read(&dir)?.state.ended.is_some() {
+                return Ok("not-running");
+            }
+            if !look().eq(before.iter().copied()) {
+                return Ok("changed");
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok("timeout");
+            }
+            // One that is made only now is not watched yet.
+            notice.wait(Some(left.min(Duration::from_secs(5))));
+        }
+    }
+
+    /// The loops that sessions began with this command and that have not come to an end for good.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be looked for.
+    pub fn open_in_session(&self, command: &str) -> Result<Vec<LoopState>, EngineError> {
+        let states = self.project().loop_dirs()?.into_iter().filter_map(|dir| journal::read(&dir).ok());
+        let is_its = |state: &LoopState| {
+            let begun = state.spec.session.as_ref().is_some_and(|begun| begun.command == command);
+            begun && state.ended.is_none()
+        };
+        Ok(states.map(|snapshot| snapshot.state).filter(is_its).collect())
+    }
+
+    /// Ends a session's loop whose session says that its iterations are used up.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is driven by somebody else, or cannot be recorded.
+    pub fn cap_in_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let lock = RunnerLock::try_take(&dir)?;
+        let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
+        let mut journal: Journal = Journal::open(dir, now())?;
+        if journal.state().in_flight().is_some() {
+            let finished = over(journal.state(), journal.dir(), &Said::default());
+            journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
+        }
+        if journal.state().ended.is_none() {
+            journal.push(Event::LoopEnded(End::IterationCap), now())?;
+        }
+        journal.commit(Durability::Synced)?;
+        sessions::forget(self.project(), id);
+        Ok(journal.state().clone())
+    }
+
+    /// Whether Refrain can write what it keeps of the project.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot.
+    pub fn check_writable(&self) -> Result<(), EngineError> {
+        let folder = self.project().sessions();
+        refrain_store::make_dir(&folder)?;
+        refrain_store::write_atomic(&folder.join(".writable"), b"")?;
+        Ok(())
+    }
+}
+
+/// Waits until a file is another, or for so long.
+pub fn wait_for_change(file: &Utf8Path, at_most: Duration) {
+    if let Ok(notice) = Notice::new() {
+        notice.watch(file);
+        notice.wait(Some(at_most));
+    }
+}
+
+/// How long nobody looks whether a prover is still there: it may be silent, and its last word is written before it leaves.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether a session's process lives; none where it is not known.
+pub(crate) fn is_alive(session: &Session) -> Option<bool> {
+    let process = session.process?;
+    identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })
+}

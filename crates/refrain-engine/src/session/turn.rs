@@ -1,0 +1,140 @@
+//! One turn of a session: what it left behind, and what it is told next.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+use camino::Utf8Path;
+use refrain_agents::hook;
+use refrain_core::event::{AttemptFinished, Event, Exit};
+use refrain_core::promise::{Finding, PREVIEW, scan};
+use refrain_core::prompt::{self, Printed};
+use refrain_core::text::{clip, printable};
+use refrain_core::{AttemptId, Live, LoopState, Step, context, next_step};
+use refrain_store::worktree::WorktreeFiles;
+use refrain_store::{Journal, LoopDir};
+
+use super::Turn;
+use crate::{EngineError, executor, gate, mirror, now};
+
+/// What a session said when it ended its turn.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// Its last message, as its agent told it.
+    pub message: String,
+    /// It says that the loop is done in so many words, which are no message: `tick finish`.
+    pub claims: bool,
+    /// It did nothing but speak.
+    pub idle: bool,
+}
+
+/// What can be done with a loop between two turns.
+pub(super) enum Next {
+    /// The session is told this.
+    Turn(Turn),
+    /// What comes next takes a runner.
+    Prover,
+}
+
+/// What a turn that is over left behind.
+pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFinished {
+    let spec = &state.spec;
+    let before = state.attempts.last().map(|last| dir.attempt(last.id).stdout(false));
+    let before = before.and_then(|path| fs::read_to_string(path).ok());
+    let news = hook::news(spec.agent.kind, &said.message, before.as_deref());
+    if let Some(flight) = state.in_flight() {
+        let dir = dir.attempt(flight.id);
+        // Conveniences for people, but for the first with Gemini, whose next message begins with it.
+        keep(&dir.stdout(false), &said.message);
+        keep(&dir.last_message(), news);
+    }
+    let finding = match &spec.promise {
+        Some(promise) => scan(promise, news),
+        None => Finding { claimed: false, near_miss: None, gave_up: None, last_line: last_line(news) },
+    };
+    AttemptFinished {
+        exit: Exit::Unseen,
+        promised: finding.claimed || said.claims,
+        near_miss: finding.near_miss,
+        gave_up: finding.gave_up,
+        state_done: WorktreeFiles::default().says_done(spec),
+        idle: said.idle,
+        stdout_bytes: said.message.len() as u64,
+        stderr_bytes: 0,
+        preview: finding.last_line,
+        left: false,
+        output_error: None,
+        report: None,
+        fingerprint: None,
+        sealed: Default::default(),
+    }
+}
+
+fn last_line(message: &str) -> String {
+    let line = message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    clip(printable(line.trim()).as_ref(), PREVIEW).into_owned()
+}
+
+fn keep(path: &Utf8Path, text: &str) {
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
+    let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+}
+
+/// Goes on until it is the session's turn, the loop stands still, or a runner is needed.
+pub(super) fn go_on(journal: &mut Journal) -> Result<Next, EngineError> {
+    let mut told = None;
+    loop {
+        let state = journal.state();
+        let event = match next_step(state, &Live::default(), now()) {
+            Step::BeginIteration { iteration } => Event::IterationBegun { iteration },
+            Step::StartAttempt(id) if state.session.is_some() => {
+                told = Some(tell(state, journal.dir(), id)?);
+                Event::AttemptStarted(id)
+            }
+            Step::TakeCandidate if !state.spec.git.candidates => {
+                Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() }
+            }
+            Step::Finish(end) => Event::LoopEnded(end),
+            Step::Rest => return Ok(Next::Turn(Turn::Stopped(Box::new(state.clone())))),
+            Step::Await { .. } if state.is_in_session() => {
+                let under = || Turn::Under(Box::new(state.clone()));
+                return Ok(Next::Turn(told.unwrap_or_else(under)));
+            }
+            Step::TakeBase
+            | Step::TakeCandidate
+            | Step::RunGate { .. }
+            | Step::StopGate(_)
+            | Step::Commit { .. }
+            | Step::Critique { .. }
+            | Step::StopCritique(_)
+            | Step::ChangeAgent
+            | Step::SaveWork
+            | Step::ReleaseWorktree
+            | Step::StartAttempt(_)
+            | Step::StopAttempt(_)
+            | Step::Wait(_)
+            | Step::Await { .. } => return Ok(Next::Prover),
+        };
+        journal.push(event, now())?;
+    }
+}
+
+/// Everything that must be there before the session is told: the attempt's folder, its prompt, the files that it reads.
+fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, EngineError> {
+    let earlier: Vec<_> = executor::earlier_logs(state, loop_dir)
+        .into_iter()
+        .filter_map(|(id, logs)| Some((id, executor::last_words(&logs)?)))
+        .collect();
+    let gates = gate::last_words(&gate::failure_logs(state, loop_dir));
+    let touched = gate::touched_log(state, loop_dir).as_deref().and_then(executor::end_of);
+    let printed = Printed { attempt: None, gates: &gates, touched: touched.as_deref(), earlier: &earlier };
+    let prompt = prompt::assemble(state, printed);
+    let context = context::context(state, printed);
+    WorktreeFiles::default().prepare(&state.spec, context.as_deref())?;
+    let dir = loop_dir.attempt(id);
+    let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;
+    keep(&dir.prompt(), &prompt);
+    mirror::write(&state.spec, &mirror::files(state, context.as_deref()));
+    Ok(Turn::Next { marker: prompt::marker(state, id.iteration), prompt })
+}

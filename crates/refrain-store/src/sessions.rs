@@ -1,0 +1,66 @@
+//! Which loops sessions drive: one small file a loop, so that a hook need not read every journal of the project. Derived, a
+//! hint: what is true stands in the journal.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use refrain_core::LoopId;
+
+use crate::atomic::make_dir;
+use crate::{DiskError, OnPath, Project, write_atomic};
+
+/// Notes that a loop is driven by the session of this name; by one that has not said its name yet, without.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn note(project: &Project, id: &LoopId, session: Option<&str>) -> Result<(), DiskError> {
+    make_dir(&project.sessions())?;
+    write_atomic(&project.sessions().join(id.as_str()), session.unwrap_or_default().as_bytes())
+}
+
+/// Forgets that: it has stopped, or a runner drives it.
+pub fn forget(project: &Project, id: &LoopId) {
+    // A convenience: whoever finds it looks into the journal.
+    let _ = fs::remove_file(project.sessions().join(id.as_str()));
+}
+
+/// How often in a row a loop had nothing to do, this iteration included; noted for the next.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usize, DiskError> {
+    // No loop can be called so.
+    let folder = project.sessions().join(".idle");
+    make_dir(&folder)?;
+    let path = folder.join(id.as_str());
+    let noted = fs::read_to_string(&path).unwrap_or_default();
+    let last = noted.split_once(' ');
+    let last = last.and_then(|(at, streak)| Some((at.parse().ok()?, streak.parse::<usize>().ok()?)));
+    let streak = match last {
+        Some((at, streak)) if (at..=at + 1).contains(&iteration) => streak + 1,
+        Some(_) | None => 1,
+    };
+    write_atomic(&path, format!("{iteration} {streak}").as_bytes())?;
+    Ok(streak)
+}
+
+/// The loops that may be driven by a session of this name, or by one that has not said its name, by id.
+///
+/// # Errors
+/// [`DiskError`]; where there were never any, there are none.
+pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
+    let folder = project.sessions();
+    let entries = match folder.read_dir_utf8() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.on("read", &folder)?,
+    };
+    let is_its = |name: &str| {
+        let noted = fs::read(folder.join(name)).unwrap_or_default();
+        noted.is_empty() || noted == session.as_bytes()
+    };
+    let names = entries.flatten().map(|entry| entry.file_name().to_owned());
+    let mut ids: Vec<LoopId> =
+        names.filter(|name| is_its(name)).filter_map(|name| name.parse().ok()).collect();
+    ids.sort();
+    Ok(ids)
+}

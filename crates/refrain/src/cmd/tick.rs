@@ -1,0 +1,206 @@
+//! `refrain tick`: the counter of a loop that an agent's own session drives, a call a step. Works for any agent that can run a
+//! command; its exit codes are seed 000's, not those of the other verbs.
+
+mod begin;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use clap::{Subcommand, ValueEnum};
+use refrain_core::event::End;
+use refrain_core::text::printable;
+use refrain_core::view::{self, Alive};
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{EngineError, Said, Service, Turn};
+
+use crate::cli::Context;
+use crate::error::CliError;
+use crate::out;
+
+/// Count and prove the turns of a loop inside an agent's own session
+#[derive(Debug, clap::Args)]
+#[command(after_help = CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const CODES: &str = "Exit codes of tick:
+  0  it is done
+  1  refused, or usage
+  2  there is no such loop
+  3  it is not running
+  4  its iterations are used up
+  5  nothing can be written there";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Begin(Box<begin::Args>),
+    /// End this turn without a claim and begin the next: prints the marker, then what to do
+    Advance {
+        /// The loop
+        id: LoopId,
+    },
+    /// Wait for a proof, 100 seconds at most, and say what came of it; silent where nothing is proven
+    Hold {
+        /// The loop
+        id: LoopId,
+        /// Nothing can be done now: wait until FILE changes, or a while that doubles each time
+        #[arg(long, value_name = "FILE")]
+        watch: Vec<Utf8PathBuf>,
+    },
+    /// End the loop: what is claimed to be completed is proven first
+    Finish {
+        /// The loop
+        id: LoopId,
+        /// How it ends
+        status: Finish,
+        /// Why, for people
+        reason: Option<String>,
+    },
+    /// Say whether Refrain can write what it keeps of a project
+    CheckWritable {
+        /// The project; this one, where it is left out
+        dir: Option<Utf8PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Finish {
+    /// The work is done
+    Completed,
+    /// Nobody wants more of it
+    Cancelled,
+    /// Its iterations are used up
+    MaxIterationsReached,
+    /// It broke off: it can be resumed
+    Crashed,
+}
+
+/// Seed 000's exit codes. Public API.
+const NO_LOOP: u8 = 2;
+const NOT_RUNNING: u8 = 3;
+const CAP: u8 = 4;
+const NOT_WRITABLE: u8 = 5;
+
+/// What a usage error is for `tick`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused;
+
+/// The code of whatever was refused.
+pub(crate) const REFUSED: Refused = Refused;
+
+impl From<Refused> for ExitCode {
+    fn from(_: Refused) -> Self {
+        Self::FAILURE
+    }
+}
+
+/// How long `advance` and `finish` wait for a proof, and `hold` does: less than any agent gives a command.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Does it, and says what went wrong, if so.
+pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
+    done(context, args.verb).unwrap_or_else(|(code, error)| {
+        error.report();
+        code
+    })
+}
+
+type Done = Result<ExitCode, (ExitCode, CliError)>;
+
+fn done(context: &Context, verb: Verb) -> Done {
+    if let Verb::CheckWritable { dir } = verb {
+        return check_writable(context, dir);
+    }
+    let service = context.service().map_err(|error| (ExitCode::FAILURE, error))?;
+    match verb {
+        Verb::Begin(args) => begin::run(context, &service, *args).map_err(|error| (ExitCode::FAILURE, error)),
+        Verb::Advance { id } => say(&id, service.turn(&id, Some(&Said::default()), PATIENCE)),
+        Verb::Hold { id, watch } if watch.is_empty() => say(&id, service.turn(&id, None, PATIENCE)),
+        Verb::Hold { id, watch } => {
+            let paths: Vec<_> = watch.iter().map(|path| context.dir.join(path)).collect();
+            let why = service.idle(&id, &paths).map_err(failed)?;
+            out::print(&format!("{why}\n"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Finish { id, status, reason } => finish(&service, &id, status, reason.as_deref()),
+        Verb::CheckWritable { .. } => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn failed(error: EngineError) -> (ExitCode, CliError) {
+    let code = match error {
+        EngineError::NoLoop { .. } => ExitCode::from(NO_LOOP),
+        _ => ExitCode::FAILURE,
+    };
+    (code, error.into())
+}
+
+/// Says how a loop goes on.
+fn say(id: &LoopId, turn: Result<Turn, EngineError>) -> Done {
+    match turn.map_err(failed)? {
+        Turn::Next { marker, prompt } => {
+            out::print(&format!("{marker}\n{prompt}\n"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Turn::Under(_) => Ok(ExitCode::SUCCESS),
+        Turn::Proving => {
+            out::print(&format!("it is still being checked; run this again: refrain tick hold {id}\n"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Turn::Stopped(state) => Ok(stopped(&state)),
+    }
+}
+
+/// Says how a loop stopped, and answers with the code for that: what is done is well.
+fn stopped(state: &LoopState) -> ExitCode {
+    let status = view::status(state, Alive::NOBODY);
+    out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
+    match state.ended.map(|ended| ended.end) {
+        Some(End::IterationCap) => CAP.into(),
+        _ => NOT_RUNNING.into(),
+    }
+}
+
+fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) -> Done {
+    let state = service.state(id).map_err(failed)?;
+    if state.ended.is_some() {
+        stopped(&state);
+        return Ok(ExitCode::SUCCESS);
+    }
+    match status {
+        Finish::Completed => {
+            let message = reason.unwrap_or_default().to_owned();
+            let said = Said { message, claims: true, idle: false };
+            match service.turn(id, Some(&said), PATIENCE).map_err(failed)? {
+                Turn::Stopped(state) => {
+                    let code = stopped(&state);
+                    let is_done = matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }));
+                    Ok(if is_done { ExitCode::SUCCESS } else { code })
+                }
+                turn @ Turn::Proving => say(id, Ok(turn)),
+                // It is not proven, and goes on.
+                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, Ok(turn)).map(|_| ExitCode::FAILURE),
+            }
+        }
+        Finish::MaxIterationsReached => {
+            let state = service.cap_in_session(id).map_err(failed)?;
+            stopped(&state);
+            Ok(ExitCode::SUCCESS)
+        }
+        Finish::Cancelled | Finish::Crashed => {
+            let cancels = status == Finish::Cancelled;
+            let state = service.abandon_in_session(id, cancels).map_err(failed)?;
+            stopped(&state);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn check_writable(context: &Context, dir: Option<Utf8PathBuf>) -> Done {
+    let dir = dir.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    let written = Service::open(&dir, context.host.clone()).and_then(|service| service.check_writable());
+    written.map(|()| ExitCode::SUCCESS).map_err(|error| (NOT_WRITABLE.into(), error.into()))
+}

@@ -1,0 +1,290 @@
+//! `refrain tick begin`: a session begins a loop, or goes on with one. What the person typed behind the session's command comes
+//! as one text; all else is as with `start`.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::{Parser, ValueEnum};
+use refrain_core::r#loop::Grant;
+use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::session::{Isolation, SessionSpec};
+use refrain_core::spec::{AgentKind, Limits};
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_engine::config::Chosen;
+use refrain_engine::config::keys::PROMISE;
+use refrain_engine::{Service, hook};
+
+use crate::cli::Context;
+use crate::cmd::gate_args::GateArgs;
+use crate::cmd::start;
+use crate::error::{CliError, Code};
+use crate::{out, values};
+
+/// Begin a loop in this session, or go on with one: prints its id, then its promise
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The session's command that begins it, as in /refrain:loop
+    command: String,
+    /// What the person typed behind that; `-` reads it from stdin. Options in it count as if they were given here
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    args: Option<String>,
+    /// Which agent's session it is; found out where it is left out
+    #[arg(long, value_name = "KIND", value_parser = super::super::hook::agent)]
+    agent: Option<AgentKind>,
+    /// The session's own name; found out, or learnt from its first stop, where it is left out
+    #[arg(long, value_name = "ID")]
+    session_id: Option<String>,
+    #[command(flatten)]
+    typed: Typed,
+    #[command(flatten)]
+    gates: GateArgs,
+}
+
+/// What the person may type behind the command.
+#[derive(Clone, Debug, clap::Args)]
+struct Typed {
+    /// The words that claim the work done; COMPLETE where they are left out
+    #[arg(long, value_name = "TEXT", value_parser = values::promise)]
+    completion_promise: Option<PromiseText>,
+    /// The loop's id; made up from the command where it is left out
+    #[arg(long, value_name = "ID")]
+    name: Option<LoopId>,
+    /// How many iterations at most, 1 to 200; 20 where it is left out
+    #[arg(long, visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    max: Option<u32>,
+    /// The file that holds the task
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    prompt_file: Option<Utf8PathBuf>,
+    /// Where the work is done
+    #[arg(long, value_enum, value_name = "WHERE")]
+    isolation: Option<Where>,
+    /// In this session, which keeps its context
+    #[arg(long, conflicts_with_all = ["isolation", "loop_isolated"])]
+    loop_shared: bool,
+    /// In a fresh agent below this session each time
+    #[arg(long, conflicts_with = "isolation")]
+    loop_isolated: bool,
+    /// Go on with this loop
+    #[arg(long, value_name = "ID")]
+    resume: Option<LoopId>,
+    /// Go on with the loop of this command that runs, or ran last
+    #[arg(long, conflicts_with = "resume")]
+    resume_last: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Where {
+    SharedContext,
+    Subagent,
+}
+
+/// The words of `start` that a session's loop is made of.
+#[derive(Parser)]
+struct Words {
+    #[command(flatten)]
+    start: start::Args,
+}
+
+/// What the person typed, read as options and a prompt.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(flatten)]
+    typed: Typed,
+    #[arg(trailing_var_arg = true)]
+    words: Vec<String>,
+}
+
+/// More is no prompt, in bytes.
+const LARGEST: u64 = 10 << 20;
+
+/// Begins it.
+pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, CliError> {
+    if !args.command.starts_with('/') {
+        return Err(CliError::usage(format!("{}: accepted is a command like /refrain:loop", args.command)));
+    }
+    let text = match args.args.as_deref() {
+        Some("-") => read()?,
+        Some(text) => text.trim().to_owned(),
+        None => String::new(),
+    };
+    let (typed, prompt) = typed(&args.typed, &text)?;
+    let around = hook::surrounding(|name| context.variable(name));
+    let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
+    let named = around.filter(|(kind, _)| *kind == agent).and_then(|(_, id)| id);
+    let session = service.session_here(agent, args.session_id.as_deref().or(named));
+    if typed.resume.is_some() || typed.resume_last {
+        if !prompt.is_empty() {
+            return Err(CliError::usage("a loop that goes on has its prompt; accepted is --resume ID alone"));
+        }
+        let id = match typed.resume {
+            Some(id) => id,
+            None => last(service, &args.command, session.id.as_deref())?,
+        };
+        let grant = Grant { max_iterations: typed.max, ..Grant::default() };
+        let state = service.resume_in_session(&id, &grant, session)?;
+        tell(&id, state.spec.promise.as_ref());
+        return Ok(Code::Done.into());
+    }
+    let prompt = if prompt.is_empty() && typed.prompt_file.is_none() { args.command.clone() } else { prompt };
+    let isolation = match (typed.isolation, typed.loop_isolated) {
+        (Some(Where::Subagent), _) | (_, true) => Isolation::Subagent,
+        (Some(Where::SharedContext) | None, false) => Isolation::SharedContext,
+    };
+    let begun = SessionSpec { command: args.command, args: text, isolation };
+    let spec = spec(context, service, &typed, (agent, prompt, begun), args.gates)?;
+    let promise = spec.promise.clone();
+    let id = service.begin_in_session(spec, typed.name, session)?;
+    tell(&id, promise.as_ref());
+    Ok(Code::Done.into())
+}
+
+fn tell(id: &LoopId, promise: Option<&Promise>) {
+    let promise = promise.map_or(String::new(), |promise| format!("{}\n", promise.text));
+    out::print(&format!("{id}\n{promise}"));
+}
+
+fn read() -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes);
+    let read = read.map_err(|error| error.to_string()).and_then(|_| match bytes.len() as u64 > LARGEST {
+        true => Err(format!("it is longer than {LARGEST} bytes")),
+        false => String::from_utf8(bytes).map_err(|error| error.to_string()),
+    });
+    let text = read.map_err(|error| CliError::usage(format!("--args -: stdin cannot be read: {error}")))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The options among what was typed, and the prompt: everything else, verbatim. Options stand before the prompt or behind it.
+fn typed(given: &Typed, text: &str) -> Result<(Typed, String), CliError> {
+    if text.is_empty() {
+        return Ok((given.clone(), String::new()));
+    }
+    let (before, prompt, after) = split(text);
+    let options = [before, after].join(" ");
+    let words = shlex::split(&options).ok_or_else(|| {
+        CliError::usage(format!("{options}: a quotation has no end; accepted are options, then the prompt"))
+    })?;
+    let line = Line::try_parse_from(words).map_err(CliError::from)?;
+    let mut prompt = prompt.to_owned();
+    if !line.words.is_empty() {
+        prompt = [prompt, line.words.join(" ")].join(" ").trim().to_owned();
+    }
+    Ok((merged(given, line.typed), prompt))
+}
+
+/// Options with their values in front of the prompt, the prompt, options behind it. A prompt may hold anything, quotations
+/// that have no end too.
+fn split(text: &str) -> (&str, &str, &str) {
+    const FLAGS: [&str; 3] = ["--loop-shared", "--loop-isolated", "--resume-last"];
+    let mut rest = text;
+    while rest.starts_with("--") {
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        let mut behind = rest[word.len()..].trim_start();
+        if !word.contains('=') && !FLAGS.contains(&word) {
+            behind = behind[value(behind)..].trim_start();
+        }
+        rest = behind;
+    }
+    let (before, rest) = text.split_at(text.len() - rest.len());
+    // Behind a prompt options begin with the first that is one of ours.
+    let known = ["completion-promise", "name", "max", "max-iterations", "prompt-file", "isolation"];
+    let is_ours = |word: &str| {
+        let name = word.trim_start_matches("--").split('=').next().unwrap_or_default();
+        word.starts_with("--") && (known.contains(&name) || FLAGS.contains(&word))
+    };
+    let mut at = rest.len();
+    for (place, _) in rest.match_indices("--") {
+        let begins = place == 0 || rest[..place].ends_with(char::is_whitespace);
+        let word = rest[place..].split_whitespace().next().unwrap_or_default();
+        if begins && is_ours(word) {
+            at = place;
+            break;
+        }
+    }
+    let (prompt, after) = rest.split_at(at);
+    (before, prompt.trim(), after)
+}
+
+/// How long the first word is, or the quotation.
+fn value(text: &str) -> usize {
+    match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
+        _ => text.find(char::is_whitespace).unwrap_or(text.len()),
+    }
+}
+
+/// What was given to the command itself comes first.
+fn merged(given: &Typed, typed: Typed) -> Typed {
+    let given = given.clone();
+    Typed {
+        completion_promise: given.completion_promise.or(typed.completion_promise),
+        name: given.name.or(typed.name),
+        max: given.max.or(typed.max),
+        prompt_file: given.prompt_file.or(typed.prompt_file),
+        isolation: given.isolation.or(typed.isolation),
+        loop_shared: given.loop_shared || typed.loop_shared,
+        loop_isolated: given.loop_isolated || typed.loop_isolated,
+        resume: given.resume.or(typed.resume),
+        resume_last: given.resume_last || typed.resume_last,
+    }
+}
+
+/// The loop of this command that a session goes on with that has lost its name: the one that runs; several are not guessed
+/// between, but for those of this very session.
+fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, CliError> {
+    let open = service.open_in_session(command)?;
+    let is_own = |state: &&LoopState| {
+        let bound = state.session.as_ref().and_then(|bound| bound.id.as_deref());
+        session.is_some() && bound == session
+    };
+    let of = |states: &[&LoopState]| match states {
+        [only] => Some(only.spec.id.clone()),
+        _ => None,
+    };
+    let (own, all): (Vec<_>, Vec<_>) = (open.iter().filter(is_own).collect(), open.iter().collect());
+    of(&own).or_else(|| of(&all)).ok_or_else(|| {
+        let names: Vec<_> = open.iter().map(|state| state.spec.id.to_string()).collect();
+        let error = match names.is_empty() {
+            true => format!("no loop of {command} is open in this project"),
+            false => format!("several loops of {command} are open: {}", names.join(", ")),
+        };
+        CliError::usage(error).hint("refrain list shows them; --resume ID goes on with one")
+    })
+}
+
+fn spec(
+    context: &Context,
+    service: &Service,
+    typed: &Typed,
+    (agent, prompt, begun): (AgentKind, String, SessionSpec),
+    gates: GateArgs,
+) -> Result<Spec, CliError> {
+    let name = agent.to_string();
+    let chosen = Chosen { agent: Some(&name), command: false };
+    let settings = service.settings(chosen, context.inside.is_none())?;
+    let source = match &typed.prompt_file {
+        Some(file) if prompt.is_empty() => format!("--prompt-file={file}"),
+        Some(_) => {
+            return Err(CliError::usage("a prompt and --prompt-file: accepted is one of them"));
+        }
+        None => format!("--prompt={prompt}"),
+    };
+    let words = ["start".to_owned(), format!("--agent={agent}"), source];
+    let start = Words::try_parse_from(words).map_err(CliError::from)?.start.proven_by(gates);
+    let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;
+    let text = typed.completion_promise.clone();
+    let text = text.map_or_else(|| values::promise(PROMISE).map_err(CliError::usage), Ok)?;
+    let limits = Limits {
+        max_iterations: typed.max.or(spec.limits.max_iterations),
+        // A session has its own, and nobody ends it.
+        timeout: None,
+        idle_timeout: None,
+        pause: None,
+        max_cost: None,
+        max_tokens: None,
+        ..spec.limits
+    };
+    Ok(Spec { promise: Some(Promise { text, mode: MatchMode::Tag }), session: Some(begun), limits, ..spec })
+}

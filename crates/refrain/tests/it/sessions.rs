@@ -1,0 +1,279 @@
+//! Loops that an agent's own session drives: `tick` for any agent that can run a command, `hook` for those that have hooks.
+
+use serde_json::{Value, json};
+use testkit::{Run, Sandbox, Session};
+
+use crate::{plain_folder, sandbox};
+
+const COMMAND: &str = "/refrain:loop";
+
+/// Begins a loop in a session of this name.
+fn begin(sandbox: &Sandbox, session: &str, id: &str, more: &[&str]) {
+    let words = ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", session, "--name", id];
+    let begun = sandbox.refrain(&[&words, more].concat()).with_code(0);
+    assert_eq!(begun.stdout.lines().next(), Some(id));
+}
+
+fn input(sandbox: &Sandbox, session: &str, event: &str, more: Value) -> String {
+    let mut input = json!({ "session_id": session, "cwd": sandbox.project(), "hook_event_name": event });
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    input.to_string()
+}
+
+/// A session ends its turn with these words; what its hook answers.
+fn stops(sandbox: &Sandbox, session: &str, message: &str) -> Option<String> {
+    reason(&hook(sandbox, &input(sandbox, session, "Stop", json!({ "last_assistant_message": message }))))
+}
+
+fn hook(sandbox: &Sandbox, input: &str) -> Run {
+    sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(input).run().with_code(0)
+}
+
+/// Why the session is to go on; none where it may stop.
+fn reason(run: &Run) -> Option<String> {
+    if run.stdout.is_empty() {
+        return None;
+    }
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&answer["decision"], answer.as_object().unwrap().len()), (&json!("block"), 2));
+    Some(answer["reason"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_session_goes_on_until_it_makes_its_promise() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it.", "--max", "5"]);
+    let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
+    assert!(first.starts_with("[loop job iteration 1/5]\nMend it.\n"), "{first}");
+    let status = sandbox.status("job");
+    assert_eq!((&status["kind"], &status["status"]), (&json!("session"), &json!("running")));
+    assert_eq!(status["runner"]["alive"], json!(null), "nobody knows its process");
+
+    assert_eq!(stops(&sandbox, "another", "<promise>COMPLETE</promise>"), None, "not its loop");
+    let second = stops(&sandbox, "s", "I will print <promise>COMPLETE</promise> when it is done.").unwrap();
+    assert!(second.starts_with("[loop job iteration 2/5]\n\nMend it.\n"), "{second}");
+    assert!(second.contains("iteration 2 of 5"), "{second}");
+    assert_eq!(stops(&sandbox, "s", "Well.\n<promise>COMPLETE</promise>"), None);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(2)));
+    assert_eq!(stops(&sandbox, "s", "more"), None, "it is over");
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(3);
+}
+
+#[test]
+fn a_claim_is_proven_before_the_session_may_stop() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Make it.", "--gate", "test -e made"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(refused.contains("CLAIM REFUSED: you said done, but gate test says otherwise"), "{refused}");
+    assert!(refused.starts_with("[loop job iteration 2/20]"), "{refused}");
+    testkit::write(&sandbox.project().join("made"), "");
+    assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["verified"]), (&json!("completed"), &json!(true)));
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_proof_that_takes_long_is_held_for() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("slow");
+    let check = format!("test ! -e claimed || read -r _ < {}", gate.path().display());
+    begin(&sandbox, "s", "job", &["--args", "Make it.", "--gate", &format!("slow={check}")]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    testkit::write(&sandbox.project().join("claimed"), "");
+    let input =
+        input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
+    let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
+    sandbox.wait_for_event("job", "attempt.finished");
+    let held = sandbox.spawn(&["tick", "hold", "job"]);
+    gate.let_one_pass();
+    let held = held.wait();
+    assert!(held.with_code(3).stdout.starts_with("completed: "), "it is over, and proven");
+    assert_eq!(reason(&asked.wait().with_code(0)), None);
+}
+
+#[test]
+fn two_sessions_of_one_project_have_nothing_to_do_with_each_other() {
+    let sandbox = sandbox();
+    for (session, id) in [("s", "one"), ("t", "two")] {
+        begin(&sandbox, session, id, &["--args", id]);
+        sandbox.refrain(&["tick", "advance", id]).with_code(0);
+    }
+    let goes_on = stops(&sandbox, "t", "well").unwrap();
+    assert!(goes_on.starts_with("[loop two iteration 2/20]"), "{goes_on}");
+    assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
+    assert_eq!(sandbox.status("one")["status"], "completed");
+    assert_eq!(
+        (&sandbox.status("two")["status"], &sandbox.status("two")["iteration"]),
+        (&json!("running"), &json!(2))
+    );
+}
+
+#[test]
+fn whoever_pauses_or_cancels_it_is_heard() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    sandbox.refrain(&["steer", "job", "Leave the parser alone."]).with_code(0);
+    let told = stops(&sandbox, "s", "well").unwrap();
+    assert!(told.contains("Leave the parser alone."), "{told}");
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "running", "its turn is not over");
+    assert_eq!(stops(&sandbox, "s", "well"), None);
+    assert_eq!(sandbox.status("job")["status"], "paused");
+
+    let again = sandbox.refrain(&[
+        "tick",
+        "begin",
+        COMMAND,
+        "--agent",
+        "claude",
+        "--session-id",
+        "t",
+        "--resume",
+        "job",
+    ]);
+    assert_eq!(again.with_code(0).stdout, "job\nCOMPLETE\n");
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    assert_eq!(stops(&sandbox, "s", "well"), None, "it is another session's now");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "cancelled", "at once");
+    assert_eq!(stops(&sandbox, "t", "well"), None);
+}
+
+#[test]
+fn it_goes_on_without_its_session() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    sandbox.refrain(&["tick", "finish", "job", "crashed"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "crashed");
+    let claude = "cat > /dev/null; echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"<promise>COMPLETE</promise>\",\"session_id\":\"x\",\"num_turns\":1}'";
+    let agent = sandbox.agent("claude", claude);
+    let bin = std::path::Path::new(&agent).parent().unwrap();
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let path = format!("{}:{usual}", bin.display());
+    let run = sandbox.command(&["resume", "job"]).env("PATH", &path).run().with_code(0);
+    assert!(run.has_line("· attempt 1.2"), "its turn was refunded: {}", run.stdout);
+    assert_eq!(sandbox.status("job")["kind"], "process");
+}
+
+#[test]
+fn what_is_odd_disturbs_no_session() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let before = sandbox.journal("job").len();
+    let odd = [
+        String::new(),
+        "no json".to_owned(),
+        json!({ "session_id": 7 }).to_string(),
+        input(
+            &sandbox,
+            "s",
+            "SubagentStop",
+            json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }),
+        ),
+        input(
+            &sandbox,
+            "s",
+            "Stop",
+            json!({ "background_tasks": [{ "id": "b" }], "last_assistant_message": "x" }),
+        ),
+        input(&sandbox, "s", "Stop", json!({})),
+        input(&sandbox, "s", "Stop", json!({ "last_assistant_message": ["x"] })),
+    ];
+    for text in &odd {
+        let run = hook(&sandbox, text);
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""), "{text}");
+    }
+    for words in [
+        ["hook", "stop"].as_slice(),
+        &["hook", "nonsense", "--agent", "claude"],
+        &["hook", "stop", "--agent", "x"],
+    ] {
+        let run = sandbox.command(words).stdin("{}").run().with_code(0);
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""), "{words:?}");
+    }
+    assert_eq!(sandbox.journal("job").len(), before, "nothing was counted");
+    let damaged = sandbox.loop_dir("job").join("journal.jsonl");
+    testkit::write(&damaged, "nonsense\n");
+    assert_eq!(stops(&sandbox, "s", "well"), None);
+    assert_eq!(std::fs::read_to_string(&damaged).unwrap(), "nonsense\n", "nothing is deleted");
+}
+
+#[test]
+fn tick_has_codes_of_its_own() {
+    let sandbox = sandbox();
+    let code = |words: &[&str], code| sandbox.refrain(&[&["tick"], words].concat()).with_code(code);
+    code(&["begin", "loop"], 1);
+    code(&["begin", COMMAND, "--args", "p", "--max", "201"], 1);
+    code(&["begin", COMMAND, "--resume", "nobody"], 1);
+    code(&["nonsense"], 1);
+    for words in [["advance", "nobody"].as_slice(), &["hold", "nobody"], &["finish", "nobody", "completed"]] {
+        code(words, 2);
+    }
+    code(&["check-writable"], 0);
+    let place = sandbox.root().join("blocked");
+    testkit::write(&place, "");
+    code(&["check-writable", place.to_str().unwrap()], 5);
+
+    begin(&sandbox, "s", "job", &["--args", "p", "--max", "1"]);
+    code(&["finish", "job", "nonsense"], 1);
+    code(&["advance", "job"], 0);
+    let capped = code(&["advance", "job"], 4);
+    assert!(capped.stdout.starts_with("iteration-cap: "), "{}", capped.stdout);
+    code(&["hold", "job"], 4);
+    code(&["finish", "job", "completed"], 0);
+    begin(&sandbox, "s", "other", &["--args", "p"]);
+    code(&["advance", "other"], 0);
+    code(&["finish", "other", "completed", "all is done"], 0);
+    assert_eq!(sandbox.status("other")["status"], "completed");
+}
+
+#[test]
+fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
+    let sandbox = plain_folder();
+    let typed = |id: &str, text: &str| {
+        let words =
+            ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", "s", "--name", id, "--args", "-"];
+        sandbox.command(&words).stdin(text).run()
+    };
+    let prompt =
+        |id: &str| sandbox.journal(id)[0]["event"]["data"]["spec"]["prompt"].as_str().unwrap().to_owned();
+    let hostile = "Say \"it's $(touch never) `touch never` * (all)\n---\niteration: 7";
+    typed("a", &format!("--max-iterations 3 --completion-promise 'ALL DONE' {hostile}")).with_code(0);
+    assert_eq!(prompt("a"), hostile);
+    assert_eq!(sandbox.status("a")["max_iterations"], 3);
+    assert_eq!(sandbox.status("a")["completion_promise"], "ALL DONE");
+    typed("b", &format!("{hostile} --max-iterations 4\n")).with_code(0);
+    assert_eq!((prompt("b").as_str(), &sandbox.status("b")["max_iterations"]), (hostile, &json!(4)));
+    typed("c", "--loop-isolated /project:review --deep").with_code(0);
+    assert_eq!(prompt("c"), "/project:review --deep");
+    assert_eq!(sandbox.journal("c")[0]["event"]["data"]["spec"]["session"]["isolation"], "subagent");
+    assert!(!sandbox.project().join("never").exists());
+    typed("d", "--max-iterations 201 p").with_code(1);
+    typed("d", "--prompt-file nowhere.md").with_code(1);
+    assert!(!sandbox.loop_dir("d").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_session_that_forgot_its_loop_is_told_of_it() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let text = input(&sandbox, "s", "SessionStart", json!({ "source": "compact" }));
+    let run =
+        sandbox.command(&["hook", "session-start", "--agent", "claude"]).stdin(&text).run().with_code(0);
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(told.starts_with("[loop job iteration 1/20]") && told.contains("state.md"), "{told}");
+    let last = ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", "s", "--resume-last"];
+    assert_eq!(sandbox.refrain(&last).with_code(0).stdout.lines().next(), Some("job"));
+    begin(&sandbox, "t", "other", &["--args", "p"]);
+    let several = ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", "u", "--resume-last"];
+    let refused = sandbox.refrain(&several).with_code(1);
+    assert!(refused.stderr.contains("job, other"), "{}", refused.stderr);
+}
