@@ -7,7 +7,7 @@ mod turn;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::event::{Ask, AttemptFinished, End, Event, Identity, Urgency};
+use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::Grant;
 use refrain_core::session::{IDLE_WAITS, Session};
 use refrain_core::spec::AgentKind;
@@ -214,14 +214,11 @@ impl Service {
             .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
     }
 
-    /// Ends a session's loop without a claim: it crashed, or its session says that the cap is reached.
+    /// Takes a loop from its session, whose turn is refunded: it counts as crashed, and can be resumed.
     ///
     /// # Errors
     /// [`EngineError`] where it cannot be recorded.
-    pub fn abandon_in_session(&self, id: &LoopId, cancel: bool) -> Result<LoopState, EngineError> {
-        if cancel {
-            return self.ask(id, "be cancelled", Ask::Cancel(Urgency::Now), |_| ());
-        }
+    pub fn leave_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
@@ -312,7 +309,10 @@ impl Service {
     pub fn check_writable(&self) -> Result<(), EngineError> {
         let folder = self.project().sessions();
         refrain_store::make_dir(&folder)?;
-        refrain_store::write_atomic(&folder.join(".writable"), b"")?;
+        let probe = folder.join(".writable");
+        refrain_store::write_atomic(&probe, b"")?;
+        // It was only a try.
+        let _ = std::fs::remove_file(probe);
         Ok(())
     }
 }

@@ -70,7 +70,7 @@ impl Cli<Verb> {
             Some("hook") => ExitCode::SUCCESS,
             Some("tick") => {
                 error.report();
-                cmd::tick::REFUSED.into()
+                cmd::tick::REFUSED
             }
             _ => error.report(),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_core::event::End;
+use refrain_core::event::{Ask, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
@@ -84,18 +84,8 @@ const NOT_RUNNING: u8 = 3;
 const CAP: u8 = 4;
 const NOT_WRITABLE: u8 = 5;
 
-/// What a usage error is for `tick`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused;
-
-/// The code of whatever was refused.
-pub(crate) const REFUSED: Refused = Refused;
-
-impl From<Refused> for ExitCode {
-    fn from(_: Refused) -> Self {
-        Self::FAILURE
-    }
-}
+/// Whatever was refused, and what could not be understood.
+pub(crate) const REFUSED: ExitCode = ExitCode::FAILURE;
 
 /// How long `advance` and `finish` wait for a proof, and `hold` does: less than any agent gives a command.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -111,29 +101,26 @@ pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
 type Done = Result<ExitCode, (ExitCode, CliError)>;
 
 fn done(context: &Context, verb: Verb) -> Done {
-    if let Verb::CheckWritable { dir } = verb {
-        return check_writable(context, dir);
-    }
-    let service = context.service().map_err(|error| (ExitCode::FAILURE, error))?;
+    let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
-        Verb::Begin(args) => begin::run(context, &service, *args).map_err(|error| (ExitCode::FAILURE, error)),
-        Verb::Advance { id } => say(&id, service.turn(&id, Some(&Said::default()), PATIENCE)),
-        Verb::Hold { id, watch } if watch.is_empty() => say(&id, service.turn(&id, None, PATIENCE)),
+        Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| (REFUSED, error)),
+        Verb::Advance { id } => say(&id, service()?.turn(&id, Some(&Said::default()), PATIENCE)),
+        Verb::Hold { id, watch } if watch.is_empty() => say(&id, service()?.turn(&id, None, PATIENCE)),
         Verb::Hold { id, watch } => {
             let paths: Vec<_> = watch.iter().map(|path| context.dir.join(path)).collect();
-            let why = service.idle(&id, &paths).map_err(failed)?;
+            let why = service()?.idle(&id, &paths).map_err(failed)?;
             out::print(&format!("{why}\n"));
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Finish { id, status, reason } => finish(&service, &id, status, reason.as_deref()),
-        Verb::CheckWritable { .. } => Ok(ExitCode::SUCCESS),
+        Verb::Finish { id, status, reason } => finish(&service()?, &id, status, reason.as_deref()),
+        Verb::CheckWritable { dir } => check_writable(context, dir),
     }
 }
 
 fn failed(error: EngineError) -> (ExitCode, CliError) {
     let code = match error {
         EngineError::NoLoop { .. } => ExitCode::from(NO_LOOP),
-        _ => ExitCode::FAILURE,
+        _ => REFUSED,
     };
     (code, error.into())
 }
@@ -167,8 +154,7 @@ fn stopped(state: &LoopState) -> ExitCode {
 fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) -> Done {
     let state = service.state(id).map_err(failed)?;
     if state.ended.is_some() {
-        stopped(&state);
-        return Ok(ExitCode::SUCCESS);
+        return ended(Ok(state));
     }
     match status {
         Finish::Completed => {
@@ -182,21 +168,19 @@ fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) 
                 }
                 turn @ Turn::Proving => say(id, Ok(turn)),
                 // It is not proven, and goes on.
-                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, Ok(turn)).map(|_| ExitCode::FAILURE),
+                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, Ok(turn)).map(|_| REFUSED),
             }
         }
-        Finish::MaxIterationsReached => {
-            let state = service.cap_in_session(id).map_err(failed)?;
-            stopped(&state);
-            Ok(ExitCode::SUCCESS)
-        }
-        Finish::Cancelled | Finish::Crashed => {
-            let cancels = status == Finish::Cancelled;
-            let state = service.abandon_in_session(id, cancels).map_err(failed)?;
-            stopped(&state);
-            Ok(ExitCode::SUCCESS)
-        }
+        Finish::MaxIterationsReached => ended(service.cap_in_session(id)),
+        Finish::Cancelled => ended(service.ask(id, "be cancelled", Ask::Cancel(Urgency::Now), |_| ())),
+        Finish::Crashed => ended(service.leave_session(id)),
     }
+}
+
+/// Says how a loop stands that was ended as it was asked.
+fn ended(state: Result<LoopState, EngineError>) -> Done {
+    stopped(&state.map_err(failed)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_writable(context: &Context, dir: Option<Utf8PathBuf>) -> Done {
