@@ -206,6 +206,33 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
 }
 
+/// Another name keeps a file alive that nobody finds any more.
+#[test]
+fn a_journal_that_was_given_another_name_is_written_back() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let other = sandbox.loop_dir.0.join("other");
+    fs::hard_link(sandbox.loop_dir.journal(), &other).unwrap();
+    fs::remove_file(sandbox.loop_dir.journal()).unwrap();
+    fs::write(sandbox.loop_dir.journal(), "something else\n").unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
+}
+
+/// Whoever moves a project takes its loops along; nothing is made anew where it was.
+#[test]
+fn a_journal_whose_folder_was_moved_goes_with_it() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let moved = LoopDir(sandbox.loop_dir.0.with_file_name("moved"));
+    fs::rename(&sandbox.loop_dir.0, &moved.0).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    assert_eq!(read(&moved).unwrap().state, *journal.state());
+    assert!(!sandbox.loop_dir.0.exists());
+}
+
 #[test]
 fn a_loop_is_made_once() {
     let sandbox = sandbox();

@@ -4,19 +4,21 @@
 //! one iteration and the begin of the next cost one append and one sync between them.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use refrain_core::{Fold, LoopState, Record};
+use rustix::fs::{AtFlags, fstat, statat};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
-use crate::layout::LoopDir;
+use crate::layout::{JOURNAL, LoopDir};
 use crate::lock::{AppendLock, RunnerLock};
 use crate::{DiskError, OnPath, write_atomic};
 
@@ -64,6 +66,8 @@ pub struct Committed {
 #[derive(Debug)]
 struct Disk {
     dir: LoopDir,
+    /// The folder that the file lies in, by whatever path.
+    folder: File,
     file: File,
     lock: AppendLock,
     /// The last length at which every line is whole.
@@ -102,8 +106,15 @@ impl<S: Fold> Journal<S> {
             sync_dir(&dir.0)?;
             Ok(file)
         })?;
-        let disk =
-            Disk { dir: dir.clone(), file, lock, good: bytes.len() as u64, reclaimed: None, failed: false };
+        let disk = Disk {
+            folder: folder(&dir)?,
+            dir: dir.clone(),
+            file,
+            lock,
+            good: bytes.len() as u64,
+            reclaimed: None,
+            failed: false,
+        };
         Ok(Self { dir, state, head, pending: Vec::new(), disk: Arc::new(Mutex::new(disk)) })
     }
 
@@ -120,7 +131,15 @@ impl<S: Fold> Journal<S> {
         let file = open(&dir, false)?;
         let Snapshot { state, torn, good, head, .. } =
             lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_, _| {}))?;
-        let mut disk = Disk { dir: dir.clone(), file, lock, good, reclaimed: None, failed: false };
+        let mut disk = Disk {
+            folder: folder(&dir)?,
+            dir: dir.clone(),
+            file,
+            lock,
+            good,
+            reclaimed: None,
+            failed: false,
+        };
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));
         let mut journal = Self { dir, state, head, pending: Vec::new(), disk };
@@ -201,8 +220,7 @@ impl Batch {
 impl Disk {
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
-        let meta = self.file.metadata().on("look at", &path)?;
-        let restored = if meta.nlink() == 0 { Some(self.restore_patiently()?) } else { None };
+        let restored = if self.is_in_its_place()? { None } else { Some(self.restore_patiently()?) };
         let Self { file, lock, good, .. } = self;
         lock.hold(&path, || {
             if restored.is_none() && file.metadata().on("look at", &path)?.len() != *good {
@@ -219,6 +237,16 @@ impl Disk {
         })?;
         self.good += bytes.len() as u64;
         Ok(Committed { length: self.good, restored })
+    }
+
+    /// Whether the file still lies in its folder, wherever that was moved to. The number of its links does not say so: it
+    /// may have been given another name, and not every file system counts a file down that somebody has open.
+    fn is_in_its_place(&self) -> Result<bool, DiskError> {
+        let ours = fstat(&self.file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
+        Ok(match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino),
+            Err(error) => error != Errno::NOENT,
+        })
     }
 
     /// Moves an unterminated last line beside the journal; returns the file's name.
@@ -255,6 +283,7 @@ impl Disk {
             self.reclaimed = Some(lock);
         }
         write_atomic(&self.dir.journal(), &bytes)?;
+        self.folder = folder(&self.dir)?;
         self.file = open(&self.dir, false)?;
         self.lock = AppendLock::open(&self.dir)?;
         Ok(self.good)
@@ -269,6 +298,10 @@ impl Disk {
     }
 }
 
+fn folder(dir: &LoopDir) -> Result<File, DiskError> {
+    File::open(&dir.0).on("open", &dir.0)
+}
+
 fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
     let path = dir.journal();
     OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
@@ -280,5 +313,5 @@ fn encode<E: Serialize>(
     out: &mut Vec<u8>,
     dir: &LoopDir,
 ) -> Result<Hash, DiskError> {
-    line::write(record, before, out).map_err(std::io::Error::from).on("encode a record for", &dir.journal())
+    line::write(record, before, out).map_err(io::Error::from).on("encode a record for", &dir.journal())
 }
