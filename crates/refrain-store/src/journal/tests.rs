@@ -213,8 +213,7 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     let mut journal = sample(&sandbox.loop_dir);
     let other = sandbox.loop_dir.0.join("other");
     fs::hard_link(sandbox.loop_dir.journal(), &other).unwrap();
-    fs::remove_file(sandbox.loop_dir.journal()).unwrap();
-    fs::write(sandbox.loop_dir.journal(), "something else\n").unwrap();
+    crate::write_atomic(&sandbox.loop_dir.journal(), b"something else\n").unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
