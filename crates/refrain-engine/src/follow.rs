@@ -16,7 +16,7 @@ use refrain_core::gate::Check;
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, Record};
 use refrain_proc::identity;
-use refrain_store::journal::{JournalError, Tail};
+use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
@@ -132,8 +132,9 @@ impl Follower {
     }
 
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
-    pub(crate) fn of_own(dir: LoopDir, pulse: Arc<Pulse>, past: u64) -> Self {
-        Self::new(dir, Wake::Pulse(pulse, Beat::default()), past)
+    pub(crate) fn of_own(journal: &Journal, pulse: Arc<Pulse>, past: u64) -> Self {
+        let tail = Tail::of(journal);
+        Self { tail, ..Self::new(journal.dir().clone(), Wake::Pulse(pulse, Beat::default()), past) }
     }
 
     /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,

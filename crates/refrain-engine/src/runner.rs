@@ -83,7 +83,7 @@ impl Runner {
     /// Follows the loop from its start, or its resumption, in this process.
     #[must_use]
     pub fn follow(&self) -> Follower {
-        Follower::of_own(self.journal.dir().clone(), Arc::clone(&self.pulse), self.past)
+        Follower::of_own(&self.journal, Arc::clone(&self.pulse), self.past)
     }
 
     /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.

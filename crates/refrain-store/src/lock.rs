@@ -100,6 +100,9 @@ impl WorktreeLock {
         make_dir(&folder)?;
         let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
         let path = folder.join(format!("{}.lock", &name[..16]));
+        // Who shares it has it alone for an instant, and must not meet another claim in that: one claim after the other.
+        let claims = open(&folder.join("claims.lock"))?;
+        claims.lock().on("lock", &folder)?;
         let file = OpenOptions::new()
             .create(true)
             .read(true)
@@ -111,7 +114,6 @@ impl WorktreeLock {
         if alone {
             file.set_len(0).on("write", &path)?;
         }
-        // Linux lets go of the one lock before it takes the other: somebody may be faster.
         let beside = (shared && took(file.try_lock_shared()).on("lock", &path)?) || (alone && !shared);
         let others = if alone { Vec::new() } else { names(&file) };
         Ok(match (beside, alone) {
@@ -207,5 +209,27 @@ mod tests {
         drop((first, second));
         let _own = claim(&project, false, "own").unwrap();
         assert_eq!(claim(&project, false, "late").unwrap_err(), ["own"], "who left is forgotten");
+    }
+
+    #[test]
+    fn who_shares_a_worktree_is_never_refused_by_another_who_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = project(&dir);
+        let claim = || WorktreeLock::claim(&project, &project.worktree, true).unwrap();
+        for _ in 0..200 {
+            let together = std::sync::Barrier::new(4);
+            let claimed = std::thread::scope(|scope| {
+                let claims = [(); 4].map(|()| {
+                    scope.spawn(|| {
+                        together.wait();
+                        let claimed = claim();
+                        together.wait();
+                        claimed
+                    })
+                });
+                claims.map(|claim| claim.join().unwrap())
+            });
+            assert!(!claimed.iter().any(|claim| matches!(claim, Claimed::Refused(_))), "{claimed:?}");
+        }
     }
 }

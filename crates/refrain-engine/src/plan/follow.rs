@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_core::Record;
-use refrain_core::plan::PlanEvent;
-use refrain_store::journal::Tail;
+use refrain_core::plan::{PlanEvent, PlanState};
+use refrain_store::journal::{Journal, Tail};
 use refrain_store::notice::Notice;
 use refrain_store::{LoopDir, RunnerLock};
 
@@ -34,9 +34,9 @@ enum Wake {
 }
 
 impl PlanFollower {
-    pub(super) fn of_own(dir: &LoopDir, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn of_own(journal: &Journal<PlanState>, pulse: Arc<Pulse>) -> Self {
         let wake = Wake::Pulse(pulse, Beat::default());
-        Self { dir: dir.clone(), tail: Tail::new(dir), wake, queue: VecDeque::new() }
+        Self { dir: journal.dir().clone(), tail: Tail::of(journal), wake, queue: VecDeque::new() }
     }
 
     pub(super) fn of(dir: &LoopDir) -> Result<Self, EngineError> {

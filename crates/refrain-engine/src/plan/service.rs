@@ -46,7 +46,7 @@ impl PlanRunner {
     /// Follows the plan from its first event on, in this process.
     #[must_use]
     pub fn follow(&self) -> PlanFollower {
-        PlanFollower::of_own(self.journal.dir(), Arc::clone(&self.pulse))
+        PlanFollower::of_own(&self.journal, Arc::clone(&self.pulse))
     }
 
     /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the

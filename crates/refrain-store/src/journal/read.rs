@@ -1,8 +1,10 @@
 //! Reading a journal: whole and checked, or as it grows.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader};
 use std::marker::PhantomData;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use refrain_core::{Event, Fold, LoopState, Record};
@@ -10,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
+use super::write::{Journal, Written};
 use crate::OnPath;
 use crate::layout::LoopDir;
 
@@ -134,6 +137,8 @@ pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
 #[derive(Debug)]
 pub struct Tail<E = Event> {
     path: Utf8PathBuf,
+    /// The file that its writer writes, where that is in this process.
+    written: Option<Written>,
     at: u64,
     line: u64,
     of: PhantomData<E>,
@@ -143,7 +148,13 @@ impl<E: DeserializeOwned> Tail<E> {
     /// From the first record on.
     #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
-        Self { path: dir.journal(), at: 0, line: 0, of: PhantomData }
+        Self { path: dir.journal(), written: None, at: 0, line: 0, of: PhantomData }
+    }
+
+    /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
+    #[must_use]
+    pub fn of<S: Fold<Event = E>>(journal: &Journal<S>) -> Self {
+        Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 
     /// The records that came since the last call, as far as `limit` bytes of the file.
@@ -152,14 +163,16 @@ impl<E: DeserializeOwned> Tail<E> {
     /// [`JournalError`] where a line cannot be understood or the file cannot be read.
     pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
-        let mut file = match File::open(path) {
+        let file = match self
+            .written
+            .as_ref()
+            .map_or_else(|| File::open(path).map(Arc::new), |written| Ok(written.file()))
+        {
             // The loop was just archived, or deleted and not yet written back: nothing new for now.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file.on("open", path)?,
         };
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(self.at)).on("read", path)?;
-        file.take(limit.saturating_sub(self.at)).read_to_end(&mut bytes).on("read", path)?;
+        let bytes = read_at(&file, self.at, limit.saturating_sub(self.at)).on("read", path)?;
         let mut records = Vec::new();
         for text in bytes.split_inclusive(|byte| *byte == b'\n') {
             let Some(line) = text.strip_suffix(b"\n") else { break };
@@ -170,4 +183,21 @@ impl<E: DeserializeOwned> Tail<E> {
         }
         Ok(records)
     }
+}
+
+/// What the file holds from `at` on, at most `limit` bytes. Whoever writes it through the same handle is not disturbed.
+fn read_at(file: &File, at: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let there = file.metadata()?.len().saturating_sub(at).min(limit);
+    let mut bytes = vec![0; usize::try_from(there).unwrap_or(usize::MAX)];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }

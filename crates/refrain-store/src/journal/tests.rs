@@ -311,6 +311,22 @@ fn a_tail_sees_whole_lines_as_they_come() {
     assert_eq!(tail.next(u64::MAX).unwrap()[0].seq, 6);
 }
 
+/// The screen that an agent blinded: what it put in the journal's place is not what was written.
+#[test]
+fn a_tail_of_its_writer_sees_what_was_written_whatever_lies_there() {
+    let sandbox = sandbox();
+    let mut journal = sample(&sandbox.loop_dir);
+    let mut tail = Tail::of(&journal);
+    let length = journal.batch(Durability::Written).write().unwrap().length;
+    write(&sandbox.loop_dir.0.join("other"), b"{}\nno line of ours");
+    fs::rename(sandbox.loop_dir.0.join("other"), sandbox.loop_dir.journal()).unwrap();
+    assert_eq!(tail.next(length).unwrap().len(), 5);
+    fs::remove_file(sandbox.loop_dir.journal()).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(5)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    assert_eq!(tail.next(u64::MAX).unwrap().len(), 2, "what came since, and that it was written back");
+}
+
 fn write(path: &Utf8Path, bytes: &[u8]) {
     let mut file = fs::File::create(path).unwrap();
     file.write_all(bytes).unwrap();

@@ -63,12 +63,31 @@ pub struct Committed {
     pub restored: Option<u64>,
 }
 
+/// The file that a journal is written to, whichever that is now: who reads it in the writer's process is not misled by what
+/// somebody put in its place.
+#[derive(Clone, Debug)]
+pub(super) struct Written(Arc<Mutex<Arc<File>>>);
+
+impl Written {
+    fn new(file: File) -> Self {
+        Self(Arc::new(Mutex::new(Arc::new(file))))
+    }
+
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, file: File) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+    }
+}
+
 #[derive(Debug)]
 struct Disk {
     dir: LoopDir,
     /// The folder that the file lies in, by whatever path.
     folder: File,
-    file: File,
+    file: Written,
     lock: AppendLock,
     /// The last length at which every line is whole.
     good: u64,
@@ -109,7 +128,7 @@ impl<S: Fold> Journal<S> {
         let disk = Disk {
             folder: folder(&dir)?,
             dir: dir.clone(),
-            file,
+            file: Written::new(file),
             lock,
             good: bytes.len() as u64,
             reclaimed: None,
@@ -134,7 +153,7 @@ impl<S: Fold> Journal<S> {
         let mut disk = Disk {
             folder: folder(&dir)?,
             dir: dir.clone(),
-            file,
+            file: Written::new(file),
             lock,
             good,
             reclaimed: None,
@@ -181,6 +200,10 @@ impl<S: Fold> Journal<S> {
         !self.pending.is_empty()
     }
 
+    pub(super) fn written(&self) -> Written {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).file.clone()
+    }
+
     /// Takes what was pushed, to be written.
     pub fn batch(&mut self, durability: Durability) -> Batch {
         Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
@@ -221,7 +244,8 @@ impl Disk {
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
         let restored = if self.is_in_its_place()? { None } else { Some(self.restore_patiently()?) };
-        let Self { file, lock, good, .. } = self;
+        let Self { lock, good, .. } = self;
+        let mut file = &*self.file.file();
         lock.hold(&path, || {
             if restored.is_none() && file.metadata().on("look at", &path)?.len() != *good {
                 return Err(JournalError::Foreign(path.clone()));
@@ -242,7 +266,7 @@ impl Disk {
     /// Whether the file still lies in its folder, wherever that was moved to. The number of its links does not say so: it
     /// may have been given another name, and not every file system counts a file down that somebody has open.
     fn is_in_its_place(&self) -> Result<bool, DiskError> {
-        let ours = fstat(&self.file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
+        let ours = fstat(&*self.file.file()).map_err(io::Error::from).on("look at", &self.dir.journal())?;
         Ok(match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino),
             Err(error) => error != Errno::NOENT,
@@ -257,7 +281,7 @@ impl Disk {
         let path = self.dir.journal();
         let kept_as = format!("torn-{}", self.good);
         write_atomic(&self.dir.0.join(&kept_as), &self.read(self.good, torn)?)?;
-        self.file.set_len(self.good).on("write", &path)?;
+        self.file.file().set_len(self.good).on("write", &path)?;
         Ok(Some(kept_as))
     }
 
@@ -284,7 +308,7 @@ impl Disk {
         }
         write_atomic(&self.dir.journal(), &bytes)?;
         self.folder = folder(&self.dir)?;
-        self.file = open(&self.dir, false)?;
+        self.file.replace(open(&self.dir, false)?);
         self.lock = AppendLock::open(&self.dir)?;
         Ok(self.good)
     }
@@ -292,8 +316,9 @@ impl Disk {
     fn read(&mut self, from: u64, length: u64) -> Result<Vec<u8>, DiskError> {
         let path = self.dir.journal();
         let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(from)).on("read", &path)?;
-        (&self.file).take(length).read_to_end(&mut bytes).on("read", &path)?;
+        let mut file = &*self.file.file();
+        file.seek(SeekFrom::Start(from)).on("read", &path)?;
+        file.take(length).read_to_end(&mut bytes).on("read", &path)?;
         Ok(bytes)
     }
 }

@@ -1,6 +1,7 @@
 //! Two loops driven by one process, through the library: what happens to one of them is nothing to the other.
 
 use std::path::Path;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::{End, Urgency};
@@ -94,11 +95,16 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+/// Sees to the end of what drives loops; where that does not come, the test fails, and does not wait for ever.
+fn through<T>(driven: impl Future<Output = T>) -> T {
+    let bounded = async { tokio::time::timeout(Duration::from_secs(60), driven).await };
+    runtime().block_on(bounded).expect("they stop")
+}
+
 /// Drives both loops until they stop, on one thread, each with its own wishes.
 fn drive_given([a, b]: [Runner; 2], host: &Host, signals: [Signals; 2]) -> [LoopState; 2] {
     let [of_a, of_b] = signals;
-    let (a, b) =
-        runtime().block_on(async { tokio::join!(a.drive(host, of_a, || {}), b.drive(host, of_b, || {})) });
+    let (a, b) = through(async { tokio::join!(a.drive(host, of_a, || {}), b.drive(host, of_b, || {})) });
     [a.unwrap(), b.unwrap()]
 }
 
@@ -180,6 +186,7 @@ fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
         sandbox.wait_for_note("a.1");
         sandbox.wait_for_note("b.1");
         wish.send_replace(Some(Urgency::AfterIteration));
+        sandbox.wait_for_event("a", "asked");
         gates[0].let_one_pass();
         sandbox.wait_for_status("a", "paused");
         gates[1].let_one_pass();
@@ -191,8 +198,7 @@ fn one_pauses_as_its_host_wishes_and_the_other_goes_on() {
     // What was wished before a loop is driven counts for it.
     let (service, host, id) = (service(&sandbox), host(&sandbox), "a".parse().unwrap());
     let again = || service.resume(&id, &Grant::default(), false).unwrap();
-    let drive =
-        |a: Runner, wishes| runtime().block_on(a.drive(&host, Signals::Given(wishes), || {})).unwrap();
+    let drive = |a: Runner, wishes| through(a.drive(&host, Signals::Given(wishes), || {})).unwrap();
     let a = drive(again(), wish.subscribe());
     assert_eq!((end(&a), a.attempts.len()), (Some(End::Paused), 1), "nothing was begun");
 
@@ -239,7 +245,7 @@ fn a_host_that_lets_go_leaves_nobody_behind_and_can_go_on() {
         assert_eq!(sandbox.status(id)["status"], "crashed");
         let runner = service.resume(&id.parse().unwrap(), &Grant::default(), false).unwrap();
         gate.let_one_pass();
-        let state = self::runtime().block_on(runner.drive(&host, Signals::None, || {})).unwrap();
+        let state = through(runner.drive(&host, Signals::None, || {})).unwrap();
         assert!(matches!(end(&state), Some(End::Completed { .. })), "{:?}", state.ended);
         assert_eq!((state.charged, state.attempts.len()), (1, 2), "the first was refunded");
     }
