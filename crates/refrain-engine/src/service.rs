@@ -366,7 +366,7 @@ impl Service {
     }
 
     /// The loop's share in its worktree.
-    fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
+    pub(crate) fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
         let needs_alone = spec.needs_worktree_alone();
         match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {
             Claimed::Alone(lock) => Ok((lock, Vec::new())),

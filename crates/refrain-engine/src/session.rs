@@ -25,6 +25,9 @@ use crate::{EngineError, Service, now};
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;
 
+/// How long a loop that is to begin waits for others to let go of its worktree.
+const MOMENT: Duration = Duration::from_secs(5);
+
 /// How a session's loop goes on.
 #[derive(Clone, Debug)]
 pub enum Turn {
@@ -54,7 +57,16 @@ impl Service {
         named: Option<LoopId>,
         session: Session,
     ) -> Result<LoopId, EngineError> {
-        let runner = self.start(spec, named)?;
+        let until = Instant::now() + MOMENT;
+        let runner = loop {
+            match self.start(spec.clone(), named.clone()) {
+                // What another session did is proven in moments, most often.
+                Err(EngineError::WorktreeTaken { .. }) if Instant::now() < until => {
+                    wait_for_change(&self.project().sessions(), LOOK_AGAIN);
+                }
+                started => break started?,
+            }
+        };
         let id = runner.id().clone();
         sessions::note(self.project(), &id, session.id.as_deref())?;
         let mut journal = runner.journal;
@@ -169,6 +181,8 @@ impl Service {
             if let Some(lock) = RunnerLock::try_take(&dir)? {
                 match self.step(&dir, &mut said)? {
                     Next::Turn(turn) => return Ok(turn),
+                    // Two sessions at work in one folder are proven one after the other.
+                    Next::Prover if self.is_taken(&dir)? => {}
                     Next::Prover if provers < PROVERS => {
                         drop(lock);
                         provers += 1;
@@ -205,6 +219,14 @@ impl Service {
             sessions::forget(self.project(), &state.spec.id);
         }
         Ok(next)
+    }
+
+    /// Whether another loop needs the worktree for itself just now.
+    fn is_taken(&self, dir: &LoopDir) -> Result<bool, EngineError> {
+        match self.share(&journal::read(dir)?.state.spec) {
+            Err(EngineError::WorktreeTaken { .. }) => Ok(true),
+            claimed => claimed.map(|_| false),
+        }
     }
 
     /// Has a runner of its own do what a session cannot wait for.
