@@ -23,8 +23,11 @@ pub struct Told {
     pub event: Option<String>,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
-    /// The agent's last message; of Gemini all of the turn's so far, joined.
+    /// The agent's last message.
     pub message: Option<String>,
+    /// All that Gemini said since its prompt, which it tells instead: answers joined by line ends, and the parts in which each
+    /// came by blanks, in the middle of words (0.61.0). Only the transcript has what was really said.
+    pub joined: Option<String>,
     /// Something that it started works on, and will wake it: it has not come to an end.
     pub has_background: bool,
     /// What was said so far, as the agent keeps it.
@@ -60,7 +63,8 @@ pub fn read(input: &[u8]) -> Option<Told> {
         cwd: input.cwd.map(Utf8PathBuf::from).filter(|cwd| cwd.is_absolute()),
         event: input.hook_event_name,
         source: input.source,
-        message: input.last_assistant_message.or(input.prompt_response),
+        message: input.last_assistant_message,
+        joined: input.prompt_response,
         has_background: input.background_tasks.is_some_and(|tasks| !tasks.is_empty()),
         transcript: input.transcript_path.map(Utf8PathBuf::from).filter(|path| path.is_absolute()),
     })
@@ -72,13 +76,14 @@ impl Told {
     pub fn is_stop(&self) -> bool {
         self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
-}
 
-/// What is new in a message that joins all answers of a turn, of which `before` was known: Gemini's does.
-#[must_use]
-pub fn news<'a>(agent: AgentKind, message: &'a str, before: Option<&str>) -> &'a str {
-    let joined = before.filter(|_| agent == AgentKind::Gemini);
-    joined.and_then(|before| message.strip_prefix(before)).unwrap_or(message)
+    /// The last message, of which `kept` is what a transcript has. Where neither is there, the end of what was joined: what
+    /// stands further up may be of an answer that was heard before.
+    #[must_use]
+    pub fn last_message(&self, kept: Option<&str>) -> Option<String> {
+        let end = || self.joined.as_deref()?.trim_end().lines().next_back();
+        self.message.as_deref().or(kept).or_else(end).map(str::to_owned)
+    }
 }
 
 /// The answer to the end of a turn that has the session go on: what it is told to do next. The same for all agents, and no

@@ -19,8 +19,9 @@ use super::*;
 fn the_end_of_a_turn_is_told(#[case] input: &str) {
     let told = read(input.as_bytes()).unwrap();
     assert!(told.is_stop());
-    let Told { session, cwd, message, has_background, transcript, .. } = told;
-    assert_eq!((session.as_str(), message.as_deref(), has_background), ("s-1", Some("done"), false));
+    assert_eq!(told.last_message(None).as_deref(), Some("done"));
+    let Told { session, cwd, has_background, transcript, .. } = told;
+    assert_eq!((session.as_str(), has_background), ("s-1", false));
     assert_eq!(cwd.as_deref(), Some(Utf8Path::new("/repo")));
     assert_eq!(transcript.as_deref(), Some(Utf8Path::new("/home/agent/t.jsonl")));
 }
@@ -42,11 +43,48 @@ fn an_agent_below_the_session_ends_no_turn_of_it() {
     assert!(!told.is_stop());
 }
 
-#[test]
-fn only_what_is_new_of_joined_answers_is_news() {
-    assert_eq!(news(AgentKind::Gemini, "first stop\nsecond", Some("first stop")), "\nsecond");
-    assert_eq!(news(AgentKind::Gemini, "anew", Some("first stop")), "anew", "another turn of the person's");
-    assert_eq!(news(AgentKind::Claude, "first stopsecond", Some("first stop")), "first stopsecond");
+/// As Gemini 0.61.0 joined two answers, the second of which came in two parts.
+const JOINED: &str = r#"{"session_id":"s-1","hook_event_name":"AfterAgent","prompt_response":"<promise>COMPLETE</promise>\nNot yet. <pro mise>COMPLETE</promise>\n"}"#;
+
+#[rstest]
+#[case::as_it_was_told("Stop", "last_assistant_message", Some("kept"), "said")]
+#[case::what_is_kept_goes_before_what_is_joined("AfterAgent", "prompt_response", Some("kept"), "kept")]
+#[case::else_it_is_the_end("AfterAgent", "prompt_response", None, "said")]
+fn the_last_message_is_what_was_really_said(
+    #[case] event: &str,
+    #[case] field: &str,
+    #[case] kept: Option<&str>,
+    #[case] expected: &str,
+) {
+    let input = json!({ "session_id": "s-1", "hook_event_name": event, field: "said" }).to_string();
+    assert_eq!(read(input.as_bytes()).unwrap().last_message(kept).as_deref(), Some(expected));
+    let joined = read(JOINED.as_bytes()).unwrap().last_message(None).unwrap();
+    assert_eq!(joined, "Not yet. <pro mise>COMPLETE</promise>", "an answer that was heard before is none");
+}
+
+const ASKED: &str = r#"{"id":"1","type":"user","content":[{"text":"[loop job iteration 2/5]"}]}"#;
+const RAN: &str =
+    r#"{"id":"2","type":"gemini","content":"","toolCalls":[{"id":"c","name":"run_shell_command"}]}"#;
+const RETURNED: &str = r#"{"id":"3","type":"user","content":[{"functionResponse":{"id":"c"}}]}"#;
+const SAID: &str = r#"{"id":"4","type":"gemini","content":"<promise>COMPLETE</promise>","thoughts":[]}"#;
+const SET: &str = r#"{"$set":{"lastUpdated":"2026-11-22T06:51:04.437Z"}}"#;
+
+#[rstest]
+#[case::words_alone(&[RAN, SAID, ASKED, SET, SAID, SET], Some("<promise>COMPLETE</promise>"), false)]
+#[case::after_a_tool(&[ASKED, RAN, RETURNED, SET, SAID], Some("<promise>COMPLETE</promise>"), true)]
+#[case::only_what_came_since_it_was_told(&[SAID, ASKED, RAN, RETURNED, SET], None, true)]
+#[case::odd_lines(&[ASKED, SAID, "{ half a li", "[]", "{}"], Some("<promise>COMPLETE</promise>"), false)]
+fn a_turn_of_geminis_is_read_from_its_end(
+    #[case] lines: &[&str],
+    #[case] said: Option<&str>,
+    #[case] worked: bool,
+) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(dir.path()).unwrap().join("session.jsonl");
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let found = look(AgentKind::Gemini, &path).unwrap();
+    assert_eq!((found.message.as_deref(), found.has_worked), (said, worked));
+    assert_eq!(look(AgentKind::Codex, &path), None, "nobody knows what that says");
 }
 
 #[test]
@@ -102,7 +140,7 @@ fn what_a_hook_had_it_go_on_with_begins_a_turn() {
 fn a_transcript_of_nothing_is_none() {
     assert_eq!(tail(b"", false), None);
     assert_eq!(tail(PROMPT.as_bytes(), false), Some(Tail::default()));
-    assert_eq!(look(Utf8Path::new("/nowhere/t.jsonl")), None);
+    assert_eq!(look(AgentKind::Claude, Utf8Path::new("/nowhere/t.jsonl")), None);
 }
 
 #[test]

@@ -1,10 +1,13 @@
-//! What Claude Code keeps of a session, read from its end: what the hook was not told, and whether anything was done in the
-//! last turn. Lines that are odd are passed over, and so is what agents below the session said.
+//! What Claude Code and Gemini keep of a session, read from its end: what the hook was not told, and whether anything was done
+//! in the last turn. Lines that are odd are passed over, and so is what agents below the session said.
+
+mod gemini;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
+use refrain_core::spec::AgentKind;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -42,9 +45,14 @@ struct Said {
     content: Value,
 }
 
-/// Looks at the end of a transcript; none where it cannot be read, or holds nothing of a session.
+/// Looks at the end of an agent's transcript; none where it is not known, cannot be read, or holds nothing of a session.
 #[must_use]
-pub fn look(path: &Utf8Path) -> Option<Tail> {
+pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
+    let tail = match agent {
+        AgentKind::Claude => tail,
+        AgentKind::Gemini => gemini::tail,
+        _ => return None,
+    };
     // It may be anything: a FIFO would never end.
     let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(path).ok()?;

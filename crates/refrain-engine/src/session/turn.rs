@@ -5,7 +5,6 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use camino::Utf8Path;
-use refrain_agents::hook;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::{Finding, PREVIEW, scan};
 use refrain_core::prompt::{self, Printed};
@@ -39,18 +38,17 @@ pub(super) enum Next {
 /// What a turn that is over left behind.
 pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFinished {
     let spec = &state.spec;
-    let before = state.attempts.last().map(|last| dir.attempt(last.id).stdout(false));
-    let before = before.and_then(|path| fs::read_to_string(path).ok());
-    let news = hook::news(spec.agent.kind, &said.message, before.as_deref());
     if let Some(flight) = state.in_flight() {
         let dir = dir.attempt(flight.id);
-        // Conveniences for people, but for the first with Gemini, whose next message begins with it.
+        // Conveniences for people.
         keep(&dir.stdout(false), &said.message);
-        keep(&dir.last_message(), news);
+        keep(&dir.last_message(), &said.message);
     }
     let finding = match &spec.promise {
-        Some(promise) => scan(promise, news),
-        None => Finding { claimed: false, near_miss: None, gave_up: None, last_line: last_line(news) },
+        Some(promise) => scan(promise, &said.message),
+        None => {
+            Finding { claimed: false, near_miss: None, gave_up: None, last_line: last_line(&said.message) }
+        }
     };
     AttemptFinished {
         exit: Exit::Unseen,

@@ -86,7 +86,7 @@ fn stop(service: &Service, agent: AgentKind, told: &Told) -> Option<String> {
     if tail.as_ref().is_some_and(|tail| tail.asks) {
         return None;
     }
-    let message = told.message.clone().or_else(|| tail.as_ref()?.message.clone())?;
+    let message = told.last_message(tail.as_ref().and_then(|tail| tail.message.as_deref()))?;
     let idle = tail.is_some_and(|tail| !tail.has_worked);
     let said = Said { message, claims: false, idle };
     let reason = loops.iter().find_map(|id| reason(service, id, &said))?;
@@ -95,14 +95,14 @@ fn stop(service: &Service, agent: AgentKind, told: &Told) -> Option<String> {
 
 /// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.
 fn tail(agent: AgentKind, told: &Told) -> Option<Tail> {
-    let path = told.transcript.as_ref().filter(|_| agent == AgentKind::Claude)?;
-    let mut tail = hook::look(path);
+    let path = told.transcript.as_ref()?;
+    let mut tail = hook::look(agent, path);
     for _ in 1..LOOKS {
         if told.message.is_some() || tail.as_ref().is_some_and(|tail| tail.message.is_some()) {
             break;
         }
         refrain_engine::wait_for_change(path, Duration::from_millis(200));
-        tail = hook::look(path);
+        tail = hook::look(agent, path);
     }
     tail
 }

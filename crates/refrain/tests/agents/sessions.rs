@@ -12,17 +12,26 @@ fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     bench.real = at_home(bench.real);
     write(&bench.sandbox.project().join("refrain.toml"), "[gates.made]\ncommand = \"test -e made\"\n");
     bench.refrain(&["trust"]).run().with_code(0);
+    if agent == Agent::Codex {
+        // Its tools run in a shell that logs in.
+        let profile = format!("export PATH={}:$PATH\n", folder().display());
+        write(&bench.sandbox.root().join("home/.profile"), profile);
+    }
     if agent != Agent::Claude {
         bench.refrain(&["plugin", "install", agent.name()]).run().with_code(0);
     }
     bench
 }
 
+/// Where `refrain` lies.
+fn folder() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_BIN_EXE_refrain")).parent().expect("it lies in a folder")
+}
+
 /// The program as it finds `refrain`.
 fn at_home(real: Real) -> Real {
-    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_refrain")).parent().expect("it lies in a folder");
     let path = real.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
-    let path = format!("{}:{}", folder.display(), path.expect("every program has a PATH"));
+    let path = format!("{}:{}", folder().display(), path.expect("every program has a PATH"));
     real.with("PATH", &path)
 }
 
