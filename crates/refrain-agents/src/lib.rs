@@ -13,6 +13,7 @@ pub mod gemini;
 pub mod generic;
 pub mod hook;
 pub mod judge;
+pub mod plugin;
 pub mod version;
 
 mod claude;

@@ -29,6 +29,7 @@ pub mod review;
 pub mod seal;
 pub mod session;
 pub mod spec;
+pub mod splice;
 pub mod state_file;
 pub mod stuck;
 pub mod text;

@@ -14,6 +14,8 @@ use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
+use crate::plugin::PluginError;
+
 /// What failed and why, down to its first cause, in one line.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
@@ -152,6 +154,9 @@ pub enum EngineError {
         /// The worktree.
         folder: Utf8PathBuf,
     },
+    /// An agent's plugin.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),

@@ -2,8 +2,8 @@
 //! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
 //! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]),
 //! what is known of all their loops together ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read
-//! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), and whether a project's part
-//! of that counts ([`trust`]).
+//! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), whether a project's part of
+//! that counts ([`trust`]), and what was put where agents load it from ([`plugins`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
@@ -21,6 +21,7 @@ pub mod layout;
 pub mod lock;
 pub mod notice;
 mod numbered;
+pub mod plugins;
 pub mod pool;
 pub mod projects;
 pub mod sessions;

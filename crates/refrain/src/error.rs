@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
-use refrain_engine::{EngineError, GitError, JournalError, NoProgram, chain};
+use refrain_engine::{EngineError, GitError, JournalError, NoProgram, PluginError, chain};
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,13 @@ impl From<EngineError> for CliError {
                 (Code::Failed, Some(next.to_owned()))
             }
             EngineError::Config(_) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::Taken(_)) => {
+                (Code::Usage, Some("nothing was changed; move it away first".to_owned()))
+            }
+            EngineError::Plugin(PluginError::NoPlugin(_)) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
+                (Code::Usage, Some("nothing was changed; mend that file, and try again".to_owned()))
+            }
             EngineError::Unborn(_)
             | EngineError::InProgress { .. }
             | EngineError::TasksTaken { .. }

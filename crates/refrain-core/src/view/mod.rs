@@ -3,6 +3,7 @@
 
 pub mod checkup;
 pub mod plan;
+pub mod plugin;
 mod telling;
 
 use std::fmt;

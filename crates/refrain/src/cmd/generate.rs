@@ -12,6 +12,7 @@ use refrain_core::usage;
 use refrain_core::view::Status;
 use refrain_core::view::checkup::Checkup;
 use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::plugin::PluginStatus;
 use refrain_engine::Trusted;
 
 use super::config::Shown;
@@ -57,6 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("plan-show", schemars::schema_for!(ToldTask)),
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
+        ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
         ("doctor", schemars::schema_for!(Checkup)),
     ];

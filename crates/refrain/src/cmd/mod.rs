@@ -19,6 +19,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod plugin;
 pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod resume;

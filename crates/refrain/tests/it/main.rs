@@ -50,6 +50,8 @@ mod plan_show;
 #[cfg(test)]
 mod plan_verbs;
 #[cfg(test)]
+mod plugins;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod projects;

@@ -1,0 +1,41 @@
+//! What Codex loads (0.169.0): hooks from `hooks.json` in its home, and skills, which a person names with `$`. It reads no
+//! prompts of a person's own any more.
+
+use camino::Utf8Path;
+
+use super::settings::{Edit, Kind};
+use super::{Plugin, Shared, calling, files, quoted};
+
+const SKILL: &[(&str, &str)] =
+    &[("refrain-loop/SKILL.md", include_str!("../../../../plugins/codex/skills/refrain-loop/SKILL.md"))];
+
+const HOOKS: &str = include_str!("../../../../plugins/codex/hooks.json");
+
+const THEN: &[&str] = &[
+    "start codex in a terminal and trust its new hooks: until then it passes over them without a word; without a terminal it \
+     runs them with --dangerously-bypass-hook-trust only",
+    "then, in a session: $refrain-loop PROMPT",
+];
+
+pub(super) fn plugin(home: &Utf8Path, command: &str) -> Plugin {
+    Plugin {
+        files: files(&home.join("skills"), command, SKILL),
+        settings: Some(Shared { path: home.join("hooks.json"), edits: edits(command) }),
+        then: THEN,
+    }
+}
+
+/// An edit for each hook of the file that we have of it: a line each.
+fn edits(command: &str) -> Vec<Edit> {
+    let lines = HOOKS.lines().filter_map(|line| {
+        let (event, rest) = line.trim().strip_prefix('"')?.split_once("\": [")?;
+        let value = rest.trim_end_matches(',').strip_suffix(']')?;
+        let called = value.split_once(super::NAME)?.1;
+        Some(Edit {
+            path: vec!["hooks".to_owned(), event.to_owned()],
+            value: calling(&quoted(command), value),
+            kind: Kind::Element(called.split('"').next()?.to_owned()),
+        })
+    });
+    lines.collect()
+}

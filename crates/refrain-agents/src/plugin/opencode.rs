@@ -1,0 +1,23 @@
+//! What OpenCode loads (1.18.33): a plugin, which is a program of its own kind, and a command.
+
+use camino::Utf8Path;
+
+use super::{Plugin, files, quoted};
+
+const COMMAND: &[(&str, &str)] =
+    &[("command/refrain-loop.md", include_str!("../../../../plugins/opencode/command/refrain-loop.md"))];
+
+/// The plugin starts the program without a shell.
+const SCRIPT: &str = include_str!("../../../../plugins/opencode/plugin/refrain.js");
+
+const THEN: &[&str] = &[
+    "a session goes on by itself under opencode serve only; opencode run leaves when the session is idle",
+    "start opencode anew; then, in a session: /refrain-loop PROMPT",
+];
+
+pub(super) fn plugin(home: &Utf8Path, command: &str, program: &str) -> Plugin {
+    let script = SCRIPT.replace("\"refrain\"", &format!("\"{}\"", quoted(program)));
+    let mut files = files(home, command, COMMAND);
+    files.push(super::Owned { path: home.join("plugin/refrain.js"), text: script });
+    Plugin { files, settings: None, then: THEN }
+}

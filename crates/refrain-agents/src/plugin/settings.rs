@@ -1,0 +1,204 @@
+//! Edits of settings that are a person's: JSON, with comments where they have some. Every byte that is not ours stays; each
+//! edit is a list of [`Splice`]s, so that it can be taken back to the byte. The library says where things stand; nothing here
+//! reads or writes a file.
+
+mod document;
+
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
+use refrain_core::splice::Splice;
+
+use document::{Document, Group};
+
+/// One thing of ours in somebody's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The keys that lead to it, from the top.
+    pub path: Vec<String>,
+    /// What stands there: JSON, on one line.
+    pub value: String,
+    /// How it is found.
+    pub kind: Kind,
+}
+
+/// How a thing of ours is found again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// By its last key, which is ours.
+    Key,
+    /// By its last key, below which somebody else may have something.
+    SharedKey,
+    /// As the element, of the array at its path, whose only hook runs these words.
+    Element(String),
+}
+
+/// Why settings cannot be edited. Nothing is changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// They cannot be read.
+    #[error("it is no JSON: {0}")]
+    Malformed(String),
+    /// Something else stands where there has to be an object.
+    #[error("{} is no object", place(.0))]
+    NoObject(Vec<String>),
+    /// Something else stands where there has to be an array.
+    #[error("{} is no array", place(.0))]
+    NoArray(Vec<String>),
+    /// A key stands there twice, so nobody knows which of them counts.
+    #[error("{} stands there twice", place(.0))]
+    Twice(Vec<String>),
+    /// What is to be ours is somebody else's.
+    #[error("{} is something else already", place(.0))]
+    Taken(Vec<String>),
+}
+
+fn place(path: &[String]) -> String {
+    if path.is_empty() { "the whole".to_owned() } else { path.join(".") }
+}
+
+/// How one thing of ours stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is there.
+    Same,
+    /// Something of its place is there, but not as it would be put there now.
+    Other,
+    /// It is not there.
+    Nothing,
+}
+
+/// How a thing of ours stands.
+///
+/// # Errors
+/// [`Misfit`].
+pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
+    let document = Document::read(text)?;
+    Ok(match find(&document, edit)? {
+        Spot::There { value, .. } if is_same(value, edit) => Found::Same,
+        Spot::There { .. } => Found::Other,
+        Spot::Missing { .. } => Found::Nothing,
+    })
+}
+
+/// Puts all that is ours into a text, where it does not stand there already.
+///
+/// # Errors
+/// [`Misfit`].
+pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> {
+    let (mut text, mut all) = (text.to_owned(), Vec::new());
+    for edit in edits {
+        let document = Document::read(&text)?;
+        let splices = match find(&document, edit)? {
+            Spot::There { value, .. } if is_same(value, edit) => vec![],
+            Spot::There { .. } if edit.kind == Kind::Key => return Err(Misfit::Taken(edit.path.clone())),
+            Spot::There { value, .. } => {
+                let at = document.start + value.start();
+                vec![Splice { at, old: value.text(document.text).to_owned(), new: edit.value.clone() }]
+            }
+            Spot::Missing { group: None, .. } => document.fill(&edit.path, edit),
+            Spot::Missing { group: Some(group), depth } => document.insert(&group, depth, edit),
+        };
+        // They were made for this text.
+        text = splices.iter().fold(text, |text, splice| splice.apply(&text).unwrap_or(text));
+        all.extend(splices);
+    }
+    Ok((text, all))
+}
+
+/// Takes what is ours out of a text that somebody changed since, and what is empty without it.
+///
+/// # Errors
+/// [`Misfit`].
+pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
+    let mut text = text.to_owned();
+    for edit in edits {
+        loop {
+            let document = Document::read(&text)?;
+            let Spot::There { group, index, .. } = find(&document, edit)? else { break };
+            text = document.without(&group, index);
+        }
+        // What held it, from within.
+        let mut path = edit.path.as_slice();
+        if !matches!(edit.kind, Kind::Element(_)) {
+            path = &path[..path.len().saturating_sub(1)];
+        }
+        while let Some((_, above)) = path.split_last() {
+            let document = Document::read(&text)?;
+            let Some((group, index)) = document.emptied(path) else { break };
+            text = document.without(&group, index);
+            path = above;
+        }
+    }
+    Ok(text)
+}
+
+/// Whether nothing is said in a text.
+#[must_use]
+pub fn is_empty(text: &str) -> bool {
+    Document::read(text).is_ok_and(|document| document.is_empty())
+}
+
+/// Where a thing of ours is, or would be.
+enum Spot<'d> {
+    There {
+        value: &'d Value<'d>,
+        group: Group,
+        index: usize,
+    },
+    /// The innermost that is there of what would hold it, and how many keys lead there; none in an empty text.
+    Missing {
+        group: Option<Group>,
+        depth: usize,
+    },
+}
+
+fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit> {
+    let Some(mut value) = document.value.as_ref() else { return Ok(Spot::Missing { group: None, depth: 0 }) };
+    let mut at = None;
+    for (depth, key) in edit.path.iter().enumerate() {
+        let Value::Object(object) = value else { return Err(Misfit::NoObject(edit.path[..depth].to_vec())) };
+        let group = Group::of_object(object);
+        let mut of_name =
+            object.properties.iter().enumerate().filter(|(_, property)| property.name.as_str() == key);
+        let Some((index, property)) = of_name.next() else {
+            return Ok(Spot::Missing { group: Some(group), depth });
+        };
+        if of_name.next().is_some() {
+            return Err(Misfit::Twice(edit.path[..=depth].to_vec()));
+        }
+        (value, at) = (&property.value, Some((group, index)));
+    }
+    match (&edit.kind, at) {
+        (Kind::Element(mark), _) => {
+            let Value::Array(array) = value else { return Err(Misfit::NoArray(edit.path.clone())) };
+            let group = Group::of_array(array);
+            let own = array.elements.iter().enumerate().find(|(_, value)| runs(value, mark));
+            Ok(match own {
+                Some((index, value)) => Spot::There { value, group, index },
+                None => Spot::Missing { group: Some(group), depth: edit.path.len() },
+            })
+        }
+        (Kind::Key | Kind::SharedKey, Some((group, index))) => Ok(Spot::There { value, group, index }),
+        (Kind::Key | Kind::SharedKey, None) => Err(Misfit::NoObject(Vec::new())),
+    }
+}
+
+/// Whether it is a matcher of hooks whose only one runs these words. One that somebody put another hook into is theirs.
+fn runs(value: &Value<'_>, mark: &str) -> bool {
+    let Some([Value::Object(hook)]) = value
+        .as_object()
+        .and_then(|matcher| matcher.get_array("hooks"))
+        .map(|hooks| hooks.elements.as_slice())
+    else {
+        return false;
+    };
+    hook.get_string("command").is_some_and(|command| command.value.contains(mark))
+}
+
+fn is_same(value: &Value<'_>, edit: &Edit) -> bool {
+    serde_json::Value::from(value.clone())
+        == serde_json::from_str::<serde_json::Value>(&edit.value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! How the plugins of agents stand: what `plugin status --json` prints.
+
+use camino::Utf8PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::spec::AgentKind;
+
+/// An agent's plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PluginStatus {
+    /// The agent.
+    pub agent: AgentKind,
+    /// How it stands as a whole.
+    pub standing: Standing,
+    /// Everything that it is made of.
+    pub parts: Vec<Part>,
+}
+
+impl PluginStatus {
+    /// Of these parts.
+    #[must_use]
+    pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
+        let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
+        let standing = if parts.iter().all(|part| !is_there(part)) {
+            Standing::NotInstalled
+        } else if !parts.iter().all(is_there) {
+            Standing::Partly
+        } else if parts.iter().all(|part| part.state == PartState::Present) {
+            Standing::Installed
+        } else {
+            Standing::Older
+        };
+        Self { agent, standing, parts }
+    }
+}
+
+/// How a plugin stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// All of it is there, as this version has it.
+    Installed,
+    /// All of it is there, and some of it differs from what this version has.
+    Older,
+    /// Some of it is there.
+    Partly,
+    /// Nothing of it is there.
+    NotInstalled,
+}
+
+impl Standing {
+    /// For people.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Installed => "installed",
+            Self::Older => "installed, but older",
+            Self::Partly => "partly installed",
+            Self::NotInstalled => "not installed",
+        }
+    }
+}
+
+/// A file of a plugin, or what is ours in a file of the person's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Part {
+    /// The file.
+    #[schemars(with = "String")]
+    pub path: Utf8PathBuf,
+    /// How it stands.
+    pub state: PartState,
+}
+
+/// How a part of a plugin stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartState {
+    /// As this version has it.
+    Present,
+    /// As another version had it, or for another place of the program.
+    Older,
+    /// As somebody else made it.
+    Changed,
+    /// It is not there.
+    Missing,
+    /// Its file cannot hold it: `plugin install` says why.
+    Unfit,
+}
+
+impl PartState {
+    /// For people; nothing of what is as it should be.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "",
+            Self::Older => "older",
+            Self::Changed => "changed",
+            Self::Missing => "missing",
+            Self::Unfit => "unfit",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_stands_as_its_parts_do() {
+        use PartState::{Changed, Missing, Older, Present, Unfit};
+        let cases: [(&[PartState], Standing); 7] = [
+            (&[Present, Present], Standing::Installed),
+            (&[Present, Older], Standing::Older),
+            (&[Changed, Present], Standing::Older),
+            (&[Present, Missing], Standing::Partly),
+            (&[Older, Unfit], Standing::Partly),
+            (&[Missing, Unfit], Standing::NotInstalled),
+            (&[Missing], Standing::NotInstalled),
+        ];
+        for (states, standing) in cases {
+            let parts = states.iter().map(|state| Part { path: "/x".into(), state: *state }).collect();
+            assert_eq!(PluginStatus::of(AgentKind::Codex, parts).standing, standing, "{states:?}");
+        }
+    }
+}

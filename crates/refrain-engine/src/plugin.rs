@@ -1,0 +1,163 @@
+//! Plugins of agents, put where those load them from and taken back. What belongs where says `refrain_agents::plugin`; what was
+//! put there is noted first (`refrain_store::plugins`), and everything is looked at before anything is touched.
+
+mod carry;
+mod rehearse;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::generic;
+use refrain_agents::plugin::settings::{self, Found, Misfit};
+use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
+use refrain_core::spec::AgentKind;
+use refrain_core::view::plugin::{Part, PartState, PluginStatus};
+use refrain_store::DiskError;
+use refrain_store::plugins::{self, Installed};
+
+use crate::{EngineError, Host};
+
+/// Why a plugin cannot be installed or removed. Nothing was touched.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// There is no plugin for it.
+    #[error("there is no plugin for {0}, or HOME is not set")]
+    NoPlugin(AgentKind),
+    /// Somebody else's file stands where one of ours belongs.
+    #[error("{0} is there already, and refrain did not write it")]
+    Taken(Utf8PathBuf),
+    /// A file of the person's is not what it should be.
+    #[error("{path} cannot be changed: {why}")]
+    Misfit {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not.
+        why: Misfit,
+    },
+    /// A file of the person's cannot be read.
+    #[error(transparent)]
+    Unread(DiskError),
+}
+
+/// What installing or removing comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginWork {
+    /// What changes, in the order in which it does.
+    pub changes: Vec<PluginChange>,
+    /// Files of ours that somebody changed, which are left as they are.
+    pub kept: Vec<Utf8PathBuf>,
+    /// How agents call this program: by its name where that leads to it, else by its path.
+    pub program: String,
+    /// What the person has to do, or to know.
+    pub then: &'static [&'static str],
+}
+
+/// A file that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginChange {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// What it held; none where it was not there.
+    pub before: Option<String>,
+    /// What it holds then; none where it goes.
+    pub after: Option<String>,
+}
+
+impl Host {
+    /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would change.
+    ///
+    /// # Errors
+    /// [`EngineError::Plugin`] where something does not fit, and nothing was touched; [`EngineError::Disk`] where a file could not
+    /// be written: what is there by then is noted, and a second try goes on from there.
+    pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
+        let (program, plugin) = self.plugin_of(agent)?;
+        let noted = Installed::read(&self.plugins());
+        let plan = rehearse::install(agent, &plugin, &noted, &self.plugins())?;
+        if !is_rehearsal {
+            carry::install(&plan, &noted, &self.plugins())?;
+        }
+        Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: plugin.then })
+    }
+
+    /// Takes an agent's plugin back from where it was put; or only says what that would change.
+    ///
+    /// # Errors
+    /// As [`Host::install_plugin`].
+    pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
+        let (program, plugin) = self.plugin_of(agent)?;
+        let noted = Installed::read(&self.plugins());
+        let plan = rehearse::remove(agent, &plugin, &noted)?;
+        if !is_rehearsal {
+            carry::remove(&plan, &noted, &self.plugins())?;
+        }
+        Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: &[] })
+    }
+
+    /// How an agent's plugin stands.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nobody can say what belongs to it.
+    pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
+        let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
+        let noted = Installed::read(&self.plugins());
+        let files = files.into_iter().map(|file| Part { state: state(&file, &noted), path: file.path });
+        let settings = settings.map(|shared| Part { state: shared_state(&shared), path: shared.path });
+        Ok(PluginStatus::of(agent, files.chain(settings).collect()))
+    }
+
+    /// Where files of our own lie that programs are told of, and what was put where.
+    fn plugins(&self) -> Utf8PathBuf {
+        self.data_home.join("plugins")
+    }
+
+    fn plugin_of(&self, agent: AgentKind) -> Result<(String, Plugin), EngineError> {
+        let program = self
+            .called()
+            .map_err(|error| EngineError::Process("the path of this program cannot be told", error))?;
+        let variable = |name: &str| {
+            let found = self.env.iter().rev().find(|(set, _)| set == name);
+            found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
+        };
+        let plugin = Homes { variable, own: &self.plugins(), program: &program }.plugin(agent);
+        Ok((program, plugin.ok_or(PluginError::NoPlugin(agent))?))
+    }
+
+    /// How agents call this program.
+    fn called(&self) -> io::Result<String> {
+        if generic::in_path("refrain", &self.env).is_some_and(|path| path.is_absolute()) {
+            return Ok("refrain".to_owned());
+        }
+        let path = fs::canonicalize(&self.program)?.into_os_string().into_string().ok();
+        path.filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
+            io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a file of settings")
+        })
+    }
+}
+
+fn state(file: &Owned, noted: &Installed) -> PartState {
+    match plugins::read(&file.path) {
+        Ok(None) => PartState::Missing,
+        Ok(Some(text)) if text == file.text => PartState::Present,
+        Ok(Some(text)) if is_noted(&file.path, &text, noted) => PartState::Older,
+        Ok(Some(_)) => PartState::Changed,
+        Err(_) => PartState::Unfit,
+    }
+}
+
+/// Whether a file holds what was written to it.
+fn is_noted(path: &Utf8Path, text: &str, noted: &Installed) -> bool {
+    noted.files.get(path).is_some_and(|file| file.hash == plugins::hash(text))
+}
+
+fn shared_state(shared: &Shared) -> PartState {
+    let Ok(text) = plugins::read(&shared.path) else { return PartState::Unfit };
+    let text = text.unwrap_or_default();
+    let found: Result<Vec<_>, _> = shared.edits.iter().map(|edit| settings::look(&text, edit)).collect();
+    match found {
+        Err(_) => PartState::Unfit,
+        Ok(found) if found.iter().all(|found| *found == Found::Same) => PartState::Present,
+        Ok(found) if found.iter().all(|found| *found == Found::Nothing) => PartState::Missing,
+        Ok(_) => PartState::Older,
+    }
+}

@@ -1,0 +1,39 @@
+//! What was rehearsed, done. What is ours is noted before it is written and until it is gone, so that a crash in between leaves
+//! nothing behind that the next call does not know.
+
+use camino::Utf8Path;
+use refrain_store::DiskError;
+use refrain_store::plugins::{self, Installed};
+
+use super::rehearse::Rehearsed;
+
+pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+    if plan.noted != *before {
+        plan.noted.write(folder)?;
+    }
+    change(plan)
+}
+
+pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
+    change(plan)?;
+    let mut noted = plan.noted.clone();
+    // From within.
+    for made in before.folders.iter().rev() {
+        if plan.changes.iter().any(|change| change.path.starts_with(made)) {
+            // One that somebody uses is theirs from now on.
+            plugins::remove_empty(made)?;
+            noted.folders.remove(made);
+        }
+    }
+    if noted != *before {
+        noted.write(folder)?;
+    }
+    Ok(())
+}
+
+fn change(plan: &Rehearsed) -> Result<(), DiskError> {
+    plan.changes.iter().try_for_each(|change| match &change.after {
+        Some(text) => plugins::write(&change.path, change.before.as_deref(), text),
+        None => plugins::remove(&change.path),
+    })
+}
