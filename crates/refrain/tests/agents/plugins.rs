@@ -8,7 +8,7 @@ use crate::bench::{Bench, LONG, attempts};
 /// The words by which the agent of a session begins a loop.
 fn begin(agent: Agent) -> Turn {
     let name = agent.name();
-    Turn::bash(&format!(
+    Turn::bash(format!(
         "refrain tick begin /refrain:loop --agent {name} --args 'Make it. --name job --max 5'"
     ))
 }
