@@ -1,7 +1,7 @@
 //! What Claude Code and Gemini keep of a session, read from its end: what the hook was not told, and whether anything was done
 //! in the last turn. Lines that are odd are passed over, and so is what agents below the session said.
 
-mod gemini;
+pub(super) mod gemini;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -16,7 +16,7 @@ struct Line {
 }
 
 /// The end of a transcript, of the bytes of its end; `is_cut` where more lies before them.
-pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
+pub(in crate::hook) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut seen) = (Tail::default(), false);
     for line in bytes.rsplit(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
