@@ -17,6 +17,8 @@ mod plan_of_slugs;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
+mod plugins;
+#[cfg(test)]
 mod proving;
 #[cfg(test)]
 mod reviewing;
