@@ -12,8 +12,8 @@ const SKILL: &[(&str, &str)] =
 const HOOKS: &str = include_str!("../../../../plugins/codex/hooks.json");
 
 const THEN: &[&str] = &[
-    "start codex in a terminal and trust its new hooks: until then it passes over them without a word; without a terminal it \
-     runs them with --dangerously-bypass-hook-trust only",
+    "start codex in a terminal and choose \"Trust all and continue\": until then it passes over its new hooks without a word, also \
+     where it runs without a terminal (--dangerously-bypass-hook-trust runs them untrusted)",
     "then, in a session: $refrain-loop PROMPT",
 ];
 
