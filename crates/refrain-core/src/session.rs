@@ -1,5 +1,8 @@
 //! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is, and how
-//! it works. What a session's hook tells, and what it is answered, is in `refrain-agents`.
+//! it works. What its hook decides is in `stop`; what that is told, and answers, in the agents' own words, is in
+//! `refrain-agents`.
+
+mod stop;
 
 use std::fmt;
 
@@ -8,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Process;
 use crate::spec::AgentKind;
+
+pub use stop::{Answer, Stands, Stop, Whose, by_turn, is_heard, reminder};
 
 /// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
 /// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").

@@ -65,7 +65,7 @@ pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
-pub use session::{Said, Turn, wait_for_change};
+pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
 
 /// Tools that Refrain runs for itself, like git.

@@ -2,6 +2,7 @@
 //! `tick`, which is to be over in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git) is
 //! left to a runner of the loop's own, a *prover*, which leaves it again where the session's turn comes.
 
+mod hook;
 mod turn;
 
 use std::time::{Duration, Instant};
@@ -9,9 +10,9 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::Grant;
-use refrain_core::session::{IDLE_WAITS, Session};
+use refrain_core::session::{IDLE_WAITS, Session, is_heard};
 use refrain_core::spec::AgentKind;
-use refrain_core::{LoopId, LoopState, Spec};
+use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
@@ -110,37 +111,6 @@ impl Service {
         }
     }
 
-    /// The loops that this session drives; one that no session was named for yet is bound to it, where it was begun in the
-    /// same process.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be looked for.
-    pub fn loops_of_session(&self, agent: AgentKind, session: &str) -> Result<Vec<LoopId>, EngineError> {
-        let candidates = sessions::of(self.project(), session)?;
-        if candidates.is_empty() {
-            return Ok(candidates);
-        }
-        let here = self.session_here(agent, Some(session));
-        let mut found = Vec::new();
-        for id in candidates {
-            // One that cannot be read hides no other.
-            let Ok(state) = self.state(&id) else { continue };
-            let Some(bound) = &state.session else {
-                sessions::forget(self.project(), &id);
-                continue;
-            };
-            if state.ended.is_some() {
-                sessions::forget(self.project(), &id);
-            } else if bound.is(session, here.process) {
-                if bound.id.is_none() {
-                    self.bind(&id, &here)?;
-                }
-                found.push(id);
-            }
-        }
-        Ok(found)
-    }
-
     /// Records which session it is that drives a loop, now that it is known.
     fn bind(&self, id: &LoopId, session: &Session) -> Result<(), EngineError> {
         let dir = self.locate(id)?.dir;
@@ -168,18 +138,24 @@ impl Service {
     }
 
     /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows. Without
-    /// anything said a turn under way goes on.
+    /// anything said a turn under way goes on. What was said is about the loop as it was `seen`: of two that say it at once,
+    /// one is heard.
     ///
     /// # Errors
     /// [`EngineError`] where it cannot be told; what is on disk is what happened.
-    pub fn turn(&self, id: &LoopId, said: Option<&Said>, patience: Duration) -> Result<Turn, EngineError> {
+    pub fn turn(
+        &self,
+        seen: &LoopState,
+        said: Option<&Said>,
+        patience: Duration,
+    ) -> Result<Turn, EngineError> {
+        let (id, turn) = (&seen.spec.id, seen.in_flight().map(|flight| flight.id));
         let dir = self.locate(id)?.dir;
-        let (notice, until) = (Notice::new()?, Instant::now() + patience);
-        notice.watch(&dir.journal());
+        let (until, mut notice) = (Instant::now() + patience, None);
         let (mut said, mut provers) = (said, 0);
         loop {
             if let Some(lock) = RunnerLock::try_take(&dir)? {
-                match self.step(&dir, &mut said)? {
+                match self.step(&dir, turn, &mut said)? {
                     Next::Turn(turn) => return Ok(turn),
                     // Two sessions at work in one folder are proven one after the other.
                     Next::Prover if self.is_taken(&dir)? => {}
@@ -199,16 +175,25 @@ impl Service {
             if left.is_zero() {
                 return Ok(Turn::Proving);
             }
-            notice.wait(Some(left.min(LOOK_AGAIN)));
+            match &notice {
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                None => notice.insert(Notice::new()?).watch(&dir.journal()),
+                Some(notice) => notice.wait(Some(left.min(LOOK_AGAIN))),
+            }
         }
     }
 
     /// Does what can be done at once; the loop's lock is held.
-    fn step(&self, dir: &LoopDir, said: &mut Option<&Said>) -> Result<Next, EngineError> {
+    fn step(
+        &self,
+        dir: &LoopDir,
+        seen: Option<AttemptId>,
+        said: &mut Option<&Said>,
+    ) -> Result<Next, EngineError> {
         let mut journal: Journal = Journal::open(dir.clone(), now())?;
         let state = journal.state();
-        if state.in_flight().is_some()
-            && let Some(said) = said.take()
+        if let Some(said) = said.take()
+            && is_heard(state, seen)
         {
             let finished: AttemptFinished = over(state, dir, said);
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
@@ -340,7 +325,7 @@ impl Service {
 }
 
 /// Waits until a file is another, or for so long.
-pub fn wait_for_change(file: &Utf8Path, at_most: Duration) {
+fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     if let Ok(notice) = Notice::new() {
         notice.watch(file);
         notice.wait(Some(at_most));
@@ -355,3 +340,6 @@ pub(crate) fn is_alive(session: &Session) -> Option<bool> {
     let process = session.process?;
     identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })
 }
+
+#[cfg(test)]
+mod tests;

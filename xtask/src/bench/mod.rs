@@ -28,6 +28,7 @@ mod running;
 mod sample;
 mod sandbox;
 mod schedule;
+mod sessions;
 mod startup;
 mod stats;
 mod strace;

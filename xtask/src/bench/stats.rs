@@ -10,6 +10,11 @@ pub(crate) fn p10(values: &[f64]) -> f64 {
     quantile(values, 0.1)
 }
 
+/// What all but one in a hundred stay below.
+pub(crate) fn p99(values: &[f64]) -> f64 {
+    quantile(values, 0.99)
+}
+
 /// The greatest value.
 pub(crate) fn worst(values: &[f64]) -> f64 {
     quantile(values, 1.0)

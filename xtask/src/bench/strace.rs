@@ -10,7 +10,7 @@ use crate::failure::{Result, fail};
 use crate::files::read;
 use crate::process::{show, tail};
 
-const TRACED: &str = "trace=execve,fsync,fdatasync,sync,syncfs,sync_file_range,msync,rename,renameat,renameat2,\
+const TRACED: &str = "trace=execve,clone,clone3,fsync,fdatasync,sync,syncfs,sync_file_range,msync,rename,renameat,renameat2,\
                       write,pwrite64,writev,pwritev,pwritev2,sendfile,copy_file_range,splice,nanosleep,clock_nanosleep";
 
 /// How often things happened in one run, over all its processes.
@@ -19,6 +19,8 @@ pub(crate) struct Tally {
     /// Programs started.
     pub(crate) programs: u64,
     pub(crate) git: u64,
+    /// Threads started.
+    pub(crate) threads: u64,
     pub(crate) syncs: u64,
     pub(crate) renames: u64,
     pub(crate) sleeps: u64,
@@ -92,6 +94,7 @@ fn enter(tally: &mut Tally, call: &str, result: Option<i64>) {
             let program = arguments.split('"').nth(1).unwrap_or_default();
             tally.git += u64::from(program.rsplit('/').next() == Some("git"));
         }
+        "clone" | "clone3" => tally.threads += u64::from(arguments.contains("CLONE_THREAD")),
         "fsync" | "fdatasync" | "sync" | "syncfs" | "sync_file_range" | "msync" => tally.syncs += 1,
         "rename" | "renameat" | "renameat2" => tally.renames += 1,
         "nanosleep" | "clock_nanosleep" => tally.sleeps += 1,
@@ -138,10 +141,13 @@ mod tests {
 10 splice(6<pipe:[33]>, NULL, 7</r/output.log>, NULL, 65536, 0) = 100
 10 renameat2(AT_FDCWD</r>, "a", AT_FDCWD</r>, "b", 0) = 0
 12 fsync(3</r/x> <unfinished ...>
+10 clone3({flags=CLONE_VM|CLONE_FS|CLONE_THREAD, child_tid=0x7f, exit_signal=0}, 88 <unfinished ...>
+10 clone3({flags=CLONE_VM|CLONE_VFORK, exit_signal=SIGCHLD, stack=0x7f}, 88) = 13
 10 +++ exited with 0 +++
 "#,
         );
         assert_eq!((tally.programs, tally.git, tally.syncs, tally.renames, tally.sleeps), (2, 1, 2, 1, 0));
+        assert_eq!(tally.threads, 1, "a process is none");
         assert_eq!(tally.bytes(|path| path.ends_with("journal.jsonl")), 120);
         assert_eq!(tally.bytes(|path| path.ends_with("output.log")), 101);
         assert_eq!(tally.written.len(), 2, "{:?}", tally.written);

@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    plan_run, report, schedule, startup, worktree,
+    plan_run, report, schedule, sessions, startup, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -50,6 +50,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("growth", growth::run),
     ("output", output::run),
     ("startup", startup::run),
+    ("sessions", sessions::run),
     ("idle", idle::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),

@@ -15,5 +15,6 @@ mod protection;
 mod reporting;
 mod repository;
 mod sessions;
+mod stops;
 mod tasks;
 mod trouble;

@@ -104,8 +104,8 @@ fn done(context: &Context, verb: Verb) -> Done {
     let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
         Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| (REFUSED, error)),
-        Verb::Advance { id } => say(&id, service()?.turn(&id, Some(&Said::default()), PATIENCE)),
-        Verb::Hold { id, watch } if watch.is_empty() => say(&id, service()?.turn(&id, None, PATIENCE)),
+        Verb::Advance { id } => go_on(&service()?, &id, Some(&Said::default())),
+        Verb::Hold { id, watch } if watch.is_empty() => go_on(&service()?, &id, None),
         Verb::Hold { id, watch } => {
             let paths: Vec<_> = watch.iter().map(|path| context.dir.join(path)).collect();
             let why = service()?.idle(&id, &paths).map_err(failed)?;
@@ -125,9 +125,14 @@ fn failed(error: EngineError) -> (ExitCode, CliError) {
     (code, error.into())
 }
 
+fn go_on(service: &Service, id: &LoopId, said: Option<&Said>) -> Done {
+    let state = service.state(id).map_err(failed)?;
+    say(id, service.turn(&state, said, PATIENCE).map_err(failed)?)
+}
+
 /// Says how a loop goes on.
-fn say(id: &LoopId, turn: Result<Turn, EngineError>) -> Done {
-    match turn.map_err(failed)? {
+fn say(id: &LoopId, turn: Turn) -> Done {
+    match turn {
         Turn::Next { marker, prompt } => {
             out::print(&format!("{marker}\n{prompt}\n"));
             Ok(ExitCode::SUCCESS)
@@ -160,15 +165,15 @@ fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) 
         Finish::Completed => {
             let message = reason.unwrap_or_default().to_owned();
             let said = Said { message, claims: true, idle: false };
-            match service.turn(id, Some(&said), PATIENCE).map_err(failed)? {
+            match service.turn(&state, Some(&said), PATIENCE).map_err(failed)? {
                 Turn::Stopped(state) => {
                     let code = stopped(&state);
                     let is_done = matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }));
                     Ok(if is_done { ExitCode::SUCCESS } else { code })
                 }
-                turn @ Turn::Proving => say(id, Ok(turn)),
+                turn @ Turn::Proving => say(id, turn),
                 // It is not proven, and goes on.
-                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, Ok(turn)).map(|_| REFUSED),
+                turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, turn).map(|_| REFUSED),
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),

@@ -112,6 +112,41 @@ fn two_sessions_of_one_project_have_nothing_to_do_with_each_other() {
 }
 
 #[test]
+fn a_loop_that_is_begun_within_a_turn_of_another_ends_alone() {
+    let sandbox = sandbox();
+    for id in ["outer", "inner"] {
+        begin(&sandbox, "s", id, &["--args", id]);
+        sandbox.refrain(&["tick", "advance", id]).with_code(0);
+    }
+    let inner = stops(&sandbox, "s", "well").unwrap();
+    assert!(inner.starts_with("[loop inner iteration 2/20]"), "{inner}");
+    let outer = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(outer.starts_with("[loop outer iteration 1/20] This turn of the loop is not over."), "{outer}");
+    assert_eq!(sandbox.status("inner")["status"], "completed");
+    assert_eq!(sandbox.status("outer")["charged"], 0, "nothing was said of it");
+    assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
+    assert_eq!(sandbox.status("outer")["status"], "completed");
+}
+
+#[test]
+fn a_call_starts_no_thread_and_so_no_runtime() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("slow");
+    let check = format!("test ! -e claimed || read -r _ < {}", gate.path().display());
+    begin(&sandbox, "s", "job", &["--args", "Make it.", "--gate", &format!("slow={check}")]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    testkit::write(&sandbox.project().join("claimed"), "");
+    let input =
+        input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
+    let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
+    // The prover runs already, so whatever the hook needs for itself is there.
+    sandbox.wait_for_event("job", "gate.started");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", asked.pid())).unwrap().count();
+    gate.let_one_pass();
+    assert_eq!((threads, reason(&asked.wait().with_code(0))), (1, None));
+}
+
+#[test]
 fn whoever_pauses_or_cancels_it_is_heard() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it."]);

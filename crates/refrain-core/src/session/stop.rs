@@ -1,0 +1,134 @@
+//! What a session's hook answers: whether a stop ends a turn, which of the session's loops hears what it said, and what it
+//! is told then. Whatever is odd lets the session go.
+
+use super::Session;
+use crate::event::Process;
+use crate::ids::{AttemptId, LoopId};
+use crate::r#loop::LoopState;
+use crate::prompt;
+
+/// What is known of a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// It is the session's own, and not that of an agent below it.
+    pub is_own: bool,
+    /// A loop started the session itself, and decides about it.
+    pub is_inside: bool,
+    /// Something that it started works on, and will wake it.
+    pub has_background: bool,
+    /// It asks the person something, and has no answer.
+    pub asks: bool,
+    /// Its last message is known.
+    pub has_spoken: bool,
+}
+
+impl Stop {
+    /// Whether a turn is over with it; where not, the session does as it likes, and nothing is counted.
+    #[must_use]
+    pub fn ends_a_turn(self) -> bool {
+        let Self { is_own, is_inside, has_background, asks, has_spoken } = self;
+        is_own && has_spoken && !(is_inside || has_background || asks)
+    }
+}
+
+/// Whose a loop is that is noted as one of a session's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This session's.
+    Own,
+    /// This session's, which nobody has named yet: it is bound to it.
+    Unbound,
+    /// Another session's.
+    Other,
+    /// No session's any more: the note is to be forgotten.
+    Nobodys,
+}
+
+impl Whose {
+    /// Looks at a loop for the session of this name, in this process.
+    #[must_use]
+    pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
+        match &state.session {
+            None => Self::Nobodys,
+            Some(_) if state.ended.is_some() => Self::Nobodys,
+            Some(bound) if !bound.is(session, process) => Self::Other,
+            Some(Session { id: None, .. }) => Self::Unbound,
+            Some(Session { id: Some(_), .. }) => Self::Own,
+        }
+    }
+}
+
+/// Puts the loop first that a session was at: whose turn began last. It alone hears what the session said. One that began
+/// another within its turn goes on with that turn once the other has stopped; one that had no turn yet comes last.
+pub fn by_turn(loops: &mut [LoopState]) {
+    let began = |state: &LoopState| {
+        let under_way = state.in_flight().map(|flight| flight.started_at);
+        under_way.or_else(|| state.attempts.last().map(|last| last.started_at))
+    };
+    loops.sort_by(|a, b| began(b).cmp(&began(a)).then_with(|| a.spec.id.cmp(&b.spec.id)));
+}
+
+/// Whether what was said ends the turn that is under way: the one that was seen when it was said. Of two that tell the same
+/// at once, one is heard.
+#[must_use]
+pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
+    seen.is_some() && state.in_flight().map(|flight| flight.id) == seen
+}
+
+/// What a session is answered that ends its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It may stop.
+    LetGo,
+    /// It goes on with this.
+    GoOn(String),
+}
+
+/// How one of its loops stands when a session ends its turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stands<'a> {
+    /// Its next turn begins.
+    Next {
+        /// The counter's marker.
+        marker: &'a str,
+        /// What is to be done.
+        prompt: &'a str,
+    },
+    /// A turn of it is under way.
+    Under(&'a LoopState),
+    /// What was done is still being proven.
+    Proving,
+    /// It has stopped, or nobody knows.
+    Stopped,
+}
+
+impl Answer {
+    /// What the session is answered because of this loop. The first of its loops that does not let it go decides.
+    #[must_use]
+    pub fn of(id: &LoopId, stands: Stands<'_>) -> Self {
+        match stands {
+            Stands::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
+            Stands::Under(state) => Self::GoOn(format!(
+                "{} This turn of the loop is not over. Go on with it: its task and your notes are in {}.",
+                prompt::marker(state, state.iteration),
+                state.spec.state_file()
+            )),
+            Stands::Proving => Self::GoOn(format!(
+                "What you did for loop {id} is being checked, which takes a while. Run this now, and do what it says; \
+                 change nothing meanwhile: refrain tick hold {id}"
+            )),
+            Stands::Stopped => Self::LetGo,
+        }
+    }
+}
+
+/// What a session is told of a loop that it may have forgotten.
+#[must_use]
+pub fn reminder(state: &LoopState) -> String {
+    let (marker, id) = (prompt::marker(state, state.iteration), &state.spec.id);
+    format!(
+        "{marker} This session drives this loop. Its task and your notes are in {}. Go on with it; when you end your turn you \
+         are told what comes next. refrain status {id} says how it stands.",
+        state.spec.state_file()
+    )
+}

@@ -1,0 +1,118 @@
+//! What a session's hook is answered. The core decides; what it decides about is looked for here.
+
+use std::time::Duration;
+
+use refrain_agents::hook::{Tail, Told, look};
+use refrain_core::LoopState;
+use refrain_core::session::{Answer, Stands, Stop, Whose, by_turn, reminder};
+use refrain_core::spec::AgentKind;
+use refrain_store::sessions;
+
+use super::{Said, Turn, wait_for_change};
+use crate::{EngineError, Service};
+
+/// How long a hook waits for a proof: half of what its harness gives it, which the plugins set to 60 s.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a transcript is looked into where the hook was not told the message: it may not be written yet.
+const LOOKS: u32 = 5;
+
+/// How long each of these looks is waited for.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
+impl Service {
+    /// Answers a session that ends its turn: one that a loop started itself where `is_inside`. Whatever is odd lets it go.
+    #[must_use]
+    pub fn at_stop(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Answer {
+        let mut stop = Stop {
+            is_own: told.is_stop(),
+            is_inside,
+            has_background: told.has_background,
+            asks: false,
+            has_spoken: true,
+        };
+        if !stop.ends_a_turn() {
+            return Answer::LetGo;
+        }
+        // Most sessions have no loop: their transcripts are none of ours.
+        let mut loops = self.loops_of_session(agent, &told.session).unwrap_or_default();
+        if loops.is_empty() {
+            return Answer::LetGo;
+        }
+        let tail = tail(agent, told);
+        let message = told.last_message(tail.as_ref().and_then(|tail| tail.message.as_deref()));
+        (stop.asks, stop.has_spoken) = (tail.as_ref().is_some_and(|tail| tail.asks), message.is_some());
+        if !stop.ends_a_turn() {
+            return Answer::LetGo;
+        }
+        let idle = tail.is_some_and(|tail| !tail.has_worked);
+        let said = Said { message: message.unwrap_or_default(), claims: false, idle };
+        by_turn(&mut loops);
+        let said = std::iter::once(Some(&said)).chain(std::iter::repeat(None));
+        let mut answers = loops.iter().zip(said).map(|(state, said)| self.answer(state, said));
+        answers.find(|answer| *answer != Answer::LetGo).unwrap_or(Answer::LetGo)
+    }
+
+    fn answer(&self, state: &LoopState, said: Option<&Said>) -> Answer {
+        let turn = self.turn(state, said, PATIENCE);
+        let stands = match &turn {
+            Ok(Turn::Next { marker, prompt }) => Stands::Next { marker, prompt },
+            Ok(Turn::Under(state)) => Stands::Under(state),
+            Ok(Turn::Proving) => Stands::Proving,
+            Ok(Turn::Stopped(_)) | Err(_) => Stands::Stopped,
+        };
+        Answer::of(&state.spec.id, stands)
+    }
+
+    /// What a session is told that starts, goes on, or was compacted: which loops it drives. None where there are none, or a
+    /// loop started it itself.
+    #[must_use]
+    pub fn at_start(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Option<String> {
+        if is_inside {
+            return None;
+        }
+        let mut loops = self.loops_of_session(agent, &told.session).ok()?;
+        by_turn(&mut loops);
+        let lines: Vec<_> = loops.iter().map(reminder).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// The loops that this session drives; one that no session was named for yet is bound to it, where it was begun in the
+    /// same process.
+    fn loops_of_session(&self, agent: AgentKind, session: &str) -> Result<Vec<LoopState>, EngineError> {
+        let noted = sessions::of(self.project(), session)?;
+        if noted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let here = self.session_here(agent, Some(session));
+        let mut found = Vec::new();
+        for id in noted {
+            // One that cannot be read hides no other.
+            let Ok(state) = self.state(&id) else { continue };
+            match Whose::of(&state, session, here.process) {
+                Whose::Nobodys => sessions::forget(self.project(), &id),
+                Whose::Other => {}
+                Whose::Own => found.push(state),
+                Whose::Unbound => {
+                    self.bind(&id, &here)?;
+                    found.push(state);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.
+fn tail(agent: AgentKind, told: &Told) -> Option<Tail> {
+    let path = told.transcript.as_ref()?;
+    let mut tail = look(agent, path);
+    for _ in 1..LOOKS {
+        if told.message.is_some() || tail.as_ref().is_some_and(|tail| tail.message.is_some()) {
+            break;
+        }
+        wait_for_change(path, BETWEEN_LOOKS);
+        tail = look(agent, path);
+    }
+    tail
+}
