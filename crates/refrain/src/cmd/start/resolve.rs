@@ -87,6 +87,7 @@ pub(in crate::cmd) fn common(
         caps: settings.project_caps,
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         project: project.root.clone(),
