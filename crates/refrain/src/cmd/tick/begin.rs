@@ -16,6 +16,7 @@ use refrain_engine::config::keys::PROMISE;
 use refrain_engine::{Service, hook};
 
 use crate::cli::Context;
+use crate::cmd::export;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::start;
 use crate::error::{CliError, Code};
@@ -110,6 +111,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         None => String::new(),
     };
     let (typed, prompt) = typed(&args.typed, &text)?;
+    export::advise(context, service);
     let around = hook::surrounding(|name| context.variable(name));
     let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
     let named = around.filter(|(kind, _)| *kind == agent).and_then(|(_, id)| id);
