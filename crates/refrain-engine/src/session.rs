@@ -60,6 +60,8 @@ impl Service {
         let mut journal = runner.journal;
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
+        let state = journal.state();
+        mirror::write(&state.spec, &mirror::files(state, None));
         Ok(id)
     }
 

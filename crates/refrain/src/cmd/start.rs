@@ -132,10 +132,8 @@ pub(super) struct Notes {
 impl Notes {
     /// `notes`, and what there is to say of the loop's program.
     pub(super) fn of(service: &Service, spec: &Spec, notes: Vec<String>) -> Self {
-        let left = left_to_others(spec).into_iter().map(|path| {
-            format!("{path} is not Refrain's, and stays as it is: the loop is not shown there; refrain resume --from goes on with it")
-        });
-        Self { notes: notes.into_iter().chain(left).collect(), untested: service.untested(spec) }
+        let notes = notes.into_iter().chain(not_shown(spec)).collect();
+        Self { notes, untested: service.untested(spec) }
     }
 
     /// Says them.
@@ -148,6 +146,14 @@ impl Notes {
             crate::out::tell_line("", &format!("note: {program}; Refrain was tested with {tested}"));
         }
     }
+}
+
+/// What a person should know of files that a loop would be shown in, and that are somebody else's.
+pub(super) fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
+    left_to_others(spec).into_iter().map(|path| {
+        let next = "resume --from goes on with what another system began there";
+        format!("{path} is not Refrain's and stays as it is: the loop is not shown there; {next}")
+    })
 }
 
 /// What somebody configured and this loop goes without: a file that nobody trusts.

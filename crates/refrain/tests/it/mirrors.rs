@@ -13,6 +13,7 @@ use crate::{CLAIM, sandbox};
 const SYNTHEX: &str = ".synthex/loops/mend.json";
 const DESCARTES: &str = ".descartes/loop-state.json";
 const RANDROID: &str = "loop.local.md";
+const THEIRS: &str = ".synthex/loops/release-1.json";
 const RALPH_LOOP: &str = ".claude/ralph-loop.local.md";
 
 fn read(sandbox: &Sandbox, name: &str) -> String {
@@ -106,6 +107,7 @@ fn a_session_loop_is_shown_by_configuration() {
     let words =
         ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "mend"];
     sandbox.refrain(&[&words[..], &["--args", "Mend it. --max 3", "--loop-isolated"]].concat()).with_code(0);
+    assert_eq!(json_of(&sandbox, SYNTHEX)["iteration"], 0, "it is there");
     sandbox.refrain(&["tick", "advance", "mend"]).with_code(0);
     let state = json_of(&sandbox, SYNTHEX);
     assert_eq!((&state["command"], &state["args"]), (&json!("/refrain:loop"), &json!("Mend it. --max 3")));
@@ -174,20 +176,22 @@ fn a_file_that_there_is_once_is_the_last_ones() {
 #[test]
 fn a_loop_of_another_system_goes_on_where_it_stood() {
     let sandbox = sandbox();
-    put(&sandbox, "theirs.json", &synthex(&json!({})));
+    put(&sandbox, THEIRS, &synthex(&json!({})));
+    put(&sandbox, "refrain.toml", "[start]\nmirrors = ['synthex', 'descartes']\n");
+    sandbox.refrain(&["trust"]).with_code(0);
     let agent = sandbox.agent(
         "agent",
         &format!(
             "printf '%s' \"$1\" > $NOTES/prompt.$REFRAIN_ITERATION\ntest $REFRAIN_ITERATION -lt 5 || {CLAIM}"
         ),
     );
-    let run = resume(&sandbox, "theirs.json", &["--command", &agent]).with_code(0);
+    let run = resume(&sandbox, THEIRS, &["--command", &agent]).with_code(0);
     assert!(
         run.has_line("[loop release-1 iteration 4/8]") && run.has_line("[loop release-1 iteration 5/8]"),
         "{}",
         run.stdout
     );
-    assert!(run.stderr.contains("behind iteration 3 of theirs.json"), "{}", run.stderr);
+    assert!(run.stderr.contains("behind iteration 3 of .synthex/loops/release-1.json"), "{}", run.stderr);
     let prompt = sandbox.note("prompt.4");
     assert!(prompt.starts_with("Mend the tests.\n") && prompt.contains("iteration 4 of 8"), "{prompt}");
     let status = sandbox.status("release-1");
@@ -199,9 +203,11 @@ fn a_loop_of_another_system_goes_on_where_it_stood() {
     let started = &sandbox.journal("release-1")[0]["event"]["data"]["spec"]["carried"];
     assert_eq!(started["iteration"], 3, "{started}");
     sandbox.refrain(&["verify", "release-1"]).with_code(0);
-    assert_eq!(read(&sandbox, "theirs.json"), synthex(&json!({})), "it is only read");
+    assert_eq!(read(&sandbox, THEIRS), synthex(&json!({})), "it is only read");
+    assert!(run.stderr.contains("release-1.json is not Refrain's and stays as it is"), "{}", run.stderr);
+    assert_eq!(json_of(&sandbox, DESCARTES)["iteration"], 5);
 
-    let again = resume(&sandbox, "theirs.json", &["--command", &agent]).with_code(17);
+    let again = resume(&sandbox, THEIRS, &["--command", &agent]).with_code(17);
     assert!(again.stderr.contains("refrain resume release-1"), "{}", again.stderr);
 }
 
@@ -220,7 +226,14 @@ fn a_name_that_another_loop_has_is_left_to_it() {
 fn no_file_chooses_what_is_run() {
     let sandbox = sandbox();
     put(&sandbox, DESCARTES, &descartes());
+    put(&sandbox, "hostile.json", &descartes().replace("touch owned", "touch\\u001b[2J owned"));
     let before = sandbox.snapshot();
+    let refused = resume(&sandbox, "hostile.json", &[]).with_code(2);
+    assert!(
+        refused.stderr.contains("there it was: sh -c") && !refused.stderr.contains('\u{1b}'),
+        "{}",
+        refused.stderr
+    );
     let refused = resume(&sandbox, DESCARTES, &[]).with_code(2);
     assert!(
         refused.stderr.contains("--command") && refused.stderr.contains("sh -c 'touch owned'"),

@@ -84,7 +84,7 @@ pub(super) fn run(
         ..spec.limits
     };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
-    let spec = Spec { limits, carried, ..spec };
+    let spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
     notes.push(format!("it goes on behind iteration {} of {file}, which stays as it is", found.iteration));
     if found.cap.is_none() && args.max_iterations.is_none() {
         notes.push(format!("there was no limit there; here it has {total} iterations in all"));

@@ -136,6 +136,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     };
     let begun = SessionSpec { command: args.command, args: text, isolation };
     let spec = spec(context, service, &typed, (agent, prompt, begun), args.gates)?;
+    start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
     tell(&id, promise.as_ref());
