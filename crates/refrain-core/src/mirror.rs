@@ -1,119 +1,253 @@
-//! What a loop looks like in the files of other systems, written for tools and people who read those. Never read back: the
-//! journal is the only truth.
+//! What a loop looks like in the files of other systems, and what theirs say of a loop that goes on here. A file that is
+//! written is for their tools and people: no loop reads its own back, as the journal is the only truth. Where files lie and
+//! how they are written is the engine's.
+//!
+//! One module a system, each with a writer and a reader of its format; [`read`] knows them apart by what they hold.
 
+mod descartes;
+mod found;
+mod ralph;
+mod ralph_loop;
+mod randroid;
+mod scud;
+mod synthex;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::fmt;
+use std::str::FromStr;
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Exit;
-use crate::r#loop::{Attempt, LoopState};
-use crate::stuck::{Stuck, Turn, Verdict};
+use crate::event::End;
+use crate::git::Checkout;
+use crate::ids::LoopId;
+use crate::r#loop::LoopState;
+use crate::spec::Spec;
+use crate::state_file::front_matter;
 
-/// A format of another system.
+pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt, read};
+pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
+
+/// A format of another system that Refrain writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mirror {
     /// `.ralph_state.json` and `.ralph_context.md` in the working folder (seed 004).
     Ralph,
+    /// `.synthex/loops/<id>.json` (seed 000).
+    Synthex,
+    /// `.descartes/loop-state.json` (seed 001).
+    Descartes,
+    /// `loop.local.md` (seed 002).
+    Randroid,
 }
 
-/// The names that a mirror writes in the working folder: they are Refrain's, and never part of a candidate.
-pub const RALPH: [&str; 3] = [".ralph_state.json", ".ralph_context.md", Mirror::LOCK];
+/// Where a counter comes from that a loop goes on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// The file that said it.
+    pub from: String,
+    /// How many iterations were counted there.
+    pub iteration: u32,
+}
 
-/// A file that a mirror keeps, by its name in the working folder.
+/// How a loop stands, in the words that those systems have: there are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It goes on, or can as it is: a pause is none of their ends.
+    Running,
+    /// It is done.
+    Completed,
+    /// A person ended it.
+    Cancelled,
+    /// It used up its iterations.
+    MaxIterationsReached,
+    /// It broke off, for whatever other reason.
+    Crashed,
+}
+
+impl Standing {
+    /// How a loop stands; one that has not ended and that nobody drives broke off.
+    #[must_use]
+    pub fn of(state: &LoopState, is_driven: bool) -> Self {
+        match state.ended.map(|ended| ended.end) {
+            None if is_driven => Self::Running,
+            Some(End::Paused | End::Blocked { .. }) => Self::Running,
+            Some(End::Completed { .. }) => Self::Completed,
+            Some(End::Cancelled) => Self::Cancelled,
+            Some(End::IterationCap) => Self::MaxIterationsReached,
+            None | Some(End::Stuck | End::TimedOut | End::BudgetExceeded { .. }) => Self::Crashed,
+        }
+    }
+}
+
+/// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds; none where it is to go.
-    pub text: Option<String>,
+    /// The mirror.
+    pub mirror: Mirror,
+    /// Each by its name below [`Mirror::root`], and what it holds; none where it is to go. The first says whose they all are.
+    pub files: Vec<(Utf8PathBuf, Option<String>)>,
+    mark: Mark,
+}
+
+/// Whose a file is that lies where a mirror would write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The loop's own, or an earlier one's of Refrain's.
+    Own,
+    /// A loop's of Refrain's that began later: a file that there is once in a project is that one's.
+    Later,
+    /// Not Refrain's: it is never written.
+    Foreign,
+}
+
+/// What every file of Refrain's holds beside what its format asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    refrain_loop: LoopId,
+    refrain_started: Timestamp,
 }
 
 impl Mirror {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Ralph, Self::Synthex, Self::Descartes, Self::Randroid];
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";
 
+    /// The folder that its files lie in: the project as a person sees it, which outlives a worktree of the loop's own; for
+    /// seed 004 the one that the agent works in.
+    #[must_use]
+    pub fn root(self, spec: &Spec) -> Utf8PathBuf {
+        match (self, &spec.git.checkout) {
+            (Self::Ralph, _) => spec.working_dir.clone(),
+            (_, Checkout::Worktree { .. }) => spec.project.clone(),
+            (_, Checkout::AsIs | Checkout::Branch(_)) => spec.worktree.clone(),
+        }
+    }
+
+    /// The file that says whose all of its files are.
+    #[must_use]
+    pub fn first(self, id: &LoopId) -> Utf8PathBuf {
+        match self {
+            Self::Ralph => ralph::FILES[0].into(),
+            Self::Synthex => format!("{}/{id}.json", synthex::FOLDER).into(),
+            Self::Descartes => descartes::FILE.into(),
+            Self::Randroid => randroid::FILE.into(),
+        }
+    }
+
+    /// The loop as this format has it.
+    #[must_use]
+    pub fn document(self, state: &LoopState, standing: Standing) -> String {
+        let mark = Mark::of(state);
+        match self {
+            Self::Ralph => ralph::document(state, mark),
+            Self::Synthex => synthex::document(state, standing, mark),
+            Self::Descartes => descartes::document(state, standing, mark),
+            Self::Randroid => randroid::document(state, standing, &mark),
+        }
+    }
+
     /// The files of a loop that stands like this; `context` is what `context.md` says.
     #[must_use]
-    pub fn files(self, state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
-        let Self::Ralph = self;
-        let [name, context_name, _] = RALPH;
-        // Seed 004: what succeeded leaves nothing behind.
-        if state.is_final() {
-            return [name, context_name].map(|name| Mirrored { name, text: None }).into();
+    pub fn files(self, state: &LoopState, standing: Standing, context: Option<&str>) -> Mirrored {
+        // Seed 004: what succeeded leaves nothing behind. Seed 002's file has no word for an end.
+        let stays = match self {
+            Self::Synthex | Self::Descartes => true,
+            Self::Ralph | Self::Randroid => !state.is_final(),
+        };
+        let first = self.first(&state.spec.id);
+        let mut files = vec![(first, stays.then(|| self.document(state, standing)))];
+        if self == Self::Ralph {
+            let context = context.filter(|_| stays).map(ralph::context);
+            files.push((ralph::FILES[1].into(), context));
         }
-        let text = serde_json::to_string_pretty(&Ralph::of(state)).ok().map(|json| json + "\n");
-        let context = context.map(|text| text.replacen("# Loop Context:", "# Ralph Loop Context:", 1));
-        vec![Mirrored { name, text }, Mirrored { name: context_name, text: context }]
+        Mirrored { mirror: self, files, mark: Mark::of(state) }
     }
 }
 
-/// `.ralph_state.json`, as seed 004 documents it and its own runner writes it.
-#[derive(Serialize)]
-struct Ralph<'a> {
-    task_id: &'a str,
-    iteration: u32,
-    max_iterations: Option<u32>,
-    last_gate: Option<&'a str>,
-    exit_code: Option<i32>,
-    error_hash: Option<String>,
-    timestamp: String,
-    stuck_count: u32,
-    strategy_shifts: u32,
-    attempts: Vec<Tried<'a>>,
-}
-
-#[derive(Serialize)]
-struct Tried<'a> {
-    iteration: u32,
-    gate: &'a str,
-    hash: Option<String>,
-    shift: bool,
-}
-
-/// The gate that an iteration failed at, its exit code and its fingerprint.
-type Failed<'a> = (&'a str, Option<i32>, Option<String>);
-
-impl<'a> Ralph<'a> {
-    fn of(state: &'a LoopState) -> Self {
-        let charged = || state.attempts.iter().filter(|attempt| attempt.charged);
-        // An iteration that was stopped before its gates says nothing of them: what they said before it stands.
-        let proven = charged().rev().find(|attempt| attempt.proof.is_some());
-        let last = proven.and_then(|attempt| failed(state, attempt));
-        let mut stuck = Stuck::default();
-        let mut attempts = Vec::new();
-        for attempt in charged() {
-            let shift = matches!(stuck.verdict(state.spec.stuck.threshold), Verdict::Shift(_));
-            let Some((gate, _, hash)) = failed(state, attempt) else { continue };
-            stuck.after(&Turn { failure: fingerprint(attempt, state), ..Turn::default() });
-            attempts.push(Tried { iteration: attempt.id.iteration, gate, hash, shift });
-        }
-        let shifts = attempts.iter().filter(|tried| tried.shift).count();
-        Self {
-            task_id: state.spec.id.as_str(),
-            iteration: state.iteration.max(1),
-            max_iterations: state.limits.max_iterations,
-            last_gate: last.as_ref().map(|(gate, ..)| *gate),
-            exit_code: last.as_ref().and_then(|(_, code, _)| *code),
-            error_hash: last.and_then(|(.., hash)| hash),
-            timestamp: state.updated_at.to_string(),
-            stuck_count: state.progress.stuck.count(),
-            strategy_shifts: u32::try_from(shifts).unwrap_or(u32::MAX),
-            attempts,
+impl Mirrored {
+    /// Whose the file is that lies there already and holds this.
+    #[must_use]
+    pub fn owner(&self, there: &str) -> Owner {
+        match Mark::found(there) {
+            None => Owner::Foreign,
+            Some(found) if found.refrain_loop == self.mark.refrain_loop => Owner::Own,
+            Some(found) if found.refrain_started > self.mark.refrain_started => Owner::Later,
+            Some(_) => Owner::Own,
         }
     }
 }
 
-fn failed<'a>(state: &'a LoopState, attempt: &'a Attempt) -> Option<Failed<'a>> {
-    let result = attempt.proof.as_ref()?.failing(&state.spec).next()?;
-    let code = match result.exit {
-        Some(Exit::Code(code)) => Some(code),
-        Some(Exit::Signal(_) | Exit::Lost | Exit::Unseen) | None => None,
-    };
-    // Eight digits, as the seed shows them.
-    let hash = result.fingerprint.as_ref().map(|fingerprint| fingerprint.as_str()[..8].to_owned());
-    Some((result.spec(&state.spec)?.name.as_str(), code, hash))
+/// The loop of Refrain's that a file shows, in another system's format or as `status --json` does; none where Refrain did not
+/// write it.
+#[must_use]
+pub fn shown_by(text: &str) -> Option<LoopId> {
+    #[derive(Deserialize)]
+    struct Status {
+        id: LoopId,
+        #[serde(rename = "schema")]
+        _schema: u32,
+        #[serde(rename = "charged")]
+        _charged: u32,
+    }
+    let status = || serde_json::from_str(text).ok().map(|Status { id, .. }| id);
+    Mark::found(text).map(|mark| mark.refrain_loop).or_else(status)
 }
 
-fn fingerprint(attempt: &Attempt, state: &LoopState) -> Option<crate::fingerprint::Fingerprint> {
-    attempt.proof.as_ref()?.failing(&state.spec).next()?.fingerprint.clone()
+/// Whether a path in a repository is one that mirrors write: Refrain's, and never part of a candidate.
+#[must_use]
+pub fn is_mirror(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let folder = synthex::FOLDER.as_bytes();
+    ralph::FILES.iter().chain([&Mirror::LOCK]).any(|own| own.as_bytes() == name)
+        || path == descartes::FILE.as_bytes()
+        || path == randroid::FILE.as_bytes()
+        || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+impl Mark {
+    fn of(state: &LoopState) -> Self {
+        Self { refrain_loop: state.spec.id.clone(), refrain_started: state.started_at }
+    }
+
+    fn found(text: &str) -> Option<Self> {
+        match front_matter(text) {
+            Some((matter, _)) => serde_saphyr::from_str(&text[matter]).ok(),
+            None => serde_json::from_str(text).ok(),
+        }
+    }
+}
+
+impl fmt::Display for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ralph => "ralph",
+            Self::Synthex => "synthex",
+            Self::Descartes => "descartes",
+            Self::Randroid => "randroid",
+        })
+    }
+}
+
+impl FromStr for Mirror {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let accepted = || format!("accepted are {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
+        Self::ALL.into_iter().find(|mirror| mirror.to_string() == text).ok_or_else(accepted)
+    }
+}
+
+/// Pretty JSON, ended like a text.
+fn pretty(value: &impl Serialize) -> String {
+    // Nothing that is written here cannot be: maps have texts for keys, and numbers are numbers.
+    serde_json::to_string_pretty(value).map(|json| json + "\n").unwrap_or_default()
 }

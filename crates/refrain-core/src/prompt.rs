@@ -250,7 +250,9 @@ fn what_one_gate_said(
     let name = &gate.name;
     let claim = last_iteration(state).and_then(|last| last.claim);
     let mut text = match (gate.hard, claim) {
-        (true, _) if state.iteration <= 1 => format!("FAILED BEFORE YOU BEGAN: gate {name}"),
+        (true, _) if state.iteration <= state.spec.carried() + 1 => {
+            format!("FAILED BEFORE YOU BEGAN: gate {name}")
+        }
         (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
             format!("CLAIM REFUSED: you said done, but gate {name} says otherwise")
         }
@@ -268,7 +270,7 @@ fn what_one_gate_said(
         | GateFailure::NoVerdict(_) => failure.to_string(),
     };
     let _ = write!(text, " (`{}`): {why}", command(gate));
-    if state.iteration > 1 {
+    if state.iteration > state.spec.carried() + 1 {
         text.push_str(state.said_before(result));
     }
     if let GateFailure::Review(findings) = failure {

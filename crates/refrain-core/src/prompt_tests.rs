@@ -59,6 +59,7 @@ fn spec(prompt: &str) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

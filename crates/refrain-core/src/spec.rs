@@ -12,7 +12,7 @@ use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
 use crate::git::{GitSpec, Workflow};
 use crate::ids::LoopId;
-use crate::mirror::Mirror;
+use crate::mirror::{Carried, Mirror};
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
@@ -80,6 +80,9 @@ pub struct Spec {
     /// What it looks like in the files of other systems (`run`: seed 004's).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<Mirror>,
+    /// What another system counted before, and it goes on with (`resume --from`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
@@ -103,6 +106,12 @@ impl Spec {
     #[must_use]
     pub fn hears_results(&self) -> bool {
         self.task.is_some() && self.promise.is_some() && self.has_hard_gates()
+    }
+
+    /// How many iterations another system counted before its first.
+    #[must_use]
+    pub fn carried(&self) -> u32 {
+        self.carried.as_ref().map_or(0, |carried| carried.iteration)
     }
 
     /// Every agent that it may start.

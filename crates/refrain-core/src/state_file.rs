@@ -67,7 +67,7 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
 }
 
 /// Where the front matter stands, and where the body begins.
-fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
+pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let skip = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut at = skip;
     let mut lines = text[skip..].split_inclusive('\n');

@@ -103,6 +103,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

@@ -91,6 +91,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

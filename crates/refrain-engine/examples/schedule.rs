@@ -225,6 +225,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

@@ -16,7 +16,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
-use crate::{EngineError, Service, chain, executor, now, repository};
+use crate::{EngineError, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -107,6 +107,9 @@ pub(crate) fn answer_without_runner(
         }
     }
     journal.commit(Durability::Synced)?;
+    if journal.state().ended.is_some() {
+        mirror::close(journal.state(), dir);
+    }
     waiting.iter().for_each(|(_, path)| inbox::remove(path));
     Ok(Some(journal.state().clone()))
 }

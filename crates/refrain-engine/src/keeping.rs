@@ -125,7 +125,7 @@ fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = String> {
 }
 
 /// Changes each text in a value.
-fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) -> String) {
+pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) -> String) {
     match value {
         serde_json::Value::String(text) => *text = change(text),
         serde_json::Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),

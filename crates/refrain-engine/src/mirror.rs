@@ -1,53 +1,122 @@
-//! Files in which other systems look for a loop: written for them, never read, and nothing depends on that. What stands in
-//! them is decided in `refrain_core::mirror`.
+//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. What stands
+//! in them, and whose one is that lies there already, is decided in `refrain_core::mirror`. What a person asks for by name is
+//! in `foreign`.
 
 use std::fs;
+use std::io::ErrorKind;
 
-use refrain_core::mirror::{Mirror, Mirrored};
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
 use refrain_core::{LoopState, Spec};
 use refrain_proc::identity;
-use refrain_store::{LoopDir, write_atomic};
+use refrain_store::{LoopDir, make_dir, write_atomic};
 
 use crate::keeping;
 
-/// What a loop that stands like this looks like; `context` is what `context.md` says.
+/// What is larger is no file of a mirror's, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// What a loop that somebody drives, or that has ended, looks like; `context` is what `context.md` says.
 pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
-    state.spec.mirrors.iter().flat_map(|mirror| mirror.files(state, context)).collect()
+    as_it_stands(state, true, context)
 }
 
-/// Writes these files.
-pub(crate) fn write(spec: &Spec, files: &[Mirrored]) {
-    files.iter().for_each(|file| put(spec, file));
+fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<Mirrored> {
+    let standing = Standing::of(state, is_driven);
+    state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
+}
+
+/// Writes these files. Nobody depends on it: what cannot be written is not.
+pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
+    mirrored.iter().for_each(|mirrored| put(spec, mirrored));
 }
 
 /// A runner works there from here on.
 pub(crate) fn open(spec: &Spec) {
-    if !spec.mirrors.is_empty() {
-        put(spec, &Mirrored { name: Mirror::LOCK, text: Some(format!("{}\n", identity::own().process.pid)) });
+    if spec.mirrors.contains(&Mirror::Ralph) {
+        let _ = write_atomic(&lock(spec), format!("{}\n", identity::own().process.pid).as_bytes());
     }
 }
 
-/// The loop stands still, and its runner goes.
+/// Whoever drove the loop goes. One that has not ended, and that no session drives, broke off.
 pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     if !state.spec.mirrors.is_empty() {
-        write(&state.spec, &files(state, Some(&keeping::context(state, dir))));
-        put(&state.spec, &Mirrored { name: Mirror::LOCK, text: None });
+        let context = keeping::context(state, dir);
+        write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));
+        if state.spec.mirrors.contains(&Mirror::Ralph) {
+            let _ = fs::remove_file(lock(&state.spec));
+        }
     }
 }
 
-/// Nobody depends on it: what cannot be written is not.
-fn put(spec: &Spec, file: &Mirrored) {
-    let path = spec.working_dir.join(file.name);
-    let _ = match &file.text {
-        Some(text) => write_atomic(&path, text.as_bytes()).is_ok(),
-        None => fs::remove_file(&path).is_ok(),
+fn lock(spec: &Spec) -> Utf8PathBuf {
+    spec.working_dir.join(Mirror::LOCK)
+}
+
+fn put(spec: &Spec, mirrored: &Mirrored) {
+    let root = mirrored.mirror.root(spec);
+    let Some((first, _)) = mirrored.files.first() else { return };
+    let is_free = match there(&root, first) {
+        There::Nothing => true,
+        There::Text(text) => mirrored.owner(&text) == Owner::Own,
+        There::Other => false,
     };
+    // A loop's own worktree may be gone by now.
+    if !is_free || !root.is_dir() {
+        return;
+    }
+    for (name, text) in &mirrored.files {
+        let path = root.join(name);
+        let _ = match text {
+            Some(text) => {
+                path.parent().is_none_or(|folder| make_dir(folder).is_ok())
+                    && write_atomic(&path, text.as_bytes()).is_ok()
+            }
+            None => fs::remove_file(&path).is_ok(),
+        };
+    }
+}
+
+/// What lies where a mirror would write.
+enum There {
+    Nothing,
+    Text(String),
+    /// No file of text, or it lies behind a link, which may lead anywhere.
+    Other,
+}
+
+fn there(root: &Utf8Path, name: &Utf8Path) -> There {
+    let mut path = root.to_owned();
+    let mut folders = name.components().peekable();
+    while let Some(folder) = folders.next() {
+        path.push(folder);
+        let is_last = folders.peek().is_none();
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if is_last && meta.is_file() && meta.len() <= LARGEST => {}
+            Ok(meta) if !is_last && meta.is_dir() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return There::Nothing,
+            Ok(_) | Err(_) => return There::Other,
+        }
+    }
+    fs::read_to_string(path).map_or(There::Other, There::Text)
+}
+
+/// The files that mirrors of such a loop would write, were they not somebody else's: these mirrors are left out.
+#[must_use]
+pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
+    let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
+        There::Nothing => false,
+        There::Text(text) => shown_by(&text).is_none(),
+        There::Other => true,
+    };
+    let others = spec.mirrors.iter().filter(is_others);
+    others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
 }
 
 /// The process of another system that works in a loop's folder by its own lock, and lives. A lock of the dead is nobody's.
 #[must_use]
 pub fn foreign_lock(spec: &Spec) -> Option<i32> {
-    let text = fs::read_to_string(spec.working_dir.join(Mirror::LOCK)).ok()?;
+    let text = fs::read_to_string(lock(spec)).ok()?;
     let pid = text.trim().parse().ok().filter(|pid| *pid > 0)?;
     identity::stat(pid).map(|_| pid)
 }

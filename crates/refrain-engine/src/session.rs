@@ -21,7 +21,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
-use crate::{EngineError, Service, now};
+use crate::{EngineError, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;
@@ -73,6 +73,8 @@ impl Service {
         let mut journal = runner.journal;
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
+        let state = journal.state();
+        mirror::write(&state.spec, &mirror::files(state, None));
         Ok(id)
     }
 
@@ -201,6 +203,7 @@ impl Service {
         let next = go_on(&mut journal)?;
         journal.commit(Durability::Synced)?;
         if let Next::Turn(Turn::Stopped(state)) = &next {
+            mirror::close(state, dir);
             sessions::forget(self.project(), &state.spec.id);
         }
         Ok(next)
@@ -236,6 +239,7 @@ impl Service {
                 journal.push(Event::SessionLeft, now())?;
             }
             journal.commit(Durability::Synced)?;
+            mirror::close(journal.state(), journal.dir());
         }
         sessions::forget(self.project(), id);
         Ok(journal.state().clone())
@@ -305,6 +309,7 @@ impl Service {
             journal.push(Event::LoopEnded(End::IterationCap), now())?;
         }
         journal.commit(Durability::Synced)?;
+        mirror::close(journal.state(), journal.dir());
         sessions::forget(self.project(), id);
         Ok(journal.state().clone())
     }

@@ -247,10 +247,7 @@ impl Repository {
 
 /// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.
 pub(crate) fn is_refrains(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    path == b".refrain"
-        || path.starts_with(b".refrain/")
-        || mirror::RALPH.iter().any(|own| own.as_bytes() == name)
+    path == b".refrain" || path.starts_with(b".refrain/") || mirror::is_mirror(path)
 }
 
 /// Whether several versions of a path wait for a decision.

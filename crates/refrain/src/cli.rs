@@ -116,6 +116,7 @@ enum LoopVerb {
     Archive(cmd::archive::Args),
     Verify(cmd::verify::Args),
     Report(cmd::report::Args),
+    Export(cmd::export::Args),
 }
 
 /// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
@@ -234,5 +235,6 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Archive(args) => cmd::archive::run(context, &args),
         LoopVerb::Verify(args) => cmd::verify::run(context, &args),
         LoopVerb::Report(args) => cmd::report::run(context, &args),
+        LoopVerb::Export(args) => cmd::export::run(context, &args),
     }
 }

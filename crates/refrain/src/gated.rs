@@ -167,7 +167,7 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
         return format!("gate {name}{soft} passed in {}{flaky}", result.duration);
     };
-    let before = if state.iteration == 0 { "" } else { state.said_before(result) };
+    let before = if state.iteration == state.spec.carried() { "" } else { state.said_before(result) };
     format!("gate {name}{soft} failed in {}: {failure}{before}", result.duration)
 }
 

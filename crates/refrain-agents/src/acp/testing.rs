@@ -56,6 +56,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

@@ -115,6 +115,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

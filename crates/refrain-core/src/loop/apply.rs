@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use attempt::after;
 
+use super::critique::Feedback;
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
@@ -80,8 +81,8 @@ impl LoopState {
             baseline: None,
             proof: None,
             attempts: Vec::new(),
-            iteration: 0,
-            charged: 0,
+            iteration: started.spec.carried(),
+            charged: started.spec.carried(),
             wait: None,
             ended: None,
             cancel: None,
@@ -94,7 +95,7 @@ impl LoopState {
             judged: Vec::new(),
             sweeping: false,
             progress: Default::default(),
-            feedback: Default::default(),
+            feedback: Feedback { asked: started.spec.carried(), ..Feedback::default() },
             given_up: None,
             answered: Default::default(),
             refunds_in_a_row: 0,
@@ -434,7 +435,7 @@ impl LoopState {
     /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.
     fn has_told_all(&self) -> bool {
         let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
-        let told = self.git.last.as_ref().map_or(0, |last| last.iteration);
+        let told = self.git.last.as_ref().map_or(self.spec.carried(), |last| last.iteration);
         self.git.base.is_some() && is_idle && told == self.iteration
     }
 

@@ -21,7 +21,7 @@ pub struct Critiquing {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feedback {
     /// Behind which iteration the last one was started.
-    asked: u32,
+    pub(super) asked: u32,
     /// What it said, until an iteration that was told it is charged.
     pub said: Option<String>,
     /// Why it said nothing.

@@ -67,7 +67,7 @@ impl LoopState {
             | End::Blocked { .. }
             | End::Paused => false,
         };
-        keeps && self.progress.saved.is_none() && self.charged > 0
+        keeps && self.progress.saved.is_none() && self.charged > self.spec.carried()
     }
 
     /// The iteration is charged, proven as far as it is, and committed: one more turn.

@@ -137,6 +137,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
 use refrain_core::git::{self, PathGlob, Template, Workflow};
+use refrain_core::mirror::Mirror;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
@@ -139,6 +140,10 @@ pub struct Start {
     /// Whether anything is added to the prompt.
     #[schemars(extend("default" = true))]
     pub iteration_context: Option<bool>,
+    /// The systems in whose files a loop is shown (`--mirror`).
+    #[serde(deserialize_with = "written::mirrors")]
+    #[schemars(with = "Option<Command>", extend("default" = []))]
+    pub mirrors: Option<Vec<Mirror>>,
     /// How much of one stream of an attempt is kept, in bytes or like "512MiB"; past it the middle is dropped.
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Spec::OUTPUT_CAP))]

@@ -190,6 +190,7 @@ idle-timeout = "none"
 pause = 0
 share-worktree = true
 iteration-context = false
+mirrors = ["synthex", "descartes"]
 output-cap = "64MiB"
 
 [git]
@@ -281,6 +282,10 @@ output = 10
 #[case("[start]\nmax-tokens = true", ":2: start.max-tokens: true: accepted")]
 #[case("[[start]]\na = 1", ":1: start: a list: accepted is a table")]
 #[case("[start]\nclean-env = 'true'", ":2: start.clean-env: \"true\": accepted is true, without quotes")]
+#[case(
+    "[start]\nmirrors = ['synthex', 'x']",
+    ":2: start.mirrors: \"x\": accepted are ralph, synthex, descartes, randroid"
+)]
 #[case("[start]\nmodel = 3", ":2: start.model: 3: accepted is a text in quotes")]
 #[case("[start]\nenv = { A = 1 }", ":2: start.env.A: a number: accepted is a text in quotes")]
 #[case(

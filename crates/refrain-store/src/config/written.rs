@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use refrain_core::agent::Usd;
 use refrain_core::git::PathGlob;
+use refrain_core::mirror::Mirror;
 use refrain_core::spec::Millis;
 use refrain_core::values::{self, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -162,6 +163,14 @@ pub(super) fn globs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     let Words(words) = Words::deserialize(deserializer)?;
     let globs = words.iter().map(|word| word.parse()).collect::<Result<_, _>>();
     globs.map(Some).map_err(D::Error::custom)
+}
+
+/// Systems that a loop is shown to: one text, split like a shell's, or a list.
+pub(super) fn mirrors<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Mirror>>, D::Error> {
+    let Words(words) = Words::deserialize(deserializer)?;
+    let read =
+        |word: &String| word.parse().map_err(|accepted| D::Error::custom(format!("{word:?}: {accepted}")));
+    words.iter().map(read).collect::<Result<_, _>>().map(Some)
 }
 
 /// Arguments: one text, split like a shell's, or a list of words.

@@ -71,6 +71,7 @@ pub(crate) fn started() -> Event {
             caps: Default::default(),
             keep_failed: false,
             mirrors: Vec::new(),
+            carried: None,
             task: None,
             session: None,
             depth: 0,

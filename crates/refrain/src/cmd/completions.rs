@@ -77,9 +77,10 @@ const HELP: usize = 60;
 type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 11] = [
+const MEANT: [(&str, CouldBe); 12] = [
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
+    ("export", any),
     ("logs", any),
     ("pause", pause::could_be),
     ("report", any),

@@ -12,5 +12,7 @@ pub(crate) const COST: &str = "What it may cost";
 pub(crate) const PLACE: &str = "Where it works";
 /// What is shown.
 pub(crate) const SHOWN: &str = "What is shown";
+/// What another system left.
+pub(crate) const FROM: &str = "From another system";
 /// A plan of many tasks in place of one.
 pub(crate) const PLAN: &str = "Many tasks: a plan";

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
+pub(crate) mod export;
 mod gate_args;
 pub(crate) mod generate;
 mod git_args;

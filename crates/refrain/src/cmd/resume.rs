@@ -1,4 +1,6 @@
-//! `refrain resume`.
+//! `refrain resume`. What another system's file has to do with it is in [`from`].
+
+mod from;
 
 use std::process::ExitCode;
 
@@ -21,10 +23,10 @@ use crate::{out, values};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that can go on, where it is left out
-    #[arg(conflicts_with_all = ["last", "all"])]
+    #[arg(conflicts_with_all = ["last", "all", "from"])]
     id: Option<LoopId>,
     /// The one that was touched last
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with_all = ["all", "from"])]
     last: bool,
     /// Every one that paused or crashed, each in a process of its own
     #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
@@ -48,6 +50,8 @@ pub(crate) struct Args {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
+    from: from::FromArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -61,6 +65,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         return after_reboot(context, args);
     }
     let service = context.service()?;
+    if let Some(file) = &args.from.from {
+        return from::run(context, &service, file, args);
+    }
     if args.all {
         return all(context, &service, args);
     }

@@ -215,7 +215,9 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     gates.extend(review.map(|review| GateSpec { timeout: environment.spec, ..review }));
     spec.gates = gates;
     spec.keep_failed = true;
-    spec.mirrors = vec![Mirror::Ralph];
+    // Seed 004's own are always there.
+    spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);
+    spec.mirrors.push(Mirror::Ralph);
     Ok(offer.notes)
 }
 

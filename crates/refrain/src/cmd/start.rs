@@ -7,12 +7,14 @@ mod stuck;
 pub(super) mod work;
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::ArgGroup;
+use refrain_core::mirror::Mirror;
 use refrain_core::text::printable;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, ProjectFile, Settings};
-use refrain_engine::{Runner, Service};
+use refrain_engine::{Runner, Service, left_to_others};
 
 pub(super) use self::kinds::Match;
 use self::work::{PromiseArgs, TaskArgs, WorkArgs};
@@ -48,6 +50,9 @@ pub(crate) struct Args {
     plan: ByTag,
     #[command(flatten)]
     show: ShowArgs,
+    /// Show it in the files of another system too: ralph, synthex, descartes, randroid
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = Mirror::from_str)]
+    mirror: Vec<Mirror>,
 }
 
 impl Args {
@@ -77,7 +82,10 @@ What is left out here, the configuration says: refrain config show. All about it
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.plan.asked() {
-        let Args { task, name, work, promise, max_iterations, git, plan, show } = args;
+        let Args { task, name, work, promise, max_iterations, git, mirror, plan, show } = args;
+        if let Some(mirror) = mirror.first() {
+            return Err(CliError::usage(format!("--mirror {mirror}: not with a plan: accepted is a loop")));
+        }
         plan::refuse_what_loops_have(&task, &promise, &git)?;
         return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
     }
@@ -124,6 +132,7 @@ pub(super) struct Notes {
 impl Notes {
     /// `notes`, and what there is to say of the loop's program.
     pub(super) fn of(service: &Service, spec: &Spec, notes: Vec<String>) -> Self {
+        let notes = notes.into_iter().chain(not_shown(spec)).collect();
         Self { notes, untested: service.untested(spec) }
     }
 
@@ -137,6 +146,14 @@ impl Notes {
             crate::out::tell_line("", &format!("note: {program}; Refrain was tested with {tested}"));
         }
     }
+}
+
+/// What a person should know of files that a loop would be shown in, and that are somebody else's.
+pub(super) fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
+    left_to_others(spec).into_iter().map(|path| {
+        let next = "resume --from goes on with what another system began there";
+        format!("{path} is not Refrain's and stays as it is: the loop is not shown there; {next}")
+    })
 }
 
 /// What somebody configured and this loop goes without: a file that nobody trusts.

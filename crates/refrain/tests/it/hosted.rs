@@ -72,6 +72,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

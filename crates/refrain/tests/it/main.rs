@@ -40,6 +40,8 @@ mod journals;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod mirrors;
+#[cfg(test)]
 mod notifications;
 #[cfg(test)]
 mod plan_files;

@@ -166,7 +166,7 @@ impl LoopState {
             && self.git.refused.is_none()
             && (self.git.base.is_some() || !self.spec.git.needs_base());
         let begins = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
-            && self.iteration == 0
+            && self.iteration == self.spec.carried()
             && self.lacks_baseline();
         if fits && begins {
             self.rounds = 1;

@@ -67,6 +67,7 @@ pub(crate) fn spec() -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         depth: 0,

@@ -45,6 +45,10 @@ pub(in crate::cmd) fn spec(
         prompt,
         promise: promise(&args.promise, start, &spec.agent)?,
         limits: Limits { max_iterations: most, ..spec.limits },
+        mirrors: match args.mirror.as_slice() {
+            [] => start.mirrors.clone().unwrap_or_default(),
+            mirrors => mirrors.to_vec(),
+        },
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
         ..spec
     };
@@ -87,6 +91,7 @@ pub(in crate::cmd) fn common(
         caps: settings.project_caps,
         keep_failed: false,
         mirrors: Vec::new(),
+        carried: None,
         task: None,
         session: None,
         project: project.root.clone(),

@@ -16,6 +16,7 @@ use refrain_engine::config::keys::PROMISE;
 use refrain_engine::{Service, hook};
 
 use crate::cli::Context;
+use crate::cmd::export;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::start;
 use crate::error::{CliError, Code};
@@ -110,6 +111,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         None => String::new(),
     };
     let (typed, prompt) = typed(&args.typed, &text)?;
+    export::advise(context, service);
     let around = hook::surrounding(|name| context.variable(name));
     let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
     let named = around.filter(|(kind, _)| *kind == agent).and_then(|(_, id)| id);
@@ -134,6 +136,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     };
     let begun = SessionSpec { command: args.command, args: text, isolation };
     let spec = spec(context, service, &typed, (agent, prompt, begun), args.gates)?;
+    start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
     tell(&id, promise.as_ref());

@@ -1,0 +1,274 @@
+//! What a file of another system says of a loop: data that somebody else wrote, none of which is believed. A value outside of
+//! its format is refused, never guessed around, and a program that it names is only ever shown.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::{Mark, Standing, descartes, ralph, ralph_loop, randroid, scud, synthex};
+use crate::ids::LoopId;
+use crate::promise::PromiseText;
+use crate::spec::Limits;
+use crate::state_file::front_matter;
+use crate::values;
+
+/// A system whose files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// Seed 000.
+    Synthex,
+    /// Seed 001, one loop.
+    Descartes,
+    /// Seed 001, the tasks of a tag.
+    Scud,
+    /// Seed 002.
+    Randroid,
+    /// Seed 004.
+    Ralph,
+    /// The plugin of Claude Code, whose file is read, never written.
+    RalphLoop,
+}
+
+/// A loop of another system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whose it is.
+    pub system: System,
+    /// How it is called there.
+    pub id: Option<LoopId>,
+    /// When the loop of Refrain's began that it shows; none where Refrain did not write it.
+    pub began: Option<Timestamp>,
+    /// What it is to do.
+    pub prompt: Prompt,
+    /// What it ran, as it could be typed; none where its system knows one agent only. Nobody runs it because it stands here.
+    pub command: Option<String>,
+    /// The words that claim the work done.
+    pub promised: Promised,
+    /// How many iterations it may have in all; none is as many as it takes.
+    pub cap: Option<u32>,
+    /// How many of them were counted.
+    pub iteration: u32,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// What a loop is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// This.
+    Text(String),
+    /// What this file says, by its name in the project.
+    File(String),
+    /// The file does not say.
+    Unsaid,
+}
+
+/// The words that claim a loop's work done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Promised {
+    /// These.
+    Words(PromiseText),
+    /// None: it ends where its agent ends well.
+    Never,
+    /// The file does not say, or says that it never ends by itself: Refrain's own.
+    Unsaid,
+}
+
+/// Why a file cannot be gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// Nobody's.
+    #[error(
+        "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
+    )]
+    Unknown,
+    /// It lacks something, or a value is of the wrong kind.
+    #[error("it is no state of {system}'s: {why}")]
+    Damaged {
+        /// Whose it seems to be.
+        system: System,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A value that cannot be taken.
+    #[error("{key}: {found}: accepted {accepted}")]
+    Value {
+        /// Where it stands.
+        key: &'static str,
+        /// What stands there.
+        found: String,
+        /// What would be.
+        accepted: String,
+    },
+    /// It is about many tasks, whose file says what is left of them.
+    #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
+    Plan {
+        /// Its tag.
+        tag: String,
+        /// The words that go on with it, as they can be typed.
+        words: String,
+    },
+}
+
+/// Why a loop that was read does not go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotNow {
+    /// It came to its end there.
+    #[error("it is {0} there")]
+    Over(&'static str),
+    /// There is no iteration left.
+    #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
+    UsedUp {
+        /// How many were counted.
+        used: u32,
+        /// How many it may have.
+        cap: u32,
+        /// The most that it can be given.
+        most: u32,
+    },
+    /// There are too many.
+    #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
+    TooMany {
+        /// How many were counted.
+        used: u32,
+        /// How many it may have.
+        cap: u32,
+        /// The most that it can be given.
+        most: u32,
+    },
+}
+
+/// More iterations nobody counted; fewer than would overflow a counter.
+const MOST_COUNTED: u32 = 1_000_000;
+
+/// Reads a state, whoever's it is: known by what it holds, not by its name.
+///
+/// # Errors
+/// [`Unread`].
+pub fn read(text: &str) -> Result<Found, Unread> {
+    let mut found = dispatch(text)?;
+    if let Some(mark) = Mark::found(text) {
+        found.id = found.id.or(Some(mark.refrain_loop));
+        found.began = Some(mark.refrain_started);
+    }
+    Ok(found)
+}
+
+fn dispatch(text: &str) -> Result<Found, Unread> {
+    if let Some((matter, body)) = front_matter(text) {
+        let (matter, body) = (&text[matter], &text[body..]);
+        return match matter.lines().any(|line| line.starts_with("active:")) {
+            true => ralph_loop::read(matter, body),
+            false => randroid::read(matter, body),
+        };
+    }
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).map_err(|_| Unread::Unknown)?;
+    let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
+    match &object {
+        _ if has(&["schema_version", "loop_id", "isolation"]) => synthex::read(text),
+        _ if has(&["current_wave", "wave_commits", "tasks_total"]) => scud::read(text),
+        _ if has(&["task_id", "stuck_count"]) => ralph::read(text),
+        _ if has(&["config", "iteration_summaries", "exit_reason"]) => descartes::read(text),
+        _ => Err(Unread::Unknown),
+    }
+}
+
+impl Found {
+    /// How many iterations it may have in all, those that were counted there among them.
+    ///
+    /// # Errors
+    /// [`NotNow`] where it does not go on with `asked`, or without.
+    pub fn total(&self, asked: Option<u32>) -> Result<u32, NotNow> {
+        match self.standing {
+            Standing::Completed => return Err(NotNow::Over("completed")),
+            Standing::Cancelled => return Err(NotNow::Over("cancelled")),
+            Standing::Running | Standing::MaxIterationsReached | Standing::Crashed => {}
+        }
+        let (used, most) = (self.iteration, self.iteration + Limits::MAX_GRANT);
+        // What had no end there has one here, and it is said.
+        let cap = asked.or(self.cap).unwrap_or(used + Limits::DEFAULT_ITERATIONS);
+        let is_over = self.standing == Standing::MaxIterationsReached && asked.is_none();
+        match cap {
+            cap if cap <= used || is_over => Err(NotNow::UsedUp { used, cap, most }),
+            cap if cap > most => Err(NotNow::TooMany { used, cap, most }),
+            cap => Ok(cap),
+        }
+    }
+}
+
+impl System {
+    pub(super) fn damaged(self, error: &dyn fmt::Display) -> Unread {
+        Unread::Damaged { system: self, why: error.to_string() }
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Synthex => "Synthex",
+            Self::Descartes => "Descartes",
+            Self::Scud => "SCUD",
+            Self::Randroid => "Randroid",
+            Self::Ralph => "Conclave",
+            Self::RalphLoop => "the Ralph loop",
+        })
+    }
+}
+
+/// A key that must be there, though it may say `null`.
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+pub(super) fn value(key: &'static str, found: &dyn fmt::Debug, accepted: impl Into<String>) -> Unread {
+    Unread::Value { key, found: format!("{found:?}"), accepted: accepted.into() }
+}
+
+pub(super) fn id(system: System, key: &'static str, text: &str) -> Result<LoopId, Unread> {
+    text.parse().map_err(|error| system.damaged(&format!("{key}: {error}")))
+}
+
+/// The words of a promise.
+pub(super) fn words(text: &str) -> Result<PromiseText, Unread> {
+    values::promise(text).map_err(|error| value("completion_promise", &text, error))
+}
+
+/// A number of iterations that can be gone on from.
+pub(super) fn counted(iteration: u32) -> Result<u32, Unread> {
+    let accepted = || value("iteration", &iteration, format!("are whole numbers in 0..={MOST_COUNTED}"));
+    Some(iteration).filter(|iteration| *iteration <= MOST_COUNTED).ok_or_else(accepted)
+}
+
+/// A task that stands in such a file. It reaches the agent as an argument, and must not be one of its options; and a person
+/// who looks at it must see all of it.
+pub(super) fn prompt(text: &str) -> Result<Prompt, Unread> {
+    if text.trim().is_empty() {
+        return Ok(Prompt::Unsaid);
+    }
+    admits(text)?;
+    Ok(Prompt::Text(text.to_owned()))
+}
+
+/// Whether a task that a person did not type can be given to an agent.
+///
+/// # Errors
+/// [`Unread::Value`].
+pub fn admits(text: &str) -> Result<(), Unread> {
+    let hidden = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    match hidden {
+        Some(c) => Err(value("prompt", &c, "are texts without control characters")),
+        None if text.trim_start().starts_with('-') => {
+            let begin: String = text.trim_start().chars().take(40).collect();
+            Err(value(
+                "prompt",
+                &begin,
+                "are texts that begin with a word, as an agent would take this for an option",
+            ))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Seed 002's `loop.local.md`: front matter, and the prompt as its body.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
+use super::{Mark, Standing};
+use crate::r#loop::LoopState;
+
+/// Where it lies in a project: there is one. The seed's own lies in the folder of its skill, which no project has.
+pub(super) const FILE: &str = "loop.local.md";
+
+pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> String {
+    let spec = &state.spec;
+    let mode = match spec.session.as_ref().map(crate::session::SessionSpec::slug) {
+        Some("research") => "research",
+        _ => "implement",
+    };
+    // 0 is until it is complete.
+    let most = state.limits.max_iterations.unwrap_or(0);
+    let promise = spec.promise.as_ref().map(|promise| promise.text.as_str());
+    let mut text = format!("---\nmode: {mode}\niteration: {}\niterations: {most}\n", state.iteration);
+    // Nothing that Refrain does by itself leaves the machine.
+    let _ = writeln!(text, "git_workflow: commit\ncompletion_promise: {}", scalar(promise));
+    let _ = writeln!(text, "started_at: {}", state.started_at);
+    let status = serde_json::to_value(standing).unwrap_or_default();
+    let _ = writeln!(text, "status: {}", status.as_str().unwrap_or_default());
+    let _ = writeln!(
+        text,
+        "refrain_loop: {}\nrefrain_started: {}\n---\n",
+        mark.refrain_loop, mark.refrain_started
+    );
+    text.push_str(spec.prompt.trim_end());
+    text.push('\n');
+    text
+}
+
+/// A word that is a text in YAML as it stands, or one in quotation marks.
+fn scalar(promise: Option<&str>) -> String {
+    let Some(text) = promise else { return "null".to_owned() };
+    let is_word = text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+        && !matches!(text, "TRUE" | "FALSE" | "NULL");
+    if is_word { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+#[derive(Deserialize)]
+struct Read {
+    /// Only one of the seed's is a state of its.
+    #[serde(rename = "mode")]
+    _mode: Mode,
+    iteration: u32,
+    /// As the seed's own state has it, and as its hook looks for it.
+    #[serde(alias = "max_iterations")]
+    iterations: i64,
+    #[serde(rename = "git_workflow")]
+    _workflow: Option<Workflow>,
+    completion_promise: Option<String>,
+    status: Option<Standing>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Research,
+    Implement,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Workflow {
+    Commit,
+    Push,
+    Pr,
+    PrMerge,
+}
+
+pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
+    let system = System::Randroid;
+    let read: Read = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
+    let cap = match read.iterations {
+        -1 | 0 => None,
+        cap => Some(
+            u32::try_from(cap).map_err(|_| value("iterations", &cap, "are -1, 0 and whole numbers above"))?,
+        ),
+    };
+    Ok(Found {
+        system,
+        id: None,
+        began: None,
+        prompt: prompt(body.trim())?,
+        command: None,
+        promised: match read.completion_promise.as_deref().map(words).transpose()? {
+            Some(text) => Promised::Words(text),
+            None => Promised::Never,
+        },
+        cap,
+        iteration: counted(read.iteration)?,
+        standing: read.status.unwrap_or(Standing::Running),
+    })
+}

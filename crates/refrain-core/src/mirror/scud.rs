@@ -1,0 +1,30 @@
+//! Seed 001's `.scud/loop-state.json`: how far it got with the tasks of a tag. The tasks say themselves what is left, so that
+//! only the words are read that go on with them.
+
+use serde::Deserialize;
+
+use super::found::{Found, System, Unread};
+
+#[derive(Deserialize)]
+struct Read {
+    config: Config,
+}
+
+#[derive(Deserialize)]
+struct Config {
+    tag: String,
+    plan_path: Option<String>,
+    verification_command: Option<String>,
+}
+
+/// Never a loop: what a person types in its place.
+pub(super) fn read(text: &str) -> Result<Found, Unread> {
+    let system = System::Scud;
+    let Read { config: Config { tag, plan_path, verification_command } } =
+        serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
+    let given = [("--plan", plan_path), ("--verify", verification_command)];
+    let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
+    let words: Vec<_> = [format!("--tag={tag}")].into_iter().chain(given).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).map_err(|error| system.damaged(&error))?;
+    Err(Unread::Plan { tag, words })
+}

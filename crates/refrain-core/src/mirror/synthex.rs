@@ -1,0 +1,158 @@
+//! Seed 000's `.synthex/loops/<id>.json`, schema version 1: every key is there, those that may be null as null.
+
+use serde::{Deserialize, Serialize};
+
+use super::found::{Found, Promised, Prompt, System, Unread, counted, id, present, value, words};
+use super::words::{Line, line};
+use super::{Mark, Standing, pretty};
+use crate::r#loop::LoopState;
+use crate::session::Isolation;
+use crate::spec::Limits;
+
+/// Where its files lie in a project, one a loop.
+pub(super) const FOLDER: &str = ".synthex/loops";
+
+/// The only version there is.
+const VERSION: u32 = 1;
+
+/// The keys of the schema. Those that may be null must be there all the same.
+#[derive(Serialize, Deserialize)]
+struct State {
+    schema_version: u32,
+    loop_id: String,
+    #[serde(deserialize_with = "present")]
+    session_id: Option<String>,
+    command: String,
+    args: String,
+    #[serde(deserialize_with = "present")]
+    prompt_file: Option<String>,
+    completion_promise: String,
+    max_iterations: u32,
+    iteration: u32,
+    isolation: Isolation,
+    status: Standing,
+    started_at: String,
+    last_updated: String,
+    #[serde(deserialize_with = "present")]
+    exited_at: Option<String>,
+    #[serde(deserialize_with = "present")]
+    exit_reason: Option<String>,
+}
+
+/// What Refrain writes.
+#[derive(Serialize)]
+struct Written {
+    #[serde(flatten)]
+    state: State,
+    #[serde(flatten)]
+    mark: Mark,
+}
+
+pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> String {
+    let spec = &state.spec;
+    let most = state.limits.max_iterations.unwrap_or(Limits::MAX_GRANT);
+    let most = most.clamp(1, Limits::MAX_GRANT);
+    let (command, args, isolation) = match &spec.session {
+        Some(begun) => (begun.command.clone(), begun.args.clone(), begun.isolation),
+        // What Synthex itself would go on with: an agent of its own each time, with this prompt.
+        None => {
+            ("/synthex:loop".to_owned(), format!("--prompt {}", quoted(&spec.prompt)), Isolation::Subagent)
+        }
+    };
+    let over = standing != Standing::Running;
+    let exited = state.ended.map_or(state.updated_at, |ended| ended.at);
+    // One that has no promise has one that nobody makes.
+    let promise =
+        spec.promise.as_ref().map_or_else(|| format!("ALLDONE-{}", spec.id), |it| it.text.to_string());
+    let state = State {
+        schema_version: VERSION,
+        loop_id: spec.id.to_string(),
+        session_id: state.session.as_ref().and_then(|session| session.id.clone()),
+        command,
+        args,
+        prompt_file: None,
+        completion_promise: promise,
+        max_iterations: most,
+        iteration: state.iteration,
+        isolation,
+        status: standing,
+        started_at: state.started_at.to_string(),
+        last_updated: state.updated_at.to_string(),
+        exited_at: over.then(|| exited.to_string()),
+        exit_reason: reason(standing, most),
+    };
+    pretty(&Written { state, mark })
+}
+
+/// The words of the seed.
+fn reason(standing: Standing, most: u32) -> Option<String> {
+    Some(match standing {
+        Standing::Running => return None,
+        Standing::Completed => "completion-promise-emitted".to_owned(),
+        Standing::Cancelled => "Cancelled by /synthex:cancel-loop".to_owned(),
+        Standing::MaxIterationsReached => format!("Reached max_iterations={most} without completion promise"),
+        Standing::Crashed => "Marked crashed".to_owned(),
+    })
+}
+
+fn quoted(text: &str) -> String {
+    // A NUL cannot be quoted, and no prompt has one that an agent was given.
+    shlex::try_quote(text).map_or_else(|_| text.replace('\0', ""), |quoted| quoted.into_owned())
+}
+
+pub(super) fn read(text: &str) -> Result<Found, Unread> {
+    let system = System::Synthex;
+    let version = serde_json::from_str::<serde_json::Value>(text).ok();
+    let version = version.and_then(|object| object.get("schema_version").cloned());
+    if let Some(found) = version.filter(|version| *version != VERSION) {
+        return Err(value(
+            "schema_version",
+            &found.to_string(),
+            "is 1; a file of another version is not gone on with",
+        ));
+    }
+    let state: State = serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
+    let id = id(system, "loop_id", &state.loop_id)?;
+    if !state.command.starts_with('/') {
+        return Err(value("command", &state.command, "are commands that begin with /"));
+    }
+    if !(1..=Limits::MAX_GRANT).contains(&state.max_iterations) {
+        return Err(value("max_iterations", &state.max_iterations, "are whole numbers in 1..=200"));
+    }
+    let times = [("started_at", Some(&state.started_at)), ("last_updated", Some(&state.last_updated))];
+    for (key, time) in times.into_iter().chain([("exited_at", state.exited_at.as_ref())]) {
+        if let Some(time) = time.filter(|time| !is_instant(time)) {
+            return Err(value(key, time, "are times like 2026-01-15T10:30:00Z"));
+        }
+    }
+    let is_running = state.status == Standing::Running;
+    for (key, is_there) in
+        [("exited_at", state.exited_at.is_some()), ("exit_reason", state.exit_reason.is_some())]
+    {
+        if is_there == is_running {
+            let accepted =
+                if is_running { "is null while it is running" } else { "is a text where it is not running" };
+            return Err(value(key, &is_there, accepted));
+        }
+    }
+    let Line { prompt, file } = line(&state.command, &state.args);
+    let prompt = match state.prompt_file.or(file) {
+        Some(file) => Prompt::File(file),
+        None => super::found::prompt(&prompt)?,
+    };
+    Ok(Found {
+        system,
+        id: Some(id),
+        began: None,
+        prompt,
+        command: None,
+        promised: Promised::Words(words(&state.completion_promise)?),
+        cap: Some(state.max_iterations),
+        iteration: counted(state.iteration)?,
+        standing: state.status,
+    })
+}
+
+fn is_instant(text: &str) -> bool {
+    text.contains('T') && text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok()
+}
