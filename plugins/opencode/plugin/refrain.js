@@ -22,22 +22,26 @@ const ask = (hook, input) =>
     child.stdin.end(JSON.stringify(input))
   })
 
+// What the agent said last; nothing where it was interrupted, or its provider failed: then the session rests.
 const lastMessage = async (client, id) => {
   const { data } = await client.session.messages({ path: { id } })
   const last = data?.findLast((message) => message.info.role === "assistant")
-  const words = last?.parts.filter((part) => part.type === "text" && !part.synthetic)
-  return words?.map((part) => part.text).join("\n")
+  if (!last || last.info.error) return undefined
+  const words = last.parts.filter((part) => part.type === "text" && !part.synthetic)
+  return words.map((part) => part.text).join("\n")
 }
 
 export const Refrain = async ({ client, directory }) => ({
   event: async ({ event }) => {
     if (event.type !== "session.idle") return
     const id = event.properties.sessionID
+    const message = await lastMessage(client, id)
+    if (message === undefined) return
     const answer = await ask("stop", {
       session_id: id,
       cwd: directory,
       hook_event_name: "Stop",
-      last_assistant_message: await lastMessage(client, id),
+      last_assistant_message: message,
     })
     if (answer?.decision !== "block") return
     await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.reason }] } })
