@@ -1,5 +1,5 @@
 // Refrain: has this session go on while one of its loops does. Under `opencode run` nothing can go on, as the program leaves
-// when the session is idle; under `opencode serve` it does.
+// when the session is idle; on a terminal and under `opencode serve` it does.
 import { spawn } from "node:child_process"
 
 const REFRAIN = "refrain"
@@ -22,21 +22,23 @@ const ask = (hook, input) =>
     child.stdin.end(JSON.stringify(input))
   })
 
-// What the agent said last; nothing where it was interrupted, or its provider failed: then the session rests.
 const lastMessage = async (client, id) => {
   const { data } = await client.session.messages({ path: { id } })
   const last = data?.findLast((message) => message.info.role === "assistant")
-  if (!last || last.info.error) return undefined
-  const words = last.parts.filter((part) => part.type === "text" && !part.synthetic)
-  return words.map((part) => part.text).join("\n")
+  const words = last?.parts.filter((part) => part.type === "text" && !part.synthetic)
+  return words?.map((part) => part.text).join("\n")
 }
+
+// Sessions whose turn was interrupted, or whose provider failed: they rest. Only later does the message say so itself.
+const broken = new Set()
 
 export const Refrain = async ({ client, directory }) => ({
   event: async ({ event }) => {
-    if (event.type !== "session.idle") return
-    const id = event.properties.sessionID
+    const id = event.properties?.sessionID
+    if (event.type === "session.error") broken.add(id)
+    if (event.type === "session.status" && event.properties.status.type === "busy") broken.delete(id)
+    if (event.type !== "session.idle" || broken.has(id)) return
     const message = await lastMessage(client, id)
-    if (message === undefined) return
     const answer = await ask("stop", {
       session_id: id,
       cwd: directory,
