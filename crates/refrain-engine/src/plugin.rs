@@ -21,9 +21,9 @@ use crate::{EngineError, Host};
 /// Why a plugin cannot be installed or removed. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// There is no plugin for it.
-    #[error("there is no plugin for {0}, or HOME is not set")]
-    NoPlugin(AgentKind),
+    /// Nobody knows where the agent's home is.
+    #[error("HOME is not set, so there is no place for the plugin of {0}")]
+    NoHome(AgentKind),
     /// Somebody else's file stands where one of ours belongs.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),
@@ -120,7 +120,7 @@ impl Host {
             found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
         };
         let plugin = Homes { variable, own: &self.plugins(), program: &program }.plugin(agent);
-        Ok((program, plugin.ok_or(PluginError::NoPlugin(agent))?))
+        Ok((program, plugin.ok_or(PluginError::NoHome(agent))?))
     }
 
     /// How agents call this program.

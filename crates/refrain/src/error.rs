@@ -173,7 +173,7 @@ impl From<EngineError> for CliError {
             EngineError::Plugin(PluginError::Taken(_)) => {
                 (Code::Usage, Some("nothing was changed; move it away first".to_owned()))
             }
-            EngineError::Plugin(PluginError::NoPlugin(_)) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::NoHome(_)) => (Code::Usage, None),
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
                 (Code::Usage, Some("nothing was changed; mend that file, and try again".to_owned()))
             }

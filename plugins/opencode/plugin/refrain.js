@@ -1,5 +1,5 @@
 // Refrain: has this session go on while one of its loops does. Under `opencode run` nothing can go on, as the program leaves
-// when the session is idle; under `opencode serve` it does.
+// when the session is idle; on a terminal and under `opencode serve` it does.
 import { spawn } from "node:child_process"
 
 const REFRAIN = "refrain"
@@ -29,15 +29,21 @@ const lastMessage = async (client, id) => {
   return words?.map((part) => part.text).join("\n")
 }
 
+// Sessions whose turn was interrupted, or whose provider failed: they rest. Only later does the message say so itself.
+const broken = new Set()
+
 export const Refrain = async ({ client, directory }) => ({
   event: async ({ event }) => {
-    if (event.type !== "session.idle") return
-    const id = event.properties.sessionID
+    const id = event.properties?.sessionID
+    if (event.type === "session.error") broken.add(id)
+    if (event.type === "session.status" && event.properties.status.type === "busy") broken.delete(id)
+    if (event.type !== "session.idle" || broken.has(id)) return
+    const message = await lastMessage(client, id)
     const answer = await ask("stop", {
       session_id: id,
       cwd: directory,
       hook_event_name: "Stop",
-      last_assistant_message: await lastMessage(client, id),
+      last_assistant_message: message,
     })
     if (answer?.decision !== "block") return
     await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.reason }] } })

@@ -11,8 +11,8 @@ const COMMAND: &[(&str, &str)] =
 const SCRIPT: &str = include_str!("../../../../plugins/opencode/plugin/refrain.js");
 
 const THEN: &[&str] = &[
-    "a session goes on by itself under opencode serve only; opencode run leaves when the session is idle",
     "start opencode anew; then, in a session: /refrain-loop PROMPT",
+    "a session goes on by itself on a terminal and under opencode serve; opencode run leaves when the session is idle",
 ];
 
 pub(super) fn plugin(home: &Utf8Path, command: &str, program: &str) -> Plugin {

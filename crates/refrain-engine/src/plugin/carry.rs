@@ -17,9 +17,12 @@ pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -
 pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {
     change(plan)?;
     let mut noted = plan.noted.clone();
+    let files = before.files.keys().filter(|path| !plan.noted.files.contains_key(*path));
+    let settings = before.settings.keys().filter(|path| !plan.noted.settings.contains_key(*path));
+    let gone: Vec<_> = files.chain(settings).collect();
     // From within.
     for made in before.folders.iter().rev() {
-        if plan.changes.iter().any(|change| change.path.starts_with(made)) {
+        if gone.iter().any(|path| path.starts_with(made)) {
             // One that somebody uses is theirs from now on.
             plugins::remove_empty(made)?;
             noted.folders.remove(made);

@@ -1,7 +1,7 @@
 //! `refrain plugin install`, and then the program itself: its session begins a loop, and goes on by the hook that was put there.
 
 use serde_json::{Value, json};
-use testkit::{Agent, Turn, write};
+use testkit::{Agent, Session, Turn, write};
 
 use crate::bench::{Bench, LONG, attempts};
 
@@ -100,30 +100,56 @@ fn gemini_loads_its_installed_plugin() {
 fn opencode_loads_its_installed_plugin() {
     let script = [begin(Agent::OpenCode), advance()].into_iter().chain(three()).collect();
     let bench = bench(Agent::OpenCode, script);
-    let program = bench.real.program.to_str().expect("it is UTF-8");
-    // Only a server lives on when a session is idle.
-    let words = ["serve", "--hostname", "127.0.0.1", "--port", "0"];
-    let server = bench.sandbox.tool(program, &words).envs(&bench.real.env).spawn();
-    server.wait_for_output("listening on ");
-    let said = server.stdout();
-    let url = said
-        .split("listening on ")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next())
-        .expect("it says where");
-    let words = [
-        "run",
-        "--attach",
-        url,
-        "--format",
-        "json",
-        "--command",
-        "refrain-loop",
-        "Make it. --name job --max 5",
-    ];
-    bench.sandbox.tool(program, &words).envs(&bench.real.env).spawn().wait_at_most(LONG).with_code(0);
+    let (server, url) = serve(&bench);
+    let words = ["--command", "refrain-loop", "Make it. --name job --max 5"];
+    attached(&bench, &url, &words).wait_at_most(LONG).with_code(0);
     bench.sandbox.wait_for_status("job", "completed");
     finished(&bench, 5);
+    server.kill();
+    bench.sandbox.nobody_survives();
+}
+
+/// Only a server lives on when a session is idle, and a terminal; where it is reached.
+fn serve(bench: &Bench) -> (Session, String) {
+    let program = bench.real.program.to_str().expect("it is UTF-8");
+    let words = ["serve", "--hostname", "127.0.0.1", "--port", "0"];
+    let server = bench.sandbox.tool(program, &words).envs(&bench.real.env).spawn();
+    server.wait_for_output("listening on http");
+    let said = server.stdout();
+    let url = said.split("listening on ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let url = url.expect("it says where").to_owned();
+    (server, url)
+}
+
+/// Tells a server's session something; this leaves after the first turn.
+fn attached(bench: &Bench, url: &str, words: &[&str]) -> Session {
+    let program = bench.real.program.to_str().expect("it is UTF-8");
+    let words: Vec<&str> =
+        ["run", "--attach", url, "--format", "json"].iter().chain(words).copied().collect();
+    bench.sandbox.tool(program, &words).envs(&bench.real.env).spawn()
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn opencode_rests_where_a_person_interrupts_it() {
+    let mut script = vec![begin(Agent::OpenCode), advance(), Turn::say("Nobody hears this.").held()];
+    script.extend(three().into_iter().skip(1));
+    let bench = bench(Agent::OpenCode, script);
+    let (server, url) = serve(&bench);
+    let first = attached(&bench, &url, &["--command", "refrain-loop", "Make it. --name job --max 5"]);
+    bench.model.wait_for(3);
+    let bound =
+        bench.sandbox.journal("job").into_iter().find(|line| line["event"]["type"] == "session.bound");
+    let session = bound.expect("it is bound from the begin")["event"]["data"]["id"].clone();
+    let session = session.as_str().expect("its name is known");
+    let abort = format!("{url}/session/{session}/abort");
+    bench.sandbox.tool("curl", &["--silent", "--fail", "--request", "POST", &abort]).run().with_code(0);
+    first.wait_at_most(LONG);
+    // It goes on where the person has it go on.
+    attached(&bench, &url, &["--session", session, "Go on."]).wait_at_most(LONG).with_code(0);
+    let status = bench.sandbox.wait_for_status("job", "completed");
+    assert_eq!(attempts(&status), [json!([1, 1, true, "ended"]), json!([2, 1, true, "claimed"])]);
+    bench.asked_exactly(5);
     server.kill();
     bench.sandbox.nobody_survives();
 }

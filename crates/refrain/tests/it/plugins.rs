@@ -269,6 +269,49 @@ fn settings_that_are_not_what_they_should_be_are_left_alone() {
 }
 
 #[test]
+fn a_crash_in_the_middle_leaves_nothing_that_the_next_call_does_not_know() {
+    for agent in AGENTS {
+        let sandbox = sandbox();
+        let home = sandbox.root().join("home");
+        fs::create_dir_all(home.join("data/refrain")).unwrap();
+        if agent == "claude" || agent == "codex" {
+            put(&settings(&sandbox, agent), "{\n  \"model\": \"x\" // mine\n}\n");
+        }
+        let before = sandbox.snapshot();
+        let installed = run(&sandbox, &["install", agent]).stdout;
+        let written = installed.lines().filter_map(|line| line.split_once(' '));
+        let written: Vec<_> = written.filter(|(word, _)| ["wrote", "changed"].contains(word)).collect();
+        let with = sandbox.snapshot();
+        // What is noted comes first; so many of its files followed.
+        let mut counts = vec![0, 1, written.len() / 2, written.len() - 1, written.len()];
+        counts.dedup();
+        for count in counts {
+            for verb in ["install", "remove"] {
+                for (path, bytes) in with.iter().filter(|(path, _)| path.is_file()) {
+                    testkit::write(path, bytes);
+                }
+                for (_, path) in &written[count..] {
+                    let path = Path::new(path);
+                    match before.iter().find(|(found, _)| found == path) {
+                        Some((_, bytes)) => testkit::write(path, bytes),
+                        None => fs::remove_file(path).unwrap(),
+                    }
+                }
+                run(&sandbox, &[verb, agent]);
+                let expected = if verb == "install" { &with } else { &before };
+                let found = sandbox.snapshot();
+                let odd = |one: &[_], other: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+                    one.iter().filter(|entry| !other.contains(entry)).map(|(path, _)| path.clone()).collect()
+                };
+                let differ = (odd(&found, expected), odd(expected, &found));
+                assert_eq!(differ, (vec![], vec![]), "{agent}: {count} of {}, then {verb}", written.len());
+                run(&sandbox, &["install", agent]);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_link_to_settings_that_lie_elsewhere_stays_one() {
     let sandbox = sandbox();
     let (path, real) = (settings(&sandbox, "codex"), sandbox.root().join("home/dotfiles/hooks.json"));
@@ -317,6 +360,8 @@ fn what_cannot_be_said_is_refused() {
         let refused = plugin(&sandbox, words).run().with_code(2);
         assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
     }
+    let homeless = plugin(&sandbox, &["install", "codex"]).env("HOME", "").run().with_code(2);
+    assert!(homeless.stderr.contains("HOME is not set"), "{}", homeless.stderr);
     let inside = plugin(&sandbox, &["install", "codex"]).env("REFRAIN_LOOP_ID", "job").run().with_code(17);
     assert!(inside.stderr.contains("from inside an attempt"), "{}", inside.stderr);
     assert!(!settings(&sandbox, "codex").exists());

@@ -229,6 +229,14 @@ fn json(depth: u32) -> BoxedStrategy<String> {
 
 proptest! {
     #[test]
+    fn any_text_is_edited_or_left_alone(text in "[\\[\\]{}:,\"a/*\\\\ \n\r\t\u{feff}\u{e9}0-]{0,24}") {
+        if let Ok((with, splices)) = put(&text, &hooks()) {
+            prop_assert_eq!(undo(&with, &splices), Some(text));
+            prop_assert!(hooks().iter().all(|edit| look(&with, edit) == Ok(Found::Same)), "{}", with);
+        }
+    }
+
+    #[test]
     fn any_settings_get_it_and_are_as_they_were(
         hooks_of in prop::option::of(json(2)), stops in prop::option::of(json(2)), on in prop::option::of(json(2)), rest in json(3),
     ) {
