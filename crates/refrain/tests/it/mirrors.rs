@@ -120,6 +120,14 @@ fn a_session_loop_is_shown_by_configuration() {
     sandbox.refrain(&["cancel", "mend"]).with_code(0);
     assert_eq!(json_of(&sandbox, SYNTHEX)["status"], "cancelled");
     assert!(!sandbox.project().join(RANDROID).exists());
+
+    sandbox.refrain(&["archive", "mend"]).with_code(0);
+    sandbox.refrain(&[&words[..], &["--args", "Mend it."]].concat()).with_code(0);
+    sandbox.refrain(&["tick", "advance", "mend"]).with_code(0);
+    let input = json!({ "session_id": "s", "cwd": sandbox.project(), "hook_event_name": "Stop",
+        "last_assistant_message": "<promise>COMPLETE</promise>" });
+    sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(input.to_string()).run().with_code(0);
+    assert_eq!(json_of(&sandbox, SYNTHEX)["status"], "completed", "its hook says so");
 }
 
 #[test]
@@ -142,6 +150,28 @@ fn what_is_not_refrains_stays_as_it_is() {
     assert_eq!(read(&sandbox, DESCARTES), descartes());
     assert_eq!(read(&sandbox, RANDROID), "my own notes\n");
     assert_eq!(fs::read_dir(outside).unwrap().count(), 0, "a link leads anywhere");
+}
+
+#[test]
+fn a_mirror_that_there_is_none_of_is_refused() {
+    let sandbox = sandbox();
+    for (words, says) in [
+        (["start", "--mirror", "smoke", "p"].as_slice(), "accepted are ralph, synthex, descartes, randroid"),
+        (&["start", "--scud-tag", "t", "--mirror", "synthex"], "not with a plan"),
+    ] {
+        let refused = sandbox.refrain(words).with_code(2);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_lock_of_somebody_who_lives_is_left_to_them() {
+    let sandbox = sandbox();
+    let lock = format!("{}\n", std::process::id());
+    put(&sandbox, ".ralph.lock", &lock);
+    let agent = done_in(&sandbox, 1);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "mend", "--mirror", "ralph", "p"]).with_code(0);
+    assert_eq!(read(&sandbox, ".ralph.lock"), lock);
 }
 
 #[test]

@@ -85,7 +85,10 @@ pub(super) fn run(
     };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
     let spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
-    notes.push(format!("it goes on behind iteration {} of {file}, which stays as it is", found.iteration));
+    notes.push(format!(
+        "it goes on behind iteration {} of {file}, which stays as it is: end that loop there",
+        found.iteration
+    ));
     if found.cap.is_none() && args.max_iterations.is_none() {
         notes.push(format!("there was no limit there; here it has {total} iterations in all"));
     }
