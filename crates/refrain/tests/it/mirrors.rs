@@ -282,6 +282,7 @@ fn no_file_chooses_what_is_run() {
 #[case::cancelled(json!({ "status": "cancelled", "exited_at": "2026-05-27T10:00:00Z", "exit_reason": "x" }), "it is cancelled there")]
 #[case::used_up(json!({ "iteration": 8 }), "--max-iterations 9 to 208")]
 #[case::version(json!({ "schema_version": 2 }), "schema_version")]
+#[case::long(json!({ "status": "x".repeat(1 << 20) }), "xxxx")]
 #[case::status(json!({ "status": "paused" }), "paused")]
 #[case::name(json!({ "loop_id": "../../up" }), "../../up")]
 #[case::path(json!({ "prompt_file": "../../../../etc/passwd" }), "accepted is a file of this project")]
@@ -299,7 +300,7 @@ fn what_cannot_go_on_is_refused_and_nothing_begun(#[case] changes: Value, #[case
     let before = sandbox.snapshot();
     let refused = resume(&sandbox, "theirs.json", &["--command", &agent]).with_code(2);
     assert!(refused.stderr.contains(says) && refused.stdout.is_empty(), "{}", refused.stderr);
-    assert!(!refused.stderr.contains('\u{1b}'), "{}", refused.stderr);
+    assert!(!refused.stderr.contains('\u{1b}') && refused.stderr.len() < 2000, "{}", refused.stderr);
     assert!(sandbox.snapshot() == before, "a refusal touches nothing");
 }
 
