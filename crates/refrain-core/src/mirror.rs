@@ -178,6 +178,8 @@ impl Mirrored {
     #[must_use]
     pub fn owner(&self, there: &str) -> Owner {
         match Mark::found(there) {
+            // Nothing is lost with it: a power loss may have left it so.
+            None if there.is_empty() => Owner::Own,
             None => Owner::Foreign,
             Some(found) if found.refrain_loop == self.mark.refrain_loop => Owner::Own,
             Some(found) if found.refrain_started > self.mark.refrain_started => Owner::Later,

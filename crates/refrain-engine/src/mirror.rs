@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
 use refrain_core::{LoopState, Spec};
 use refrain_proc::identity;
-use refrain_store::{LoopDir, make_dir, write_atomic};
+use refrain_store::{LoopDir, make_dir, write_unsynced};
 
 use crate::keeping;
 
@@ -33,8 +33,8 @@ pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
 
 /// A runner works there from here on.
 pub(crate) fn open(spec: &Spec) {
-    if spec.mirrors.contains(&Mirror::Ralph) {
-        let _ = write_atomic(&lock(spec), format!("{}\n", identity::own().process.pid).as_bytes());
+    if has_lock(spec) {
+        let _ = write_unsynced(&lock(spec), format!("{}\n", identity::own().process.pid).as_bytes());
     }
 }
 
@@ -43,10 +43,16 @@ pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     if !state.spec.mirrors.is_empty() {
         let context = keeping::context(state, dir);
         write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));
-        if state.spec.mirrors.contains(&Mirror::Ralph) {
+        if has_lock(&state.spec) {
             let _ = fs::remove_file(lock(&state.spec));
         }
     }
+}
+
+/// Whether the lock of seed 004 is the loop's to write, and to take away: nobody else's who lives.
+fn has_lock(spec: &Spec) -> bool {
+    let own = identity::own().process.pid;
+    spec.mirrors.contains(&Mirror::Ralph) && foreign_lock(spec).is_none_or(|pid| pid == own)
 }
 
 fn lock(spec: &Spec) -> Utf8PathBuf {
@@ -70,7 +76,7 @@ fn put(spec: &Spec, mirrored: &Mirrored) {
         let _ = match text {
             Some(text) => {
                 path.parent().is_none_or(|folder| make_dir(folder).is_ok())
-                    && write_atomic(&path, text.as_bytes()).is_ok()
+                    && write_unsynced(&path, text.as_bytes()).is_ok()
             }
             None => fs::remove_file(&path).is_ok(),
         };
@@ -106,7 +112,7 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> There {
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
         There::Nothing => false,
-        There::Text(text) => shown_by(&text).is_none(),
+        There::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
         There::Other => true,
     };
     let others = spec.mirrors.iter().filter(is_others);

@@ -21,6 +21,19 @@ pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     sync_dir(dir)
 }
 
+/// Replaces `path` with `bytes` for whoever reads it: never a mixture, also when this process is killed. Nothing is synced, so
+/// that a power loss may leave an empty file: for what nobody depends on, and what is written anew.
+///
+/// # Errors
+/// [`DiskError`]; `path` is then as it was.
+pub fn write_unsynced(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
+    file.write_all(bytes).on("write", path)?;
+    file.persist(path).on("replace", path)?;
+    Ok(())
+}
+
 /// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked last,
 /// when the new file is whole and synced; where it says no, nothing is replaced, and so it answers.
 ///

@@ -11,6 +11,7 @@ use crate::ids::LoopId;
 use crate::promise::PromiseText;
 use crate::spec::Limits;
 use crate::state_file::front_matter;
+use crate::text::clip;
 use crate::values;
 
 /// A system whose files are read.
@@ -142,6 +143,9 @@ pub enum NotNow {
 /// More iterations nobody counted; fewer than would overflow a counter.
 const MOST_COUNTED: u32 = 1_000_000;
 
+/// How much of what stands in a file a refusal repeats, in bytes.
+const SHOWN: usize = 400;
+
 /// Reads a state, whoever's it is: known by what it holds, not by its name.
 ///
 /// # Errors
@@ -200,7 +204,7 @@ impl Found {
 
 impl System {
     pub(super) fn damaged(self, error: &dyn fmt::Display) -> Unread {
-        Unread::Damaged { system: self, why: error.to_string() }
+        Unread::Damaged { system: self, why: clip(&error.to_string(), SHOWN).into_owned() }
     }
 }
 
@@ -225,7 +229,7 @@ pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 pub(super) fn value(key: &'static str, found: &dyn fmt::Debug, accepted: impl Into<String>) -> Unread {
-    Unread::Value { key, found: format!("{found:?}"), accepted: accepted.into() }
+    Unread::Value { key, found: clip(&format!("{found:?}"), SHOWN).into_owned(), accepted: accepted.into() }
 }
 
 pub(super) fn id(system: System, key: &'static str, text: &str) -> Result<LoopId, Unread> {

@@ -17,6 +17,9 @@ struct Config {
     verification_command: Option<String>,
 }
 
+/// Nobody types more, in bytes.
+const LONGEST: usize = 2000;
+
 /// Never a loop: what a person types in its place.
 pub(super) fn read(text: &str) -> Result<Found, Unread> {
     let system = System::Scud;
@@ -26,5 +29,8 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
     let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
     let words: Vec<_> = [format!("--tag={tag}")].into_iter().chain(given).collect();
     let words = shlex::try_join(words.iter().map(String::as_str)).map_err(|error| system.damaged(&error))?;
+    if words.len() > LONGEST {
+        return Err(system.damaged(&"its tag, plan and command are too long"));
+    }
     Err(Unread::Plan { tag, words })
 }

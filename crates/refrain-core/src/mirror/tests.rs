@@ -439,7 +439,9 @@ fn a_file_that_there_is_once_belongs_to_the_loop_that_began_last() {
         assert_eq!(shown_by(&of(&first)), Some("first".parse().unwrap()));
     }
     let own = Mirror::Descartes.files(&first, Standing::Running, None);
-    for foreign in ["", "{}", "{\"refrain_loop\": 1}", "---\nmode: research\n---\n", &synthex().to_string()] {
+    assert_eq!(own.owner(""), Owner::Own);
+    for foreign in [" ", "{}", "{\"refrain_loop\": 1}", "---\nmode: research\n---\n", &synthex().to_string()]
+    {
         assert_eq!(own.owner(foreign), Owner::Foreign, "{foreign}");
     }
 }

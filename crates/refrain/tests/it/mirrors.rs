@@ -120,6 +120,14 @@ fn a_session_loop_is_shown_by_configuration() {
     sandbox.refrain(&["cancel", "mend"]).with_code(0);
     assert_eq!(json_of(&sandbox, SYNTHEX)["status"], "cancelled");
     assert!(!sandbox.project().join(RANDROID).exists());
+
+    sandbox.refrain(&["archive", "mend"]).with_code(0);
+    sandbox.refrain(&[&words[..], &["--args", "Mend it."]].concat()).with_code(0);
+    sandbox.refrain(&["tick", "advance", "mend"]).with_code(0);
+    let input = json!({ "session_id": "s", "cwd": sandbox.project(), "hook_event_name": "Stop",
+        "last_assistant_message": "<promise>COMPLETE</promise>" });
+    sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(input.to_string()).run().with_code(0);
+    assert_eq!(json_of(&sandbox, SYNTHEX)["status"], "completed", "its hook says so");
 }
 
 #[test]
@@ -142,6 +150,28 @@ fn what_is_not_refrains_stays_as_it_is() {
     assert_eq!(read(&sandbox, DESCARTES), descartes());
     assert_eq!(read(&sandbox, RANDROID), "my own notes\n");
     assert_eq!(fs::read_dir(outside).unwrap().count(), 0, "a link leads anywhere");
+}
+
+#[test]
+fn a_mirror_that_there_is_none_of_is_refused() {
+    let sandbox = sandbox();
+    for (words, says) in [
+        (["start", "--mirror", "smoke", "p"].as_slice(), "accepted are ralph, synthex, descartes, randroid"),
+        (&["start", "--scud-tag", "t", "--mirror", "synthex"], "not with a plan"),
+    ] {
+        let refused = sandbox.refrain(words).with_code(2);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_lock_of_somebody_who_lives_is_left_to_them() {
+    let sandbox = sandbox();
+    let lock = format!("{}\n", std::process::id());
+    put(&sandbox, ".ralph.lock", &lock);
+    let agent = done_in(&sandbox, 1);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "mend", "--mirror", "ralph", "p"]).with_code(0);
+    assert_eq!(read(&sandbox, ".ralph.lock"), lock);
 }
 
 #[test]
@@ -252,6 +282,7 @@ fn no_file_chooses_what_is_run() {
 #[case::cancelled(json!({ "status": "cancelled", "exited_at": "2026-05-27T10:00:00Z", "exit_reason": "x" }), "it is cancelled there")]
 #[case::used_up(json!({ "iteration": 8 }), "--max-iterations 9 to 208")]
 #[case::version(json!({ "schema_version": 2 }), "schema_version")]
+#[case::long(json!({ "status": "x".repeat(1 << 20) }), "xxxx")]
 #[case::status(json!({ "status": "paused" }), "paused")]
 #[case::name(json!({ "loop_id": "../../up" }), "../../up")]
 #[case::path(json!({ "prompt_file": "../../../../etc/passwd" }), "accepted is a file of this project")]
@@ -269,7 +300,7 @@ fn what_cannot_go_on_is_refused_and_nothing_begun(#[case] changes: Value, #[case
     let before = sandbox.snapshot();
     let refused = resume(&sandbox, "theirs.json", &["--command", &agent]).with_code(2);
     assert!(refused.stderr.contains(says) && refused.stdout.is_empty(), "{}", refused.stderr);
-    assert!(!refused.stderr.contains('\u{1b}'), "{}", refused.stderr);
+    assert!(!refused.stderr.contains('\u{1b}') && refused.stderr.len() < 2000, "{}", refused.stderr);
     assert!(sandbox.snapshot() == before, "a refusal touches nothing");
 }
 
@@ -392,6 +423,9 @@ fn an_export_overwrites_nothing_of_anybodys_and_tells_no_secret() {
     let unknown = sandbox.refrain(&["export", "mend", "--as", "smoke"]).with_code(2);
     assert!(unknown.stderr.contains("synthex, descartes, ralph, randroid, json"), "{}", unknown.stderr);
     sandbox.refrain(&["export", "nobody", "--as", "json"]).with_code(3);
+    sandbox.refrain(&["archive", "mend"]).with_code(0);
+    let archived = sandbox.refrain(&["export", "mend", "--as", "synthex"]).with_code(0).stdout;
+    assert!(archived.contains("\"completed\""), "{archived}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use refrain_core::mirror::{Carried, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
 use refrain_core::spec::Limits;
+use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Chosen;
 use refrain_engine::{ForeignError, Service, found_in};
@@ -36,6 +37,9 @@ pub(super) struct FromArgs {
     #[arg(long, value_name = "FILE", requires = "from")]
     prompt_file: Option<Utf8PathBuf>,
 }
+
+/// How much of what stands in a file is repeated, in bytes.
+const SHOWN: usize = 400;
 
 /// The words of `start` that the loop is made of.
 #[derive(Parser)]
@@ -85,7 +89,10 @@ pub(super) fn run(
     };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
     let spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
-    notes.push(format!("it goes on behind iteration {} of {file}, which stays as it is", found.iteration));
+    notes.push(format!(
+        "it goes on behind iteration {} of {file}, which stays as it is: end that loop there",
+        found.iteration
+    ));
     if found.cap.is_none() && args.max_iterations.is_none() {
         notes.push(format!("there was no limit there; here it has {total} iterations in all"));
     }
@@ -128,7 +135,10 @@ fn task(
             match (root, path) {
                 (Ok(root), Ok(path)) if path.starts_with(&root) => Ok(format!("--prompt-file={path}")),
                 _ => {
-                    let error = format!("{file}: prompt_file: {name:?}: accepted is a file of this project");
+                    let error = format!(
+                        "{file}: prompt_file: {:?}: accepted is a file of this project",
+                        clip(name, SHOWN)
+                    );
                     Err(CliError::usage(error).hint("--prompt-file FILE names another"))
                 }
             }
@@ -178,7 +188,7 @@ fn nothing_to_run(file: &Utf8Path, found: &Found) -> CliError {
         "{file}: a file does not choose what is run; accepted is --command or --agent"
     ));
     match &found.command {
-        Some(command) => error.hint(format!("there it was: {command}")),
+        Some(command) => error.hint(format!("there it was: {}", clip(command, SHOWN))),
         None => error.hint(format!("refrain resume --from {file} --agent claude")),
     }
 }
