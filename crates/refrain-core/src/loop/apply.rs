@@ -76,6 +76,7 @@ impl LoopState {
             started_at: *at,
             updated_at: *at,
             phase: Phase::Idle { claim: None, uncommitted: false },
+            unneeded: 0,
             git: Default::default(),
             baseline: None,
             proof: None,
@@ -383,7 +384,7 @@ impl LoopState {
                 self.wait = None;
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
-                (self.churn, self.idle_turns) = (0, 0);
+                (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
                 self.rested_since = None;
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);

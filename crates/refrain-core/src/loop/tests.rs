@@ -18,3 +18,4 @@ mod sessions;
 mod stops;
 mod tasks;
 mod trouble;
+mod until;

@@ -139,8 +139,8 @@ fn a_call_starts_no_thread_and_so_no_runtime() {
     let input =
         input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
     let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
-    // The prover runs already, so whatever the hook needs for itself is there.
-    sandbox.wait_for_event("job", "gate.started");
+    // The hook itself records that, with all that it needs.
+    sandbox.wait_for_event("job", "attempt.finished");
     let threads = std::fs::read_dir(format!("/proc/{}/task", asked.pid())).unwrap().count();
     gate.let_one_pass();
     assert_eq!((threads, reason(&asked.wait().with_code(0))), (1, None));
@@ -292,6 +292,59 @@ fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
     typed("d", "--max-iterations 201 p").with_code(1);
     typed("d", "--prompt-file nowhere.md").with_code(1);
     assert!(!sandbox.loop_dir("d").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_session_goes_on_for_ever_where_that_is_asked_for() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--lead", "Find out:", "--args", "--infinite What is it?"]);
+    let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
+    assert!(first.starts_with("[loop job iteration 1/∞]\nFind out: What is it?\n"), "{first}");
+    assert!(
+        first.contains("Only when there is nothing to do now, print <promise>COMPLETE</promise>"),
+        "{first}"
+    );
+    let held = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(held.contains("Run this now, which waits, and do what it says: refrain tick hold job"), "{held}");
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["wait"]["kind"]), (&json!("waiting"), &json!("pace")));
+    assert_eq!(status["reason"], "found nothing to do, and looks again later");
+    let next = sandbox.refrain(&["tick", "hold", "job"]).with_code(0).stdout;
+    assert!(next.starts_with("[loop job iteration 2/∞]"), "it has waited: {next}");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+}
+
+#[test]
+fn a_session_does_exactly_so_many_iterations() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Build it. --iterations 2"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let second = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(second.starts_with("[loop job iteration 2/2]"), "{second}");
+    assert_eq!(stops(&sandbox, "s", "well"), None);
+    assert_eq!(sandbox.status("job")["status"], "iteration-cap");
+}
+
+#[test]
+fn gates_are_typed_in_a_session_too() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "--gate 'made=test -e made' Explain --loop and --name to me."]);
+    let spec = &sandbox.journal("job")[0]["event"]["data"]["spec"];
+    assert_eq!(
+        spec["prompt"], "Explain --loop and --name to me.",
+        "what is no option at the end is the prompt's"
+    );
+    assert_eq!(spec["gates"][0]["name"], "made");
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(refused.contains("gate made says otherwise"), "{refused}");
+    for text in
+        ["--iterations 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"]
+    {
+        let words = ["tick", "begin", COMMAND, "--agent", "claude", "--name", "other", "--args", text];
+        sandbox.refrain(&words).with_code(1);
+    }
+    assert!(!sandbox.loop_dir("other").exists(), "nothing was begun");
 }
 
 #[test]
