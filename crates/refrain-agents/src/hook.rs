@@ -21,6 +21,8 @@ pub struct Told {
     pub cwd: Option<Utf8PathBuf>,
     /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
+    /// It is told of an agent below the session, whatever happened.
+    pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
     /// The agent's last message; of Gemini all of the turn's so far, joined.
@@ -39,6 +41,8 @@ struct Input {
     cwd: Option<String>,
     #[serde(default, deserialize_with = "lax")]
     hook_event_name: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    agent_id: Option<Value>,
     #[serde(default, deserialize_with = "lax")]
     source: Option<String>,
     #[serde(default, deserialize_with = "lax")]
@@ -59,6 +63,7 @@ pub fn read(input: &[u8]) -> Option<Told> {
         session: Some(input.session_id).filter(|id| !id.trim().is_empty())?,
         cwd: input.cwd.map(Utf8PathBuf::from).filter(|cwd| cwd.is_absolute()),
         event: input.hook_event_name,
+        is_below: input.agent_id.is_some_and(|id| !id.is_null()),
         source: input.source,
         message: input.last_assistant_message.or(input.prompt_response),
         has_background: input.background_tasks.is_some_and(|tasks| !tasks.is_empty()),
@@ -70,15 +75,20 @@ impl Told {
     /// Whether it is the end of the session's own turn, and not that of an agent below it.
     #[must_use]
     pub fn is_stop(&self) -> bool {
-        self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
+        !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 }
 
-/// What is new in a message that joins all answers of a turn, of which `before` was known: Gemini's does.
+/// What is new in a message that joins all answers of a turn, of which `before` was known: Gemini's does. Where that is not
+/// known, as a loop that began in the middle of a turn, or whose person spoke in between, it is the last line: what is passed
+/// over is said again when it is asked for once more, but an old claim that was heard would end the loop.
 #[must_use]
 pub fn news<'a>(agent: AgentKind, message: &'a str, before: Option<&str>) -> &'a str {
-    let joined = before.filter(|_| agent == AgentKind::Gemini);
-    joined.and_then(|before| message.strip_prefix(before)).unwrap_or(message)
+    if agent != AgentKind::Gemini {
+        return message;
+    }
+    let known = before.filter(|before| !before.is_empty()).and_then(|before| message.strip_prefix(before));
+    known.unwrap_or_else(|| message.trim_end().lines().next_back().unwrap_or_default())
 }
 
 /// The answer to the end of a turn that has the session go on: what it is told to do next. The same for all agents, and no

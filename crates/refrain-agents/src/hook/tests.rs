@@ -40,13 +40,27 @@ fn what_is_of_no_session_is_nothing(#[case] input: &str) {
 fn an_agent_below_the_session_ends_no_turn_of_it() {
     let told = read(br#"{"session_id":"s","hook_event_name":"SubagentStop","agent_id":"a"}"#).unwrap();
     assert!(!told.is_stop());
+    let unnamed = read(br#"{"session_id":"s","agent_id":"a","last_assistant_message":"done"}"#).unwrap();
+    assert!(!unnamed.is_stop(), "whatever it is called");
+    assert!(read(br#"{"session_id":"s","agent_id":null,"hook_event_name":"Stop"}"#).unwrap().is_stop());
 }
 
-#[test]
-fn only_what_is_new_of_joined_answers_is_news() {
-    assert_eq!(news(AgentKind::Gemini, "first stop\nsecond", Some("first stop")), "\nsecond");
-    assert_eq!(news(AgentKind::Gemini, "anew", Some("first stop")), "anew", "another turn of the person's");
-    assert_eq!(news(AgentKind::Claude, "first stopsecond", Some("first stop")), "first stopsecond");
+/// As recorded of Gemini CLI 0.61.0, with a tool call between the first two stops.
+#[rstest]
+#[case::the_next_stop("one\ntwo \nthree", Some("one"), "\ntwo \nthree")]
+#[case::and_the_next("one\ntwo \nthree\nfour", Some("one\ntwo \nthree"), "\nfour")]
+#[case::the_first("one", None, "one")]
+#[case::begun_in_the_middle("one\ntwo \nthree\nfour\n", None, "four")]
+#[case::only_counted_before("one\ntwo", Some(""), "two")]
+#[case::another_turn_of_the_persons("anew\nfive", Some("one"), "five")]
+#[case::nothing("", None, "")]
+fn only_what_is_new_of_joined_answers_is_news(
+    #[case] message: &str,
+    #[case] before: Option<&str>,
+    #[case] new: &str,
+) {
+    assert_eq!(news(AgentKind::Gemini, message, before), new);
+    assert_eq!(news(AgentKind::Claude, message, before), message, "nobody else joins them");
 }
 
 #[test]

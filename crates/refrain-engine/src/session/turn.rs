@@ -39,8 +39,11 @@ pub(super) enum Next {
 /// What a turn that is over left behind.
 pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFinished {
     let spec = &state.spec;
-    let before = state.attempts.last().map(|last| dir.attempt(last.id).stdout(false));
-    let before = before.and_then(|path| fs::read_to_string(path).ok());
+    // A turn that was lost, or only counted, left nothing to be read.
+    let before = state.attempts.iter().rev().find_map(|last| {
+        let text = fs::read_to_string(dir.attempt(last.id).stdout(false)).ok()?;
+        (!text.is_empty()).then_some(text)
+    });
     let news = hook::news(spec.agent.kind, &said.message, before.as_deref());
     if let Some(flight) = state.in_flight() {
         let dir = dir.attempt(flight.id);

@@ -295,6 +295,63 @@ fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
 }
 
 #[test]
+fn a_loop_that_begins_in_the_middle_of_a_turn_of_gemini_hears_no_old_claim() {
+    let sandbox = sandbox();
+    let words = ["tick", "begin", COMMAND, "--agent", "gemini", "--session-id", "g", "--name", "job"];
+    sandbox.refrain(&[&words[..], &["--args", "Mend it."]].concat()).with_code(0);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let stops = |answers: &str| {
+        let more = json!({ "prompt": "Say hello.", "prompt_response": answers, "stop_hook_active": false });
+        let input = input(&sandbox, "g", "AfterAgent", more);
+        reason(&sandbox.command(&["hook", "stop", "--agent", "gemini"]).stdin(&input).run().with_code(0))
+    };
+    let first = "The other loop is done.\n<promise>COMPLETE</promise>\nI begin the next.";
+    assert!(stops(first).unwrap().starts_with("[loop job iteration 2/20]"));
+    let second = format!("{first}\nIt is done.");
+    assert!(stops(&second).unwrap().starts_with("[loop job iteration 3/20]"));
+    assert_eq!(stops(&format!("{second}\n<promise>COMPLETE</promise>\nGood bye.")), None, "that is new");
+    assert_eq!(sandbox.status("job")["status"], "completed");
+}
+
+#[test]
+fn only_the_leads_own_word_is_a_claim() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it.", "--loop-isolated"]);
+    let told = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
+    assert!(told.contains("its report is no claim: you make it, or not"), "{told}");
+    // As Claude Code tells it of an agent below the session, whose name it has.
+    let below = json!({
+        "agent_id": "a7c7db168be0a8b3d", "agent_type": "general-purpose", "stop_hook_active": false,
+        "agent_transcript_path": "/nowhere/subagents/agent-a7c7db168be0a8b3d.jsonl",
+        "last_assistant_message": "<promise>COMPLETE</promise>", "background_tasks": [],
+    });
+    let below = input(&sandbox, "s", "SubagentStop", below);
+    for event in ["stop", "subagent-stop"] {
+        let run = sandbox.command(&["hook", event, "--agent", "claude"]).stdin(&below).run().with_code(0);
+        assert_eq!(run.stdout, "", "{event}");
+    }
+    assert_eq!(sandbox.status("job")["charged"], 0, "nothing was counted");
+
+    let transcript = sandbox.root().join("transcript.jsonl");
+    let line = |aside: bool, text: &str| {
+        let content = json!([{ "type": "text", "text": text }]);
+        json!({ "type": "assistant", "isSidechain": aside, "message": { "role": "assistant", "content": content } })
+            .to_string()
+    };
+    let lines = [
+        json!({ "type": "user", "message": { "role": "user", "content": "Mend it." } }).to_string(),
+        line(false, "My agents are not done."),
+        line(true, "<promise>COMPLETE</promise>"),
+    ];
+    testkit::write(&transcript, lines.join("\n"));
+    let more = json!({ "transcript_path": transcript });
+    let goes_on = reason(&hook(&sandbox, &input(&sandbox, "s", "Stop", more))).unwrap();
+    assert!(goes_on.starts_with("[loop job iteration 2/20]"), "{goes_on}");
+    assert_eq!(stops(&sandbox, "s", "All reports say so.\n<promise>COMPLETE</promise>"), None);
+    assert_eq!(sandbox.status("job")["status"], "completed");
+}
+
+#[test]
 fn a_session_goes_on_for_ever_where_that_is_asked_for() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--lead", "Find out:", "--args", "--infinite What is it?"]);
