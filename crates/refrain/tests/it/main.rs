@@ -39,6 +39,7 @@ mod hostile_project;
 mod journals;
 #[cfg(test)]
 mod main_job;
+#[cfg(test)]
 mod modes;
 #[cfg(test)]
 mod notifications;
