@@ -21,6 +21,8 @@ pub struct Told {
     pub cwd: Option<Utf8PathBuf>,
     /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
+    /// It is told of an agent below the session, whatever happened.
+    pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
     /// The agent's last message.
@@ -43,6 +45,8 @@ struct Input {
     #[serde(default, deserialize_with = "lax")]
     hook_event_name: Option<String>,
     #[serde(default, deserialize_with = "lax")]
+    agent_id: Option<Value>,
+    #[serde(default, deserialize_with = "lax")]
     source: Option<String>,
     #[serde(default, deserialize_with = "lax")]
     last_assistant_message: Option<String>,
@@ -62,6 +66,7 @@ pub fn read(input: &[u8]) -> Option<Told> {
         session: Some(input.session_id).filter(|id| !id.trim().is_empty())?,
         cwd: input.cwd.map(Utf8PathBuf::from).filter(|cwd| cwd.is_absolute()),
         event: input.hook_event_name,
+        is_below: input.agent_id.is_some_and(|id| !id.is_null()),
         source: input.source,
         message: input.last_assistant_message,
         joined: input.prompt_response,
@@ -74,7 +79,7 @@ impl Told {
     /// Whether it is the end of the session's own turn, and not that of an agent below it.
     #[must_use]
     pub fn is_stop(&self) -> bool {
-        self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
+        !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 
     /// The last message, of which `kept` is what a transcript has. Where neither is there, the end of what was joined: what

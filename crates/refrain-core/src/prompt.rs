@@ -12,7 +12,7 @@ use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
 use crate::session::Isolation;
-use crate::spec::Spec;
+use crate::spec::{Spec, Until};
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, printable, squeeze};
 
@@ -29,6 +29,11 @@ const LONGEST_COMMAND: usize = 200;
 
 /// How many files that look like secrets are named to the agent.
 const MOST_SECRETS: usize = 10;
+
+/// What a claim says.
+const DONE: &str = "the task is completely finished";
+/// The same in a loop that goes on for ever.
+const NOTHING_TO_DO: &str = "there is nothing to do now";
 
 /// What was printed by whatever failed last: the ends of logs, made fit to be read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,31 +114,31 @@ fn separate(prompt: &mut String) {
 
 fn how_to_claim(spec: &Spec) -> String {
     let mut text = String::from("---\nLOOP:\n");
-    text.push_str(match spec.session.as_ref().map(|session| session.isolation) {
-        None => "- You are run again and again until the work is done; each run starts afresh\n",
+    let (until, claim) = match spec.until {
+        Until::Complete => ("until the work is done", DONE),
+        Until::Count => ("as often as was asked for, done or not", DONE),
+        Until::Forever => ("for as long as nobody stops it", NOTHING_TO_DO),
+    };
+    let _ = match spec.session.as_ref().map(|session| session.isolation) {
+        None => writeln!(text, "- You are run again and again {until}; each run starts afresh"),
         Some(Isolation::SharedContext) => {
-            "- Each time you end your turn you are told to go on, until the work is done\n"
+            writeln!(text, "- Each time you end your turn you are told to go on, {until}")
         }
-        Some(Isolation::Subagent) => {
-            "- Each time you end your turn you are told to go on, until the work is done. Have a fresh subagent do the work of \
-             each iteration, and give it the task and the file of notes; its report is no claim: you make it, or not\n"
-        }
-    });
+        Some(Isolation::Subagent) => writeln!(
+            text,
+            "- Each time you end your turn you are told to go on, {until}. Have a fresh subagent do the work of each iteration, \
+             and give it the task and the file of notes; its report is no claim: you make it, or not"
+        ),
+    };
     if let Some(promise) = &spec.promise {
         let tag = promise.tag();
         // Not a line of its own here: an agent that echoes its prompt would claim by it.
-        let _ = writeln!(
-            text,
-            "- Only when the task is completely finished, print {tag} alone on a line of your final message"
-        );
+        let _ = writeln!(text, "- Only when {claim}, print {tag} alone on a line of your final message");
     }
     let state_file = spec.state_file();
     let state_file = state_file.strip_prefix(&spec.working_dir).unwrap_or(&state_file);
-    let claims = if spec.promise.is_some() {
-        "claims the same"
-    } else {
-        "claims that the task is completely finished"
-    };
+    let claims =
+        if spec.promise.is_some() { "claims the same".to_owned() } else { format!("claims that {claim}") };
     let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
     if spec.git.workflow == Workflow::Commit {
         text.push_str(match spec.has_hard_gates() {
@@ -171,7 +176,8 @@ fn iteration_context(state: &LoopState) -> String {
         state.iteration
     );
     if let Some(promise) = &state.spec.promise {
-        let _ = writeln!(text, "- Output {} when the task is completely finished", promise.tag());
+        let claim = if state.spec.until == Until::Forever { NOTHING_TO_DO } else { DONE };
+        let _ = writeln!(text, "- Output {} when {claim}", promise.tag());
     }
     text.push_str("---");
     text

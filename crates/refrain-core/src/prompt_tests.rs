@@ -53,6 +53,7 @@ fn spec(prompt: &str) -> Spec {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod limits;
+mod until;
 
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
@@ -21,6 +22,7 @@ use crate::stuck;
 
 pub use agent::{AgentKind, AgentSpec, OutputFormat, Permissions, PromptMode, Secret};
 pub use limits::{Limits, Millis};
+pub use until::Until;
 
 /// One loop's specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +45,9 @@ pub struct Spec {
     pub promise: Option<Promise>,
     /// Where to stop. What `start` granted; `resume` may grant more.
     pub limits: Limits,
+    /// Until when it goes on by itself.
+    #[serde(default, skip_serializing_if = "Until::is_complete")]
+    pub until: Until,
     /// The project: the main worktree of the repository, else the folder.
     #[schemars(with = "String")]
     pub project: Utf8PathBuf,

@@ -97,6 +97,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

@@ -85,6 +85,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

@@ -219,6 +219,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             when: GateWhen::Iteration,
         }],
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

@@ -8,6 +8,7 @@ mod turn;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::Grant;
 use refrain_core::session::{IDLE_WAITS, Session, is_heard};
@@ -43,6 +44,11 @@ pub enum Turn {
     Under(Box<LoopState>),
     /// What it did is still being proven.
     Proving,
+    /// There was nothing to do: its next turn begins then.
+    Resting {
+        /// When.
+        until: Timestamp,
+    },
     /// The loop has stopped.
     Stopped(Box<LoopState>),
 }
@@ -154,10 +160,13 @@ impl Service {
         let (id, turn) = (&seen.spec.id, seen.in_flight().map(|flight| flight.id));
         let dir = self.locate(id)?.dir;
         let (until, mut notice) = (Instant::now() + patience, None);
+        let (waits, mut rests) = (said.is_none(), None);
         let (mut said, mut provers) = (said, 0);
         loop {
             if let Some(lock) = RunnerLock::try_take(&dir)? {
                 match self.step(&dir, turn, &mut said)? {
+                    // Who has something to say is told to wait; who waits already, waits.
+                    Next::Turn(Turn::Resting { until: then }) if waits => rests = Some(then),
                     Next::Turn(turn) => return Ok(turn),
                     // Two sessions at work in one folder are proven one after the other.
                     Next::Prover if self.is_taken(&dir)? => {}
@@ -175,12 +184,15 @@ impl Service {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(Turn::Proving);
+                return Ok(rests.map_or(Turn::Proving, |until| Turn::Resting { until }));
             }
             match &notice {
                 // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
                 None => notice.insert(Notice::new()?).watch(&dir.journal()),
-                Some(notice) => notice.wait(Some(left.min(LOOK_AGAIN))),
+                Some(notice) => {
+                    let rest = rests.and_then(|until| Duration::try_from(until.duration_since(now())).ok());
+                    notice.wait(Some(left.min(rest.map_or(LOOK_AGAIN, |rest| rest.max(LOOK_AGAIN)))));
+                }
             }
         }
     }

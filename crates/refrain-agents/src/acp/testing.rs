@@ -50,6 +50,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

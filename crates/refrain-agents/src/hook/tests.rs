@@ -41,6 +41,9 @@ fn what_is_of_no_session_is_nothing(#[case] input: &str) {
 fn an_agent_below_the_session_ends_no_turn_of_it() {
     let told = read(br#"{"session_id":"s","hook_event_name":"SubagentStop","agent_id":"a"}"#).unwrap();
     assert!(!told.is_stop());
+    let unnamed = read(br#"{"session_id":"s","agent_id":"a","last_assistant_message":"done"}"#).unwrap();
+    assert!(!unnamed.is_stop(), "whatever it is called");
+    assert!(read(br#"{"session_id":"s","agent_id":null,"hook_event_name":"Stop"}"#).unwrap().is_stop());
 }
 
 /// As Gemini 0.61.0 joined two answers, the second of which came in two parts.

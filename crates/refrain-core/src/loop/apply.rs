@@ -77,6 +77,7 @@ impl LoopState {
             started_at: *at,
             updated_at: *at,
             phase: Phase::Idle { claim: None, uncommitted: false },
+            unneeded: 0,
             git: Default::default(),
             baseline: None,
             proof: None,
@@ -384,7 +385,7 @@ impl LoopState {
                 self.wait = None;
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
-                (self.churn, self.idle_turns) = (0, 0);
+                (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
                 self.rested_since = None;
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);

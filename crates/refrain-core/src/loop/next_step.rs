@@ -382,8 +382,8 @@ fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> St
 
 /// The rest before the next iteration.
 fn rest(state: &LoopState) -> Option<Wait> {
-    let (since, pause) = (state.rested_since?, state.limits.pause?);
-    Some(Wait { kind: WaitKind::Pace, until: plus(since, pause) })
+    let span = state.limits.pause.max(state.back_off())?;
+    Some(Wait { kind: WaitKind::Pace, until: plus(state.rested_since?, span) })
 }
 
 fn remaining(all: Millis, used: Duration) -> Millis {

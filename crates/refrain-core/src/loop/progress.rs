@@ -2,10 +2,11 @@
 //! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
 
 use super::state::{Attempt, LoopState, Outcome, Phase};
+use super::trouble;
 use crate::event::{Blocked, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::{CommitResult, Oid};
-use crate::spec::{AgentSpec, OnStuck};
+use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{Stuck, Turn, Verdict};
 
 /// Where a loop's iterations lead.
@@ -92,6 +93,25 @@ impl LoopState {
             self.progress.stuck = Stuck::starting_at(before);
         }
         self.progress.stuck.after(&turn);
+        self.weigh_claim();
+    }
+
+    /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
+    fn weigh_claim(&mut self) {
+        let is_last = self.limits.max_iterations.is_some_and(|cap| self.charged >= cap);
+        let Phase::Idle { claim, .. } = &mut self.phase else { return };
+        match self.spec.until {
+            Until::Complete => {}
+            Until::Count if is_last => {}
+            Until::Count => *claim = None,
+            Until::Forever => self.unneeded = claim.take().map_or(0, |_| self.unneeded.saturating_add(1)),
+        }
+    }
+
+    /// How long a loop waits that found nothing to do: longer each time in a row.
+    pub(super) fn back_off(&self) -> Option<Millis> {
+        let times = self.unneeded.checked_sub(1)?;
+        Some(Millis::from(trouble::doubled(times)))
     }
 
     /// What failed in an iteration: the agent itself, or the first hard gate that did. An attempt that was stopped at a limit

@@ -75,6 +75,8 @@ pub struct LoopState {
     pub sweeping: bool,
     /// Where its iterations lead.
     pub progress: Progress,
+    /// How many iterations in a row said that there was nothing to do, in a loop that goes on all the same.
+    pub unneeded: u32,
     /// What critics said.
     pub feedback: Feedback,
     /// Why the agent gave the task up, until a person lets the loop go on.

@@ -19,3 +19,4 @@ mod sessions;
 mod stops;
 mod tasks;
 mod trouble;
+mod until;

@@ -10,7 +10,7 @@ use crate::event::{Blocked, Wait, WaitKind};
 use crate::ids::{AttemptId, LoopId};
 use crate::spec::Millis;
 
-/// The first wait for an outage; each further one is twice as long, up to the longest.
+/// The first wait for an outage, or for something to do; each further one is twice as long, up to the longest.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long one loop waits for a provider in a row, unless it is told otherwise.
@@ -78,7 +78,7 @@ impl Trouble {
         (id, attempt): (&LoopId, AttemptId),
         bound: Option<Millis>,
     ) -> Option<Blocked> {
-        let backoff = FIRST.saturating_mul(1 << self.times.min(10)).min(LONGEST);
+        let backoff = doubled(self.times);
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
         let until = match fault.until {
@@ -98,6 +98,11 @@ impl Trouble {
         self.next = fits.then_some(Wait { kind, until });
         (!fits).then_some(blocked)
     }
+}
+
+/// The wait behind so many others in a row.
+pub(super) fn doubled(times: u32) -> Duration {
+    FIRST.saturating_mul(1 << times.min(10)).min(LONGEST)
 }
 
 /// A part of `whole` that is another for every loop and attempt, and always the same for one.

@@ -98,6 +98,8 @@ pub enum Stands<'a> {
     Under(&'a LoopState),
     /// What was done is still being proven.
     Proving,
+    /// There was nothing to do, and it looks again later.
+    Resting,
     /// It has stopped, or nobody knows.
     Stopped,
 }
@@ -116,6 +118,9 @@ impl Answer {
             Stands::Proving => Self::GoOn(format!(
                 "What you did for loop {id} is being checked, which takes a while. Run this now, and do what it says; \
                  change nothing meanwhile: refrain tick hold {id}"
+            )),
+            Stands::Resting => Self::GoOn(format!(
+                "You found nothing to do for loop {id}. Run this now, which waits, and do what it says: refrain tick hold {id}"
             )),
             Stands::Stopped => Self::LetGo,
         }

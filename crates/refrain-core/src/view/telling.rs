@@ -140,6 +140,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         },
         (None, _) => match (state.wait, flight) {
             (Some(wait), _) => match wait.kind {
+                WaitKind::Pace if state.unneeded > 0 => {
+                    "found nothing to do, and looks again later".to_owned()
+                }
                 WaitKind::Pace => "rests before the next iteration".to_owned(),
                 // For the account's sake it waits too, without a fault of its own.
                 WaitKind::Limit if state.provider_wait().is_none() => {

@@ -59,6 +59,7 @@ impl Service {
             Ok(Turn::Next { marker, prompt }) => Stands::Next { marker, prompt },
             Ok(Turn::Under(state)) => Stands::Under(state),
             Ok(Turn::Proving) => Stands::Proving,
+            Ok(Turn::Resting { .. }) => Stands::Resting,
             Ok(Turn::Stopped(_)) | Err(_) => Stands::Stopped,
         };
         Answer::of(&state.spec.id, stands)

@@ -131,6 +131,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,
@@ -253,7 +254,7 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
     let next = |turn| match turn {
         Turn::Next { marker, prompt } => Some(format!("{marker}\n{prompt}")),
         Turn::Stopped(_) => None,
-        turn @ (Turn::Under(_) | Turn::Proving) => panic!("{turn:?}"),
+        turn @ (Turn::Under(_) | Turn::Proving | Turn::Resting { .. }) => panic!("{turn:?}"),
     };
     let stops =
         |session: &str, event, message, background| place.hook(&told(session, event, message, background));

@@ -94,9 +94,13 @@ pub(super) fn go_on(journal: &mut Journal) -> Result<Next, EngineError> {
             }
             Step::Finish(end) => Event::LoopEnded(end),
             Step::Rest => return Ok(Next::Turn(Turn::Stopped(Box::new(state.clone())))),
-            Step::Await { .. } if state.is_in_session() => {
-                let under = || Turn::Under(Box::new(state.clone()));
-                return Ok(Next::Turn(told.unwrap_or_else(under)));
+            Step::Wait(wait) if state.is_in_session() => Event::WaitStarted(wait),
+            Step::Await { until } if state.is_in_session() => {
+                let stands = || match until {
+                    Some(until) if state.in_flight().is_none() => Turn::Resting { until },
+                    Some(_) | None => Turn::Under(Box::new(state.clone())),
+                };
+                return Ok(Next::Turn(told.unwrap_or_else(stands)));
             }
             Step::TakeBase
             | Step::TakeCandidate

@@ -65,6 +65,7 @@ pub(crate) fn started() -> Event {
             git: Default::default(),
             gates: Vec::new(),
             protect: Default::default(),
+            until: Default::default(),
             clean_checkout: false,
             stuck: Default::default(),
             critique: None,

@@ -128,6 +128,23 @@ pub(super) struct Proof {
 }
 
 impl GateArgs {
+    /// What is given here and there, these first; of what is one value, this one.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.gate.extend(other.gate);
+        self.soft_gate.extend(other.soft_gate);
+        self.protect.extend(other.protect);
+        self.protect_existing.extend(other.protect_existing);
+        Self {
+            success_command: self.success_command.or(other.success_command),
+            auto_gates: self.auto_gates || other.auto_gates,
+            gate_timeout: self.gate_timeout.or(other.gate_timeout),
+            gate_retries: self.gate_retries.or(other.gate_retries),
+            gate_when: self.gate_when.or(other.gate_when),
+            clean_checkout: self.clean_checkout || other.clean_checkout,
+            ..self
+        }
+    }
+
     /// One more check that decides, as if `--gate NAME=CMD` had been given.
     pub(super) fn add(&mut self, name: &str, command: &str) -> Result<(), CliError> {
         let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;

@@ -32,6 +32,7 @@ pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tick;
 pub(crate) mod trust;
+mod until_args;
 pub(crate) mod usage;
 pub(crate) mod verify;
 pub(crate) mod watch;

@@ -24,6 +24,7 @@ use crate::cmd::gate_args::GateArgs;
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
 use crate::cmd::plan::run::{self as plan, ByTag};
+use crate::cmd::until_args::UntilArgs;
 use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     work: WorkArgs,
     #[command(flatten)]
     promise: PromiseArgs,
+    #[command(flatten)]
+    until: UntilArgs,
     /// How many iterations at most, 1 to 200; 20 where it is left out
     #[arg(help_heading = heading::COST, long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iterations: Option<u32>,
@@ -56,10 +59,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The same with other gates.
-    pub(super) fn proven_by(mut self, gates: GateArgs) -> Self {
+    /// The same with what was said in a session.
+    pub(super) fn in_session(mut self, gates: GateArgs, until: UntilArgs, most: Option<u32>) -> Self {
         self.work.gates = gates;
-        self
+        Self { until, max_iterations: most, ..self }
     }
 }
 
@@ -82,9 +85,12 @@ What is left out here, the configuration says: refrain config show. All about it
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.plan.asked() {
-        let Args { task, name, work, promise, max_iterations, git, mirror, plan, show } = args;
+        let Args { task, name, work, promise, until, max_iterations, git, mirror, plan, show } = args;
         if let Some(mirror) = mirror.first() {
             return Err(CliError::usage(format!("--mirror {mirror}: not with a plan: accepted is a loop")));
+        }
+        if let Some(flag) = until.given() {
+            return Err(CliError::usage(format!("{flag}: not with a plan, which ends with its tasks")));
         }
         plan::refuse_what_loops_have(&task, &promise, &git)?;
         return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);

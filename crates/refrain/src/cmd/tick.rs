@@ -142,6 +142,12 @@ fn say(id: &LoopId, turn: Turn) -> Done {
             out::print(&format!("it is still being checked; run this again: refrain tick hold {id}\n"));
             Ok(ExitCode::SUCCESS)
         }
+        Turn::Resting { .. } => {
+            out::print(&format!(
+                "there is nothing to do yet; run this, which waits: refrain tick hold {id}\n"
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
         Turn::Stopped(state) => Ok(stopped(&state)),
     }
 }
@@ -171,7 +177,7 @@ fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) 
                     let is_done = matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }));
                     Ok(if is_done { ExitCode::SUCCESS } else { code })
                 }
-                turn @ Turn::Proving => say(id, turn),
+                turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
                 // It is not proven, and goes on.
                 turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, turn).map(|_| REFUSED),
             }

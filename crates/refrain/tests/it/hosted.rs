@@ -66,6 +66,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

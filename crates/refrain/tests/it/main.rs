@@ -42,6 +42,8 @@ mod main_job;
 #[cfg(test)]
 mod mirrors;
 #[cfg(test)]
+mod modes;
+#[cfg(test)]
 mod notifications;
 #[cfg(test)]
 mod plan_files;

@@ -28,6 +28,18 @@ const STARTS: &[Case] = &[
         &["--prompt", "--prompt-file"],
     ),
     (&["start", "--command", "AGENT", "p", "--max-iterations", "0"], 2, &["'0'", "1..=200"]),
+    (&["start", "--command", "AGENT", "p", "--iterations", "201"], 2, &["'201'", "1..=200"]),
+    (
+        &["start", "--command", "AGENT", "p", "--iterations", "3", "--max-iterations", "4"],
+        2,
+        &["--max-iterations: not with --iterations"],
+    ),
+    (
+        &["start", "--command", "AGENT", "p", "--infinite", "--max-iterations", "4"],
+        2,
+        &["--max-iterations: not with --infinite", "--max-cost"],
+    ),
+    (&["start", "--command", "AGENT", "p", "--infinite", "--loop"], 2, &["'--infinite'", "'--loop'"]),
     (&["start", "--command", "AGENT", "p", "--max-iterations", "201"], 2, &["'201'", "1..=200"]),
     (&["start", "--command", "AGENT", "p", "--max-iterations=-1"], 2, &["'-1'", "1..=200"]),
     (

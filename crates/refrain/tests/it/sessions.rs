@@ -139,8 +139,8 @@ fn a_call_starts_no_thread_and_so_no_runtime() {
     let input =
         input(&sandbox, "s", "Stop", json!({ "last_assistant_message": "<promise>COMPLETE</promise>" }));
     let asked: Session = sandbox.command(&["hook", "stop", "--agent", "claude"]).stdin(&input).spawn();
-    // The prover runs already, so whatever the hook needs for itself is there.
-    sandbox.wait_for_event("job", "gate.started");
+    // The hook itself records that, with all that it needs.
+    sandbox.wait_for_event("job", "attempt.finished");
     let threads = std::fs::read_dir(format!("/proc/{}/task", asked.pid())).unwrap().count();
     gate.let_one_pass();
     assert_eq!((threads, reason(&asked.wait().with_code(0))), (1, None));
@@ -292,6 +292,116 @@ fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
     typed("d", "--max-iterations 201 p").with_code(1);
     typed("d", "--prompt-file nowhere.md").with_code(1);
     assert!(!sandbox.loop_dir("d").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_loop_that_begins_in_the_middle_of_a_turn_of_gemini_hears_no_old_claim() {
+    let sandbox = sandbox();
+    let words = ["tick", "begin", COMMAND, "--agent", "gemini", "--session-id", "g", "--name", "job"];
+    sandbox.refrain(&[&words[..], &["--args", "Mend it."]].concat()).with_code(0);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let stops = |answers: &str| {
+        let more = json!({ "prompt": "Say hello.", "prompt_response": answers, "stop_hook_active": false });
+        let input = input(&sandbox, "g", "AfterAgent", more);
+        reason(&sandbox.command(&["hook", "stop", "--agent", "gemini"]).stdin(&input).run().with_code(0))
+    };
+    let first = "The other loop is done.\n<promise>COMPLETE</promise>\nI begin the next.";
+    assert!(stops(first).unwrap().starts_with("[loop job iteration 2/20]"));
+    let second = format!("{first}\nIt is done.");
+    assert!(stops(&second).unwrap().starts_with("[loop job iteration 3/20]"));
+    assert_eq!(stops(&format!("{second}\n<promise>COMPLETE</promise>\nGood bye.")), None, "that is new");
+    assert_eq!(sandbox.status("job")["status"], "completed");
+}
+
+#[test]
+fn only_the_leads_own_word_is_a_claim() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it.", "--loop-isolated"]);
+    let told = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
+    assert!(told.contains("its report is no claim: you make it, or not"), "{told}");
+    // As Claude Code tells it of an agent below the session, whose name it has.
+    let below = json!({
+        "agent_id": "a7c7db168be0a8b3d", "agent_type": "general-purpose", "stop_hook_active": false,
+        "agent_transcript_path": "/nowhere/subagents/agent-a7c7db168be0a8b3d.jsonl",
+        "last_assistant_message": "<promise>COMPLETE</promise>", "background_tasks": [],
+    });
+    let below = input(&sandbox, "s", "SubagentStop", below);
+    for event in ["stop", "subagent-stop"] {
+        let run = sandbox.command(&["hook", event, "--agent", "claude"]).stdin(&below).run().with_code(0);
+        assert_eq!(run.stdout, "", "{event}");
+    }
+    assert_eq!(sandbox.status("job")["charged"], 0, "nothing was counted");
+
+    let transcript = sandbox.root().join("transcript.jsonl");
+    let line = |aside: bool, text: &str| {
+        let content = json!([{ "type": "text", "text": text }]);
+        json!({ "type": "assistant", "isSidechain": aside, "message": { "role": "assistant", "content": content } })
+            .to_string()
+    };
+    let lines = [
+        json!({ "type": "user", "message": { "role": "user", "content": "Mend it." } }).to_string(),
+        line(false, "My agents are not done."),
+        line(true, "<promise>COMPLETE</promise>"),
+    ];
+    testkit::write(&transcript, lines.join("\n"));
+    let more = json!({ "transcript_path": transcript });
+    let goes_on = reason(&hook(&sandbox, &input(&sandbox, "s", "Stop", more))).unwrap();
+    assert!(goes_on.starts_with("[loop job iteration 2/20]"), "{goes_on}");
+    assert_eq!(stops(&sandbox, "s", "All reports say so.\n<promise>COMPLETE</promise>"), None);
+    assert_eq!(sandbox.status("job")["status"], "completed");
+}
+
+#[test]
+fn a_session_goes_on_for_ever_where_that_is_asked_for() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--lead", "Find out:", "--args", "--infinite What is it?"]);
+    let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
+    assert!(first.starts_with("[loop job iteration 1/∞]\nFind out: What is it?\n"), "{first}");
+    assert!(
+        first.contains("Only when there is nothing to do now, print <promise>COMPLETE</promise>"),
+        "{first}"
+    );
+    let held = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(held.contains("Run this now, which waits, and do what it says: refrain tick hold job"), "{held}");
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["wait"]["kind"]), (&json!("waiting"), &json!("pace")));
+    assert_eq!(status["reason"], "found nothing to do, and looks again later");
+    let next = sandbox.refrain(&["tick", "hold", "job"]).with_code(0).stdout;
+    assert!(next.starts_with("[loop job iteration 2/∞]"), "it has waited: {next}");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+}
+
+#[test]
+fn a_session_does_exactly_so_many_iterations() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Build it. --iterations 2"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let second = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(second.starts_with("[loop job iteration 2/2]"), "{second}");
+    assert_eq!(stops(&sandbox, "s", "well"), None);
+    assert_eq!(sandbox.status("job")["status"], "iteration-cap");
+}
+
+#[test]
+fn gates_are_typed_in_a_session_too() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "--gate 'made=test -e made' Explain --loop and --name to me."]);
+    let spec = &sandbox.journal("job")[0]["event"]["data"]["spec"];
+    assert_eq!(
+        spec["prompt"], "Explain --loop and --name to me.",
+        "what is no option at the end is the prompt's"
+    );
+    assert_eq!(spec["gates"][0]["name"], "made");
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
+    assert!(refused.contains("gate made says otherwise"), "{refused}");
+    for text in
+        ["--iterations 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"]
+    {
+        let words = ["tick", "begin", COMMAND, "--agent", "claude", "--name", "other", "--args", text];
+        sandbox.refrain(&words).with_code(1);
+    }
+    assert!(!sandbox.loop_dir("other").exists(), "nothing was begun");
 }
 
 #[test]

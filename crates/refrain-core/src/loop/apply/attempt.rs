@@ -10,6 +10,7 @@ use super::super::trouble::{Answer, Trouble, answer};
 use super::money::withholds_cost;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit};
 use crate::ids::AttemptId;
+use crate::spec::Until;
 
 impl LoopState {
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
@@ -111,10 +112,12 @@ impl LoopState {
 
     /// Any one source claims.
     fn claim(&self, finished: &AttemptFinished, exit: Exit) -> Option<ClaimSource> {
+        // That it ended well does not say that there was nothing to do.
+        let is_endless = self.spec.until == Until::Forever;
         match exit {
             _ if finished.promised => Some(ClaimSource::Promise),
             _ if finished.state_done => Some(ClaimSource::StateFile),
-            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() => {
+            Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() && !is_endless => {
                 let by_gates = self.spec.has_hard_gates();
                 Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
             }

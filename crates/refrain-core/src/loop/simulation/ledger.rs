@@ -14,7 +14,7 @@ use crate::gate::{GateName, Verdict};
 use crate::git::{Checkout, CommitResult, Oid, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
-use crate::spec::{Limits, OnStuck, Spec};
+use crate::spec::{Limits, OnStuck, Spec, Until};
 
 /// What is known of a loop from its records, and from where its runners died.
 #[derive(Debug)]
@@ -391,7 +391,9 @@ impl Ledger {
                 }
             }
             Event::WaitStarted(_) => {
-                assert!(self.limits.pause.is_some() || self.not_before.is_some());
+                let found_nothing = self.spec.until == Until::Forever
+                    && matches!(self.last, Some(Last::Charged { claim: Some(_) }));
+                assert!(found_nothing || self.limits.pause.is_some() || self.not_before.is_some());
                 assert!(self.cancelled.is_none() && self.paused.is_none());
                 assert!(self.driven && self.ended.is_none(), "nobody drives it");
                 assert!(self.flight.is_none(), "it has something else to do than to wait");
@@ -452,7 +454,8 @@ impl Ledger {
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         if let Some(Last::Charged { claim: Some(_) }) = self.last {
             // By the last word, without retries and rounds, of which more can only refuse.
-            assert!(self.has_hard_gates() || self.touched, "it goes on after a claim");
+            let may = self.has_hard_gates() || self.touched || self.spec.until != Until::Complete;
+            assert!(may, "it goes on after a claim");
         }
     }
 
@@ -543,7 +546,10 @@ impl Ledger {
             Some(ClaimSource::Promise)
         } else if finished.state_done {
             Some(ClaimSource::StateFile)
-        } else if self.spec.promise.is_none() && (finished.exit == Exit::Code(0) || by_itself) {
+        } else if self.spec.promise.is_none()
+            && self.spec.until != Until::Forever
+            && (finished.exit == Exit::Code(0) || by_itself)
+        {
             Some(if self.has_hard_gates() { ClaimSource::Gates } else { ClaimSource::ExitCode })
         } else {
             None
@@ -586,6 +592,13 @@ impl Ledger {
             End::Completed { claim } => {
                 let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
                 assert_eq!(claim, made);
+                let is_last = Some(self.charged) == self.limits.max_iterations;
+                let may = match self.spec.until {
+                    Until::Complete => true,
+                    Until::Count => is_last,
+                    Until::Forever => false,
+                };
+                assert!(may, "a claim ended it that ends nothing");
                 self.assert_proven();
                 let differs = |tree: &Oid| self.tree.as_ref().is_some_and(|proven| proven != tree);
                 let differs = self.has_hard_gates() && self.committed.as_ref().is_some_and(differs);

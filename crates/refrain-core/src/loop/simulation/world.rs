@@ -16,7 +16,7 @@ use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
-use crate::spec::{Millis, Spec};
+use crate::spec::{Millis, Spec, Until};
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
@@ -82,6 +82,12 @@ fn sample_spec(random: &mut Random) -> Spec {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
     spec.task = random.once_in(3).then(task);
+    spec.until = match random.between(1, 8) {
+        1 if spec.limits.max_iterations.is_some() => Until::Count,
+        // One that nothing limits would never end.
+        2 if spec.limits.max_duration.is_some() => Until::Forever,
+        _ => Until::Complete,
+    };
     sample_gates(random, &mut spec);
     sample_critic(random, &mut spec);
     spec

@@ -61,6 +61,7 @@ pub(crate) fn spec() -> Spec {
         git: Default::default(),
         gates: Vec::new(),
         protect: Default::default(),
+        until: Default::default(),
         clean_checkout: false,
         stuck: Default::default(),
         critique: None,

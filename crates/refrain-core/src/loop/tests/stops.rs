@@ -85,6 +85,7 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
         said(Stands::Under(&state)).starts_with("[loop a iteration 1/∞] This turn of the loop is not over.")
     );
     assert!(said(Stands::Proving).ends_with("refrain tick hold a"));
+    assert!(said(Stands::Resting).ends_with("refrain tick hold a"));
     assert_eq!(said(Stands::Stopped), "");
     assert!(reminder(&state).starts_with("[loop a iteration 1/∞] This session drives this loop."));
 }

@@ -7,7 +7,9 @@ use camino::Utf8Path;
 use refrain_core::budget::{Caps, Which};
 use refrain_core::git::GitSpec;
 use refrain_core::promise::{MatchMode, Promise};
-use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret};
+use refrain_core::spec::{
+    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
+};
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::keys::{Gate, PROMISE, Start};
@@ -39,7 +41,7 @@ pub(in crate::cmd) fn spec(
             CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
         })?;
     }
-    let most = args.max_iterations.or(start.max_iterations).or(Some(Limits::DEFAULT_ITERATIONS));
+    let (until, most) = args.until.resolve(args.max_iterations, start.max_iterations)?;
     let spec = Spec {
         id: args.name.clone().unwrap_or(spec.id),
         prompt,
@@ -49,6 +51,7 @@ pub(in crate::cmd) fn spec(
             [] => start.mirrors.clone().unwrap_or_default(),
             mirrors => mirrors.to_vec(),
         },
+        until,
         git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
         ..spec
     };
@@ -86,6 +89,7 @@ pub(in crate::cmd) fn common(
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
         protect: proof.protect,
+        until: Until::default(),
         clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique,
         caps: settings.project_caps,

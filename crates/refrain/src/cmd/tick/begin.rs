@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{Isolation, SessionSpec};
@@ -19,6 +19,7 @@ use crate::cli::Context;
 use crate::cmd::export;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::start;
+use crate::cmd::until_args::UntilArgs;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
@@ -30,6 +31,9 @@ pub(super) struct Args {
     /// What the person typed behind that; `-` reads it from stdin. Options in it count as if they were given here
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
+    /// What stands before that in the prompt: how the command works
+    #[arg(long, value_name = "TEXT")]
+    lead: Option<String>,
     /// Which agent's session it is; found out where it is left out
     #[arg(long, value_name = "KIND", value_parser = super::super::hook::agent)]
     agent: Option<AgentKind>,
@@ -72,6 +76,8 @@ struct Typed {
     /// Go on with the loop of this command that runs, or ran last
     #[arg(long, conflicts_with = "resume")]
     resume_last: bool,
+    #[command(flatten)]
+    until: UntilArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -93,6 +99,8 @@ struct Words {
 struct Line {
     #[command(flatten)]
     typed: Typed,
+    #[command(flatten)]
+    gates: GateArgs,
     #[arg(trailing_var_arg = true)]
     words: Vec<String>,
 }
@@ -110,7 +118,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let (typed, prompt) = typed(&args.typed, &text)?;
+    let (typed, gates, prompt) = typed(args.typed, args.gates, &text)?;
     export::advise(context, service);
     let around = hook::surrounding(|name| context.variable(name));
     let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
@@ -129,13 +137,17 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         tell(&id, state.spec.promise.as_ref());
         return Ok(Code::Done.into());
     }
-    let prompt = if prompt.is_empty() && typed.prompt_file.is_none() { args.command.clone() } else { prompt };
+    let prompt = match (&args.lead, prompt.is_empty()) {
+        (Some(lead), _) => format!("{lead} {prompt}").trim().to_owned(),
+        (None, true) if typed.prompt_file.is_none() => args.command.clone(),
+        (None, _) => prompt,
+    };
     let isolation = match (typed.isolation, typed.loop_isolated) {
         (Some(Where::Subagent), _) | (_, true) => Isolation::Subagent,
         (Some(Where::SharedContext) | None, false) => Isolation::SharedContext,
     };
     let begun = SessionSpec { command: args.command, args: text, isolation };
-    let spec = spec(context, service, &typed, (agent, prompt, begun), args.gates)?;
+    let spec = spec(context, service, &typed, (agent, prompt, begun), gates)?;
     start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
@@ -160,52 +172,58 @@ fn read() -> Result<String, CliError> {
 }
 
 /// The options among what was typed, and the prompt: everything else, verbatim. Options stand before the prompt or behind it.
-fn typed(given: &Typed, text: &str) -> Result<(Typed, String), CliError> {
-    if text.is_empty() {
-        return Ok((given.clone(), String::new()));
-    }
-    let (before, prompt, after) = split(text);
-    let options = [before, after].join(" ");
-    let words = shlex::split(&options).ok_or_else(|| {
+fn typed(given: Typed, gates: GateArgs, text: &str) -> Result<(Typed, GateArgs, String), CliError> {
+    let (before, prompt, after) = split(text, &options());
+    let line = line(&[before, after].join(" "))?;
+    // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
+    let (line, prompt) = match line.words.is_empty() {
+        true => (line, prompt.to_owned()),
+        false => (self::line(before)?, text[before.len()..].trim().to_owned()),
+    };
+    let prompt = [line.words.join(" "), prompt].join(" ").trim().to_owned();
+    Ok((merged(given, line.typed), gates.and(line.gates), prompt))
+}
+
+fn line(options: &str) -> Result<Line, CliError> {
+    let words = shlex::split(options).ok_or_else(|| {
         CliError::usage(format!("{options}: a quotation has no end; accepted are options, then the prompt"))
     })?;
-    let line = Line::try_parse_from(words).map_err(CliError::from)?;
-    let mut prompt = prompt.to_owned();
-    if !line.words.is_empty() {
-        prompt = [prompt, line.words.join(" ")].join(" ").trim().to_owned();
-    }
-    Ok((merged(given, line.typed), prompt))
+    Line::try_parse_from(words).map_err(CliError::from)
+}
+
+/// What a line's options are called, and whether a value follows each.
+fn options() -> Vec<(String, bool)> {
+    let line = Line::command();
+    let named = line.get_arguments().filter_map(|option| {
+        let takes_value = option.get_action().takes_values();
+        Some((option.get_long_and_visible_aliases()?, takes_value))
+    });
+    named.flat_map(|(names, takes)| names.into_iter().map(move |name| (format!("--{name}"), takes))).collect()
 }
 
 /// Options with their values in front of the prompt, the prompt, options behind it. A prompt may hold anything, quotations
 /// that have no end too.
-fn split(text: &str) -> (&str, &str, &str) {
-    const FLAGS: [&str; 3] = ["--loop-shared", "--loop-isolated", "--resume-last"];
+fn split<'a>(text: &'a str, options: &[(String, bool)]) -> (&'a str, &'a str, &'a str) {
+    let known = |word: &str| {
+        let name = word.split('=').next().unwrap_or_default();
+        options.iter().find(|(option, _)| option == name)
+    };
     let mut rest = text;
     while rest.starts_with("--") {
         let word = rest.split_whitespace().next().unwrap_or_default();
         let mut behind = rest[word.len()..].trim_start();
-        if !word.contains('=') && !FLAGS.contains(&word) {
+        if !word.contains('=') && known(word).is_none_or(|(_, takes_value)| *takes_value) {
             behind = behind[value(behind)..].trim_start();
         }
         rest = behind;
     }
     let (before, rest) = text.split_at(text.len() - rest.len());
     // Behind a prompt options begin with the first that is one of ours.
-    let known = ["completion-promise", "name", "max", "max-iterations", "prompt-file", "isolation"];
-    let is_ours = |word: &str| {
-        let name = word.trim_start_matches("--").split('=').next().unwrap_or_default();
-        word.starts_with("--") && (known.contains(&name) || FLAGS.contains(&word))
+    let begins = |place: &usize| {
+        let is_apart = *place == 0 || rest[..*place].ends_with(char::is_whitespace);
+        is_apart && rest[*place..].split_whitespace().next().is_some_and(|word| known(word).is_some())
     };
-    let mut at = rest.len();
-    for (place, _) in rest.match_indices("--") {
-        let begins = place == 0 || rest[..place].ends_with(char::is_whitespace);
-        let word = rest[place..].split_whitespace().next().unwrap_or_default();
-        if begins && is_ours(word) {
-            at = place;
-            break;
-        }
-    }
+    let at = rest.match_indices("--").map(|(place, _)| place).find(begins).unwrap_or(rest.len());
     let (prompt, after) = rest.split_at(at);
     (before, prompt.trim(), after)
 }
@@ -219,8 +237,7 @@ fn value(text: &str) -> usize {
 }
 
 /// What was given to the command itself comes first.
-fn merged(given: &Typed, typed: Typed) -> Typed {
-    let given = given.clone();
+fn merged(given: Typed, typed: Typed) -> Typed {
     Typed {
         completion_promise: given.completion_promise.or(typed.completion_promise),
         name: given.name.or(typed.name),
@@ -231,6 +248,7 @@ fn merged(given: &Typed, typed: Typed) -> Typed {
         loop_isolated: given.loop_isolated || typed.loop_isolated,
         resume: given.resume.or(typed.resume),
         resume_last: given.resume_last || typed.resume_last,
+        until: given.until.or(typed.until),
     }
 }
 
@@ -275,12 +293,12 @@ fn spec(
         None => format!("--prompt={prompt}"),
     };
     let words = ["start".to_owned(), format!("--agent={agent}"), source];
-    let start = Words::try_parse_from(words).map_err(CliError::from)?.start.proven_by(gates);
+    let start = Words::try_parse_from(words).map_err(CliError::from)?.start;
+    let start = start.in_session(gates, typed.until.clone(), typed.max);
     let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(CliError::usage), Ok)?;
     let limits = Limits {
-        max_iterations: typed.max.or(spec.limits.max_iterations),
         // A session has its own, and nobody ends it.
         timeout: None,
         idle_timeout: None,
