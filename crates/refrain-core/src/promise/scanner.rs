@@ -30,6 +30,12 @@ pub fn scan(promise: &Promise, message: &str) -> Finding {
     scanner.finish()
 }
 
+/// What an agent that was asked for it says of its iteration in one line, without the tag around it (seed 002).
+fn bare_summary(line: &str) -> &str {
+    let inner = line.strip_prefix("<iteration-summary>");
+    inner.and_then(|inner| inner.strip_suffix("</iteration-summary>")).unwrap_or(line).trim()
+}
+
 /// Reads one message.
 #[derive(Debug)]
 pub struct Scanner {
@@ -154,7 +160,7 @@ impl Scanner {
             claimed: self.claimed,
             near_miss: self.near_miss.filter(|_| !self.claimed),
             gave_up: self.gave_up.filter(|_| !self.claimed),
-            last_line: clip(preview.trim(), PREVIEW).into_owned(),
+            last_line: clip(bare_summary(preview.trim()), PREVIEW).into_owned(),
         }
     }
 

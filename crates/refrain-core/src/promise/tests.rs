@@ -297,6 +297,10 @@ fn the_last_line_is_the_preview() {
     assert_eq!((finding.last_line.as_str(), finding.claimed), ("Both tests pass now.", true));
     let finding = scan(&promise(Tag), "<promise>ALL DONE</promise>");
     assert_eq!(finding.last_line, "<promise>ALL DONE</promise>", "there is nothing else to show");
+    let message = "Well.\n<iteration-summary> Found two. </iteration-summary>\n<promise>ALL DONE</promise>\n";
+    for message in [message, message.strip_suffix("<promise>ALL DONE</promise>\n").unwrap()] {
+        assert_eq!(scan(&promise(Tag), message).last_line, "Found two.");
+    }
     let mut scanner = Scanner::new(None, "");
     scanner.push("é".repeat(1000).as_bytes());
     assert!(scanner.finish().last_line.len() <= 160);

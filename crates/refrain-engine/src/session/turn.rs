@@ -6,9 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
-use refrain_core::promise::{Finding, PREVIEW, scan};
+use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, Printed};
-use refrain_core::text::{clip, printable};
 use refrain_core::{AttemptId, Live, LoopState, Step, context, next_step};
 use refrain_store::worktree::WorktreeFiles;
 use refrain_store::{Journal, LoopDir};
@@ -44,12 +43,9 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         keep(&dir.stdout(false), &said.message);
         keep(&dir.last_message(), &said.message);
     }
-    let finding = match &spec.promise {
-        Some(promise) => scan(promise, &said.message),
-        None => {
-            Finding { claimed: false, near_miss: None, gave_up: None, last_line: last_line(&said.message) }
-        }
-    };
+    let mut scanner = Scanner::new(spec.promise.as_ref(), "");
+    scanner.push(said.message.as_bytes());
+    let finding = scanner.finish();
     AttemptFinished {
         exit: Exit::Unseen,
         promised: finding.claimed || said.claims,
@@ -66,11 +62,6 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         fingerprint: None,
         sealed: Default::default(),
     }
-}
-
-fn last_line(message: &str) -> String {
-    let line = message.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    clip(printable(line.trim()).as_ref(), PREVIEW).into_owned()
 }
 
 fn keep(path: &Utf8Path, text: &str) {
