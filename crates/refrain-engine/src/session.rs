@@ -4,6 +4,7 @@
 
 mod hook;
 mod turn;
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::Grant;
-use refrain_core::session::{IDLE_WAITS, Session, is_heard};
+use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
@@ -75,10 +76,11 @@ impl Service {
             }
         };
         let id = runner.id().clone();
-        sessions::note(self.project(), &id, session.id.as_deref())?;
-        let mut journal = runner.journal;
+        let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
+        // Behind the record: a note of what no session drives is forgotten by whoever sees it.
+        sessions::note(self.project(), &id, name.as_deref())?;
         let state = journal.state();
         mirror::write(&state.spec, &mirror::files(state, None));
         Ok(id)
@@ -100,10 +102,10 @@ impl Service {
             self.refuse_where_a_session_lives(&state)?;
         }
         let runner = self.resume_anyhow(id, grant, false)?;
-        sessions::note(self.project(), id, session.id.as_deref())?;
-        let mut journal = runner.journal;
+        let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
+        sessions::note(self.project(), id, name.as_deref())?;
         Ok(journal.state().clone())
     }
 
@@ -119,14 +121,38 @@ impl Service {
         }
     }
 
-    /// Records which session it is that drives a loop, now that it is known.
-    fn bind(&self, id: &LoopId, session: &Session) -> Result<(), EngineError> {
+    /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's variables
+    /// say of the session that it was started in.
+    ///
+    /// # Errors
+    /// [`EngineError::Driven`].
+    pub fn refuse_another_session(
+        &self,
+        state: &LoopState,
+        around: Option<(AgentKind, Option<&str>)>,
+    ) -> Result<(), EngineError> {
+        let Some(bound) = &state.session else { return Ok(()) };
+        let named = around.filter(|(agent, _)| *agent == bound.agent).and_then(|(_, id)| id);
+        let here = self.session_here(bound.agent, named);
+        let is_its_own = bound.is(named.unwrap_or_default(), here.process)
+            || (bound.process.is_some() && bound.process == here.process);
+        if is_its_own { Ok(()) } else { self.refuse_where_a_session_lives(state) }
+    }
+
+    /// Records which session it is that drives a loop, now that it is known. Says whether it is this one: another session of
+    /// the same process may have been faster.
+    fn bind(&self, id: &LoopId, session: &Session) -> Result<bool, EngineError> {
         let dir = self.locate(id)?.dir;
-        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(()) };
+        let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
         let mut journal: Journal = Journal::open(dir, now())?;
+        let name = session.id.as_deref().unwrap_or_default();
+        if Whose::of(journal.state(), name, session.process) != Whose::Unbound {
+            return Ok(false);
+        }
         journal.push(Event::SessionBound(session.clone()), now())?;
         journal.commit(Durability::Synced)?;
-        Ok(sessions::note(self.project(), id, session.id.as_deref())?)
+        sessions::note(self.project(), id, session.id.as_deref())?;
+        Ok(true)
     }
 
     /// The session that this process was started in: the nearest process above it that is the agent's.
@@ -157,6 +183,10 @@ impl Service {
         said: Option<&Said>,
         patience: Duration,
     ) -> Result<Turn, EngineError> {
+        // What a runner drove, and might drive again, has no turn that a session could end.
+        if seen.session.is_none() {
+            return Ok(Turn::Stopped(Box::new(seen.clone())));
+        }
         let (id, turn) = (&seen.spec.id, seen.in_flight().map(|flight| flight.id));
         let dir = self.locate(id)?.dir;
         let (until, mut notice) = (Instant::now() + patience, None);
@@ -273,7 +303,7 @@ impl Service {
         let streak = sessions::idle_streak(self.project(), id, state.iteration)?;
         let wait = IDLE_WAITS[(streak - 1).min(IDLE_WAITS.len() - 1)];
         let until = Instant::now() + Duration::from_secs(wait);
-        let look = || files.iter().map(|file| std::fs::read(file).ok().map(|bytes| blake3::hash(&bytes)));
+        let look = || files.iter().map(|file| watch::mark(file));
         let before: Vec<_> = look().collect();
         loop {
             if journal::read(&dir)?.state.ended.is_some() {
@@ -313,6 +343,9 @@ impl Service {
         let lock = RunnerLock::try_take(&dir)?;
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
         let mut journal: Journal = Journal::open(dir, now())?;
+        if journal.state().session.is_none() {
+            return Ok(journal.state().clone());
+        }
         if journal.state().in_flight().is_some() {
             let finished = over(journal.state(), journal.dir(), &Said::default());
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;

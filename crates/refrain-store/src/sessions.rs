@@ -35,9 +35,9 @@ pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usi
     let path = folder.join(id.as_str());
     let noted = fs::read_to_string(&path).unwrap_or_default();
     let last = noted.split_once(' ');
-    let last = last.and_then(|(at, streak)| Some((at.parse().ok()?, streak.parse::<usize>().ok()?)));
+    let last = last.and_then(|(at, streak)| Some((at.parse::<u32>().ok()?, streak.parse::<usize>().ok()?)));
     let streak = match last {
-        Some((at, streak)) if (at..=at + 1).contains(&iteration) => streak + 1,
+        Some((at, streak)) if (at..=at.saturating_add(1)).contains(&iteration) => streak + 1,
         Some(_) | None => 1,
     };
     write_atomic(&path, format!("{iteration} {streak}").as_bytes())?;
@@ -54,13 +54,14 @@ pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.on("read", &folder)?,
     };
-    let is_its = |name: &str| {
-        let noted = fs::read(folder.join(name)).unwrap_or_default();
+    let is_its = |id: &LoopId| {
+        let noted = fs::read(folder.join(id.as_str())).unwrap_or_default();
         noted.is_empty() || noted == session.as_bytes()
     };
-    let names = entries.flatten().map(|entry| entry.file_name().to_owned());
-    let mut ids: Vec<LoopId> =
-        names.filter(|name| is_its(name)).filter_map(|name| name.parse().ok()).collect();
+    // Whatever else lies there is none of ours: a FIFO would never end.
+    let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let names = files.filter_map(|entry| entry.file_name().parse().ok());
+    let mut ids: Vec<LoopId> = names.filter(is_its).collect();
     ids.sort();
     Ok(ids)
 }

@@ -22,11 +22,13 @@ const ask = (hook, input) =>
     child.stdin.end(JSON.stringify(input))
   })
 
+// What the agent said last; nothing where that sums the session up: it was compacted, which is no turn.
 const lastMessage = async (client, id) => {
   const { data } = await client.session.messages({ path: { id } })
   const last = data?.findLast((message) => message.info.role === "assistant")
-  const words = last?.parts.filter((part) => part.type === "text" && !part.synthetic)
-  return words?.map((part) => part.text).join("\n")
+  if (!last || last.info.summary) return undefined
+  const words = last.parts.filter((part) => part.type === "text" && !part.synthetic)
+  return words.map((part) => part.text).join("\n")
 }
 
 // Sessions whose turn was interrupted, or whose provider failed: they rest. Only later does the message say so itself.
@@ -39,6 +41,7 @@ export const Refrain = async ({ client, directory }) => ({
     if (event.type === "session.status" && event.properties.status.type === "busy") broken.delete(id)
     if (event.type !== "session.idle" || broken.has(id)) return
     const message = await lastMessage(client, id)
+    if (message === undefined) return
     const answer = await ask("stop", {
       session_id: id,
       cwd: directory,

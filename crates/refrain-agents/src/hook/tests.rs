@@ -50,17 +50,23 @@ fn an_agent_below_the_session_ends_no_turn_of_it() {
 const JOINED: &str = r#"{"session_id":"s-1","hook_event_name":"AfterAgent","prompt_response":"<promise>COMPLETE</promise>\nNot yet. <pro mise>COMPLETE</promise>\n"}"#;
 
 #[rstest]
-#[case::as_it_was_told("Stop", "last_assistant_message", Some("kept"), "said")]
-#[case::what_is_kept_goes_before_what_is_joined("AfterAgent", "prompt_response", Some("kept"), "kept")]
-#[case::else_it_is_the_end("AfterAgent", "prompt_response", None, "said")]
+#[case::as_it_was_told("Stop", "last_assistant_message", Some(Some("kept")), Some("said"))]
+#[case::what_is_kept_goes_before_what_is_joined(
+    "AfterAgent",
+    "prompt_response",
+    Some(Some("kept")),
+    Some("kept")
+)]
+#[case::a_turn_without_words_has_none_of_before("AfterAgent", "prompt_response", Some(None), None)]
+#[case::else_it_is_the_end("AfterAgent", "prompt_response", None, Some("said"))]
 fn the_last_message_is_what_was_really_said(
     #[case] event: &str,
     #[case] field: &str,
-    #[case] kept: Option<&str>,
-    #[case] expected: &str,
+    #[case] kept: Option<Option<&str>>,
+    #[case] expected: Option<&str>,
 ) {
     let input = json!({ "session_id": "s-1", "hook_event_name": event, field: "said" }).to_string();
-    assert_eq!(read(input.as_bytes()).unwrap().last_message(kept).as_deref(), Some(expected));
+    assert_eq!(read(input.as_bytes()).unwrap().last_message(kept).as_deref(), expected);
     let joined = read(JOINED.as_bytes()).unwrap().last_message(None).unwrap();
     assert_eq!(joined, "Not yet. <pro mise>COMPLETE</promise>", "an answer that was heard before is none");
 }

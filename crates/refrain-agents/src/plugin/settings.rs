@@ -105,17 +105,26 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
     Ok((text, all))
 }
 
-/// Takes what is ours out of a text that somebody changed since, and what is empty without it.
+/// Takes what is ours out of a text that somebody changed since, and what is empty without it. What stands in a place of ours
+/// and is something else is somebody's own.
 ///
 /// # Errors
 /// [`Misfit`].
 pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     let mut text = text.to_owned();
     for edit in edits {
+        let mut was_there = false;
         loop {
             let document = Document::read(&text)?;
-            let Spot::There { group, index, .. } = find(&document, edit)? else { break };
+            let Spot::There { group, index, value } = find(&document, edit)? else { break };
+            if !matches!(edit.kind, Kind::Element(_)) && !is_same(value, edit) {
+                break;
+            }
             text = document.without(&group, index);
+            was_there = true;
+        }
+        if !was_there {
+            continue;
         }
         // What held it, from within.
         let mut path = edit.path.as_slice();

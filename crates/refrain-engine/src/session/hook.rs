@@ -1,6 +1,6 @@
 //! What a session's hook is answered. The core decides; what it decides about is looked for here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refrain_agents::hook::{Tail, Told, look};
 use refrain_core::LoopState;
@@ -40,7 +40,7 @@ impl Service {
             return Answer::LetGo;
         }
         let tail = tail(agent, told);
-        let message = told.last_message(tail.as_ref().and_then(|tail| tail.message.as_deref()));
+        let message = told.last_message(tail.as_ref().map(|tail| tail.message.as_deref()));
         (stop.asks, stop.has_spoken) = (tail.as_ref().is_some_and(|tail| tail.asks), message.is_some());
         if !stop.ends_a_turn() {
             return Answer::LetGo;
@@ -49,12 +49,14 @@ impl Service {
         let said = Said { message: message.unwrap_or_default(), claims: false, idle };
         by_turn(&mut loops);
         let said = std::iter::once(Some(&said)).chain(std::iter::repeat(None));
-        let mut answers = loops.iter().zip(said).map(|(state, said)| self.answer(state, said));
+        let until = Instant::now() + PATIENCE;
+        let left = || until.saturating_duration_since(Instant::now());
+        let mut answers = loops.iter().zip(said).map(|(state, said)| self.answer(state, said, left()));
         answers.find(|answer| *answer != Answer::LetGo).unwrap_or(Answer::LetGo)
     }
 
-    fn answer(&self, state: &LoopState, said: Option<&Said>) -> Answer {
-        let turn = self.turn(state, said, PATIENCE);
+    fn answer(&self, state: &LoopState, said: Option<&Said>, patience: Duration) -> Answer {
+        let turn = self.turn(state, said, patience);
         let stands = match &turn {
             Ok(Turn::Next { marker, prompt }) => Stands::Next { marker, prompt },
             Ok(Turn::Under(state)) => Stands::Under(state),
@@ -94,10 +96,8 @@ impl Service {
                 Whose::Nobodys => sessions::forget(self.project(), &id),
                 Whose::Other => {}
                 Whose::Own => found.push(state),
-                Whose::Unbound => {
-                    self.bind(&id, &here)?;
-                    found.push(state);
-                }
+                Whose::Unbound if self.bind(&id, &here).unwrap_or_default() => found.push(state),
+                Whose::Unbound => {}
             }
         }
         Ok(found)

@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
+use camino::Utf8PathBuf;
 use clap::ValueEnum;
 use refrain_core::session::Answer;
 use refrain_core::spec::AgentKind;
@@ -52,9 +53,28 @@ pub(crate) fn run(context: &Context, args: &Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// What the session is answered by the project that it is in. It may have gone into a repository within, or out of all of
+/// them: where it was started is asked too.
 fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
-    let dir = told.cwd.clone().unwrap_or_else(|| context.dir.clone());
-    let service = Service::open(&dir, context.host.clone()).ok()?;
+    let began = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"]
+        .map(|name| context.variable(name).map(Utf8PathBuf::from));
+    let dirs = [told.cwd.clone(), Some(context.dir.clone())].into_iter().chain(began).flatten();
+    let mut asked: Vec<Utf8PathBuf> = Vec::new();
+    for dir in dirs {
+        let Ok(service) = Service::open(&dir, context.host.clone()) else { continue };
+        let project = service.project().root.clone();
+        if asked.contains(&project) {
+            continue;
+        }
+        if let Some(answer) = answer_of(&service, context, args, told) {
+            return Some(answer);
+        }
+        asked.push(project);
+    }
+    None
+}
+
+fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> Option<String> {
     // An agent that a loop started is that loop's, and ends when it likes.
     let is_inside = context.inside.is_some();
     match args.event {

@@ -12,7 +12,7 @@ use refrain_core::event::{Ask, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{EngineError, Said, Service, Turn};
+use refrain_engine::{EngineError, Said, Service, Turn, hook};
 
 use crate::cli::Context;
 use crate::error::CliError;
@@ -46,7 +46,7 @@ enum Verb {
     Hold {
         /// The loop
         id: LoopId,
-        /// Nothing can be done now: wait until FILE changes, or a while that doubles each time
+        /// Nothing can be done now: wait until FILE changes, or a while that is longer each time
         #[arg(long, value_name = "FILE")]
         watch: Vec<Utf8PathBuf>,
     },
@@ -104,15 +104,19 @@ fn done(context: &Context, verb: Verb) -> Done {
     let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
         Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| (REFUSED, error)),
-        Verb::Advance { id } => go_on(&service()?, &id, Some(&Said::default())),
-        Verb::Hold { id, watch } if watch.is_empty() => go_on(&service()?, &id, None),
+        Verb::Advance { id } => go_on(context, &service()?, &id, Some(&Said::default())),
+        Verb::Hold { id, watch } if watch.is_empty() => go_on(context, &service()?, &id, None),
         Verb::Hold { id, watch } => {
             let paths: Vec<_> = watch.iter().map(|path| context.dir.join(path)).collect();
             let why = service()?.idle(&id, &paths).map_err(failed)?;
             out::print(&format!("{why}\n"));
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Finish { id, status, reason } => finish(&service()?, &id, status, reason.as_deref()),
+        Verb::Finish { id, status, reason } => {
+            let service = service()?;
+            let state = of_caller(context, &service, &id)?;
+            finish(&service, state, status, reason.as_deref())
+        }
         Verb::CheckWritable { dir } => check_writable(context, dir),
     }
 }
@@ -125,8 +129,16 @@ fn failed(error: EngineError) -> (ExitCode, CliError) {
     (code, error.into())
 }
 
-fn go_on(service: &Service, id: &LoopId, said: Option<&Said>) -> Done {
+/// How a loop stands that whoever calls may act for: not one of another session that lives.
+fn of_caller(context: &Context, service: &Service, id: &LoopId) -> Result<LoopState, (ExitCode, CliError)> {
     let state = service.state(id).map_err(failed)?;
+    let around = hook::surrounding(|name| context.variable(name));
+    service.refuse_another_session(&state, around).map_err(failed)?;
+    Ok(state)
+}
+
+fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&Said>) -> Done {
+    let state = of_caller(context, service, id)?;
     say(id, service.turn(&state, said, PATIENCE).map_err(failed)?)
 }
 
@@ -162,8 +174,8 @@ fn stopped(state: &LoopState) -> ExitCode {
     }
 }
 
-fn finish(service: &Service, id: &LoopId, status: Finish, reason: Option<&str>) -> Done {
-    let state = service.state(id).map_err(failed)?;
+fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&str>) -> Done {
+    let id = &state.spec.id;
     if state.ended.is_some() {
         return ended(Ok(state));
     }

@@ -142,14 +142,24 @@ fn opencode_rests_where_a_person_interrupts_it() {
         bench.sandbox.journal("job").into_iter().find(|line| line["event"]["type"] == "session.bound");
     let session = bound.expect("it is bound from the begin")["event"]["data"]["id"].clone();
     let session = session.as_str().expect("its name is known");
-    let abort = format!("{url}/session/{session}/abort");
-    bench.sandbox.tool("curl", &["--silent", "--fail", "--request", "POST", &abort]).run().with_code(0);
+    let ask = |what: &str, body: &str| {
+        let url = format!("{url}/session/{session}/{what}");
+        let json = "content-type: application/json";
+        let words = ["--silent", "--fail", "--request", "POST", "--header", json, "--data", body, &url];
+        bench.sandbox.tool("curl", &words).run().with_code(0);
+    };
+    ask("abort", "{}");
     first.wait_at_most(LONG);
+    // It is told of its loop when it is compacted, which is no turn of it.
+    ask("summarize", r#"{"providerID": "scripted", "modelID": "main"}"#);
     // It goes on where the person has it go on.
     attached(&bench, &url, &["--session", session, "Go on."]).wait_at_most(LONG).with_code(0);
     let status = bench.sandbox.wait_for_status("job", "completed");
     assert_eq!(attempts(&status), [json!([1, 1, true, "ended"]), json!([2, 1, true, "claimed"])]);
     bench.asked_exactly(5);
+    let told = "[loop job iteration 1/5] This session drives this loop.";
+    let is_told = |request: &testkit::Request| request.prompts.join("\n").contains(told);
+    assert!(bench.model.requests().iter().any(is_told), "{:#?}", bench.model.requests());
     server.kill();
     bench.sandbox.nobody_survives();
 }

@@ -112,6 +112,14 @@ fn what_is_put_into_odd_settings_is_taken_back_to_the_byte() {
 }
 
 #[rstest]
+#[case::a_key_of_somebody_elses("{\"markets\": {\"refrain\": {\"source\": \"theirs\"}}}")]
+#[case::switched_off("{\"on\": {\"refrain@refrain\": false}}")]
+#[case::empty_lists("{\"hooks\": {\"Stop\": []}, \"markets\": {}}")]
+fn what_was_never_ours_is_not_taken(#[case] text: &str) {
+    assert_eq!(take(text, &[hooks(), switches()].concat()).unwrap(), text);
+}
+
+#[rstest]
 #[case("", "{\n  \"on\": {\n    \"refrain@refrain\": true\n  }\n}\n")]
 #[case("{}", "{\n  \"on\": {\n    \"refrain@refrain\": true\n  }\n}")]
 #[case("{\"a\":1}", "{\"a\":1, \"on\": {\"refrain@refrain\": true}}")]

@@ -137,6 +137,11 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         tell(&id, state.spec.promise.as_ref());
         return Ok(Code::Done.into());
     }
+    if prompt.is_empty() && typed.prompt_file.is_none() && args.command.ends_with(":loop") {
+        return Err(CliError::usage(
+            "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
+        ));
+    }
     let prompt = match (&args.lead, prompt.is_empty()) {
         (Some(lead), _) => format!("{lead} {prompt}").trim().to_owned(),
         (None, true) if typed.prompt_file.is_none() => args.command.clone(),
