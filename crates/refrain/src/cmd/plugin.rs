@@ -14,7 +14,7 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Have an agent's own sessions drive loops
+/// Put what lets an agent's own sessions loop where that agent loads it from
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
