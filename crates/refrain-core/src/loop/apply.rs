@@ -386,6 +386,8 @@ impl LoopState {
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
+                // What was the last iteration may not be the last any more.
+                self.weigh_claim();
                 self.rested_since = None;
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);

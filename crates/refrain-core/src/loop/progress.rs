@@ -97,7 +97,7 @@ impl LoopState {
     }
 
     /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
-    fn weigh_claim(&mut self) {
+    pub(super) fn weigh_claim(&mut self) {
         let is_last = self.limits.max_iterations.is_some_and(|cap| self.charged >= cap);
         let Phase::Idle { claim, .. } = &mut self.phase else { return };
         match self.spec.until {

@@ -209,6 +209,12 @@ impl<S: Fold> Journal<S> {
         Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
     }
 
+    /// Whether all that was pushed is written.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Writes what was pushed; if the file had to be written back first, that is recorded too. Blocks.
     ///
     /// # Errors

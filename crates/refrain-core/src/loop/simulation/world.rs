@@ -82,21 +82,27 @@ fn sample_spec(random: &mut Random) -> Spec {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     }
     spec.task = random.once_in(3).then(task);
-    spec.until = match random.between(1, 8) {
-        1 if spec.limits.max_iterations.is_some() => Until::Count,
-        // One that nothing limits would never end.
-        2 if spec.limits.max_duration.is_some() => Until::Forever,
-        _ => Until::Complete,
-    };
     sample_gates(random, &mut spec);
     sample_critic(random, &mut spec);
     spec
 }
 
+/// By numbers of its own, so that all else stays as it is.
+fn sample_until(seed: u64, spec: &Spec) -> Until {
+    match Random::new(seed ^ 0x0075_6e74).between(1, 16) {
+        1 if spec.limits.max_iterations.is_some() => Until::Count,
+        // One that nothing limits would never end.
+        2 if spec.limits.max_duration.is_some() => Until::Forever,
+        _ => Until::Complete,
+    }
+}
+
 impl World {
     pub(super) fn new(seed: u64, crash_at: Option<u64>, aloud: bool) -> Self {
         let mut random = Random::new(seed);
-        let first = Record { seq: 1, at: time(0), event: started(sample_spec(&mut random)) };
+        let mut spec = sample_spec(&mut random);
+        spec.until = sample_until(seed, &spec);
+        let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
         // Some never come to anything.
