@@ -144,7 +144,10 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     let pair = [("one", "two"), ("two", "one")];
     let sessions = pair.map(|(own, other)| {
         // Neither goes on before the other is in its second iteration too.
-        let meet = format!("touch {own}.here; until test -e {other}.here; do sleep 0.05; done; touch made");
+        let meet = format!(
+            "touch {own}.here; until test -e {other}.here; do sleep 0.05; done; touch made; \
+             refrain tick advance {other} && touch taken; refrain tick finish {other} completed && touch taken"
+        );
         let script = Script::new(vec![
             Turn::bash(format!("refrain tick advance {own}")),
             Turn::say(format!("I am {own}.")),
@@ -160,6 +163,7 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     for session in sessions {
         session.wait_at_most(LONG).with_code(0);
     }
+    assert!(!bench.sandbox.project().join("taken").exists(), "none acts for the other");
     for (own, other) in pair {
         let status = bench.sandbox.status(own);
         assert_eq!(

@@ -240,6 +240,42 @@ fn what_is_odd_disturbs_no_session() {
 }
 
 #[test]
+fn a_loop_that_a_runner_drove_has_no_turn_that_tick_could_end() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x > $NOTES/up\nread -r _ < $GATES/go");
+    let runner = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("up");
+    let told = || ["advance", "hold"].map(|verb| sandbox.refrain(&["tick", verb, "job"]).code);
+    assert_eq!(told(), [3, 3], "it is a runner's");
+    runner.kill();
+    sandbox.wait_for_status("job", "crashed");
+    assert_eq!(told(), [3, 3], "and stands still");
+    sandbox.refrain(&["tick", "finish", "job", "completed"]).with_code(3);
+    assert_eq!(sandbox.status("job")["charged"], 0, "nothing was counted");
+    drop(gate);
+}
+
+#[test]
+fn a_session_that_went_into_another_repository_is_still_heard() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let inner = sandbox.project().join("inner");
+    sandbox.git(&["init", "--quiet", inner.to_str().unwrap()]);
+    let input = input(&sandbox, "s", "Stop", json!({ "cwd": inner, "last_assistant_message": "well" }));
+    let project = sandbox.project().to_str().unwrap().to_owned();
+    let stop = |variables: &[(&str, &str)]| {
+        let words = ["-C", inner.to_str().unwrap(), "hook", "stop", "--agent", "claude"];
+        let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        reason(&sandbox.command(&words).envs(&variables).stdin(&input).run().with_code(0))
+    };
+    assert_eq!(stop(&[]), None, "nobody knows where it came from");
+    let told = stop(&[("CLAUDE_PROJECT_DIR", &project)]).unwrap();
+    assert!(told.starts_with("[loop job iteration 2/20]"), "{told}");
+}
+
+#[test]
 fn tick_has_codes_of_its_own() {
     let sandbox = sandbox();
     let code = |words: &[&str], code| sandbox.refrain(&[&["tick"], words].concat()).with_code(code);
