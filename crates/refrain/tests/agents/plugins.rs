@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Agent, Session, Turn, write};
 
-use crate::bench::{Bench, LONG, attempts};
+use crate::bench::{Bench, CLAIM, LONG, attempts};
 
 /// The words by which the agent of a session begins a loop.
 fn begin(agent: Agent) -> Turn {
@@ -68,9 +68,7 @@ fn finished(bench: &Bench, turns: usize) {
 }
 
 fn three() -> [Turn; 3] {
-    // A stream is cut near its end, and Gemini tells its hook a tag wrongly that was cut in two.
-    let claim = "<promise>COMPLETE</promise>\n\nAll of it is made.";
-    [Turn::say("I see where things are."), Turn::say("It is half made."), Turn::say(claim)]
+    [Turn::say("I see where things are."), Turn::say("It is half made."), Turn::say(CLAIM)]
 }
 
 #[test]

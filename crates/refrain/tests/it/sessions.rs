@@ -345,7 +345,7 @@ fn a_loop_that_begins_in_the_middle_of_a_turn_of_gemini_hears_no_old_claim() {
     assert!(stops(first).unwrap().starts_with("[loop job iteration 2/20]"));
     let second = format!("{first}\nIt is done.");
     assert!(stops(&second).unwrap().starts_with("[loop job iteration 3/20]"));
-    assert_eq!(stops(&format!("{second}\n<promise>COMPLETE</promise>\nGood bye.")), None, "that is new");
+    assert_eq!(stops(&format!("{second}\n<promise>COMPLETE</promise>\n")), None, "that is new");
     assert_eq!(sandbox.status("job")["status"], "completed");
 }
 
