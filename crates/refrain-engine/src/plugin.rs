@@ -72,7 +72,7 @@ impl Host {
     /// be written: what is there by then is noted, and a second try goes on from there.
     pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
-        let noted = Installed::read(&self.plugins());
+        let noted = Installed::read(&self.plugins())?;
         let plan = rehearse::install(agent, &plugin, &noted, &self.plugins())?;
         if !is_rehearsal {
             carry::install(&plan, &noted, &self.plugins())?;
@@ -86,7 +86,7 @@ impl Host {
     /// As [`Host::install_plugin`].
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
-        let noted = Installed::read(&self.plugins());
+        let noted = Installed::read(&self.plugins())?;
         let plan = rehearse::remove(agent, &plugin, &noted)?;
         if !is_rehearsal {
             carry::remove(&plan, &noted, &self.plugins())?;
@@ -100,7 +100,7 @@ impl Host {
     /// [`EngineError`] where nobody can say what belongs to it.
     pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
         let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
-        let noted = Installed::read(&self.plugins());
+        let noted = Installed::read(&self.plugins())?;
         let files = files.into_iter().map(|file| Part { state: state(&file, &noted), path: file.path });
         let settings = settings.map(|shared| Part { state: shared_state(&shared), path: shared.path });
         Ok(PluginStatus::of(agent, files.chain(settings).collect()))
@@ -125,10 +125,13 @@ impl Host {
 
     /// How agents call this program.
     fn called(&self) -> io::Result<String> {
-        if generic::in_path("refrain", &self.env).is_some_and(|path| path.is_absolute()) {
+        let own = fs::canonicalize(&self.program)?;
+        let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());
+        // Another that is called so may be of another version.
+        if named.is_some_and(|path| fs::canonicalize(path).is_ok_and(|path| path == own)) {
             return Ok("refrain".to_owned());
         }
-        let path = fs::canonicalize(&self.program)?.into_os_string().into_string().ok();
+        let path = own.into_os_string().into_string().ok();
         path.filter(|path| !path.contains(char::is_control)).ok_or_else(|| {
             io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a file of settings")
         })
@@ -147,7 +150,8 @@ fn state(file: &Owned, noted: &Installed) -> PartState {
 
 /// Whether a file holds what was written to it.
 fn is_noted(path: &Utf8Path, text: &str, noted: &Installed) -> bool {
-    noted.files.get(path).is_some_and(|file| file.hash == plugins::hash(text))
+    let hash = plugins::hash(text);
+    noted.files.get(path).is_some_and(|file| file.hash == hash || file.was.as_ref() == Some(&hash))
 }
 
 fn shared_state(shared: &Shared) -> PartState {

@@ -37,6 +37,9 @@ pub struct OwnFile {
     pub agent: AgentKind,
     /// [`hash`] of what was written.
     pub hash: String,
+    /// [`hash`] of what that replaces, until it does: an update may break off in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
 }
 
 /// What is ours in a file of the person's.
@@ -53,11 +56,16 @@ pub struct OwnSettings {
 }
 
 impl Installed {
-    /// What is noted in this folder. What cannot be read was never noted: then only what is as it would be written is ours.
-    #[must_use]
-    pub fn read(folder: &Utf8Path) -> Self {
-        let bytes = fs::read(place(folder)).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
+    /// What is noted in this folder.
+    ///
+    /// # Errors
+    /// [`DiskError`] where it cannot be read or understood: to write it anew would lose what is noted there.
+    pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {
+        let path = place(folder);
+        let text = read(&path)?;
+        text.map_or(Ok(Self::default()), |text| {
+            serde_json::from_str(&text).map_err(Error::from).on("understand", &path)
+        })
     }
 
     /// Notes it, before anything of it is done. It is whole and on disk when this returns; where nothing is left to note, there
@@ -121,6 +129,9 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
         }
     } else {
         make_dir(path.parent().unwrap_or(Utf8Path::new("/")))?;
+        if !is_current() {
+            return Err(Error::other("somebody else made it just now")).on("write", path);
+        }
         write_atomic(path, text.as_bytes())?;
     }
     match read(path)? {

@@ -14,7 +14,6 @@ struct Read {
 struct Config {
     tag: String,
     plan_path: Option<String>,
-    verification_command: Option<String>,
 }
 
 /// Nobody types more, in bytes.
@@ -23,11 +22,11 @@ const LONGEST: usize = 2000;
 /// Never a loop: what a person types in its place.
 pub(super) fn read(text: &str) -> Result<Found, Unread> {
     let system = System::Scud;
-    let Read { config: Config { tag, plan_path, verification_command } } =
+    let Read { config: Config { tag, plan_path } } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
-    let given = [("--plan", plan_path), ("--verify", verification_command)];
-    let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
-    let words: Vec<_> = [format!("--tag={tag}")].into_iter().chain(given).collect();
+    // Its verification is left out: a file that somebody else made hands nobody a command to paste.
+    let plan = plan_path.map(|path| format!("--plan={path}"));
+    let words: Vec<_> = [format!("--tag={tag}")].into_iter().chain(plan).collect();
     let words = shlex::try_join(words.iter().map(String::as_str)).map_err(|error| system.damaged(&error))?;
     if words.len() > LONGEST {
         return Err(system.damaged(&"its tag, plan and command are too long"));

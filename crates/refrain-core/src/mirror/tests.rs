@@ -406,7 +406,7 @@ fn loops_of_the_others_are_read() {
 
     let scud = json!({ "config": { "tag": "a; b", "plan_path": "p.md", "verification_command": "make test" }, "current_wave": 2 });
     let Err(Unread::Plan { words, .. }) = read(&scud.to_string()) else { panic!("it is a plan") };
-    assert_eq!(shlex::split(&words).unwrap(), ["--tag=a; b", "--plan=p.md", "--verify=make test"]);
+    assert_eq!(shlex::split(&words).unwrap(), ["--tag=a; b", "--plan=p.md"]);
 }
 
 #[rstest]

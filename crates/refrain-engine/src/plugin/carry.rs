@@ -11,7 +11,10 @@ pub(super) fn install(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -
     if plan.noted != *before {
         plan.noted.write(folder)?;
     }
-    change(plan)
+    change(plan)?;
+    let mut done = plan.noted.clone();
+    done.files.values_mut().for_each(|file| file.was = None);
+    if done != plan.noted { done.write(folder) } else { Ok(()) }
 }
 
 pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) -> Result<(), DiskError> {

@@ -36,7 +36,11 @@ pub(super) fn install(
             Some(text) if !is_ours(&text) => return Err(PluginError::Taken(file.path.clone())),
             _ => {}
         }
-        noted.files.insert(file.path.clone(), OwnFile { agent, hash: plugins::hash(&file.text) });
+        let hash = plugins::hash(&file.text);
+        let known = before.files.get(&file.path);
+        // What an update that broke off had still to replace is known longest.
+        let was = present.as_deref().map(plugins::hash).filter(|there| known.is_some() && *there != hash);
+        noted.files.insert(file.path.clone(), OwnFile { agent, hash, was });
         changes.extend(change(&file.path, present, Some(file.text.clone())));
     }
     if let Some(shared) = &plugin.settings {

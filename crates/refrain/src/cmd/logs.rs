@@ -142,6 +142,11 @@ fn show(
     if !out::print_raw(heading(attempt).as_bytes()) {
         return Ok(false);
     }
+    // A turn of a session leaves its last message, of whatever agent.
+    let message = dir.stdout(false);
+    if spec.agent.streams() && message.is_file() {
+        return Ok(read_log(&message).map_or(true, copy));
+    }
     let (mut said, mut open) = (Said::default(), true);
     // What is no stream of events is shown as it is, and so is one where that is asked for.
     let streams = service.said(spec, dir, &mut |event| {

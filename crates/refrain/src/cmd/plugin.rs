@@ -146,7 +146,7 @@ fn after(agent: AgentKind, work: &PluginWork) -> String {
     let mut text = String::new();
     if work.program != "refrain" {
         text.push_str(&format!(
-            "{agent} calls {}, as no refrain is on the PATH; install again where that moves\n",
+            "{agent} calls {}, as the name refrain does not lead there; install again where that moves\n",
             flat(&work.program)
         ));
     }

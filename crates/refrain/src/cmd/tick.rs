@@ -56,7 +56,7 @@ enum Verb {
         id: LoopId,
         /// How it ends
         status: Finish,
-        /// Why, for people
+        /// What was done: kept as the last message of what is `completed`
         reason: Option<String>,
     },
     /// Say whether Refrain can write what it keeps of a project
@@ -139,7 +139,16 @@ fn of_caller(context: &Context, service: &Service, id: &LoopId) -> Result<LoopSt
 
 fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&Said>) -> Done {
     let state = of_caller(context, service, id)?;
-    say(id, service.turn(&state, said, PATIENCE).map_err(failed)?)
+    let waits = said.is_none() && state.ended.is_none();
+    match service.turn(&state, said, PATIENCE).map_err(failed)? {
+        // Whoever waited for the verdict has it.
+        Turn::Stopped(state) if waits && is_done(&state) => ended(Ok(*state)),
+        turn => say(id, turn),
+    }
+}
+
+fn is_done(state: &LoopState) -> bool {
+    matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }))
 }
 
 /// Says how a loop goes on.
@@ -186,8 +195,7 @@ fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&s
             match service.turn(&state, Some(&said), PATIENCE).map_err(failed)? {
                 Turn::Stopped(state) => {
                     let code = stopped(&state);
-                    let is_done = matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }));
-                    Ok(if is_done { ExitCode::SUCCESS } else { code })
+                    Ok(if is_done(&state) { ExitCode::SUCCESS } else { code })
                 }
                 turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
                 // It is not proven, and goes on.

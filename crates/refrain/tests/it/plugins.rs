@@ -198,7 +198,7 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
         sandbox.command(&["plugin", "install", "codex"]).env("PATH", "/usr/bin:/bin").run().with_code(0);
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
     assert!(
-        bare.stdout.contains(&format!("codex calls {}, as no refrain is on the PATH", program.display())),
+        bare.stdout.contains(&format!("codex calls {}, as the name refrain does not lead there", program.display())),
         "{}",
         bare.stdout
     );
@@ -365,4 +365,43 @@ fn what_cannot_be_said_is_refused() {
     let inside = plugin(&sandbox, &["install", "codex"]).env("REFRAIN_LOOP_ID", "job").run().with_code(17);
     assert!(inside.stderr.contains("from inside an attempt"), "{}", inside.stderr);
     assert!(!settings(&sandbox, "codex").exists());
+}
+
+#[test]
+fn what_was_never_ours_stays() {
+    let sandbox = sandbox();
+    let (claude, codex) = (settings(&sandbox, "claude"), settings(&sandbox, "codex"));
+    let theirs =
+        "{\"extraKnownMarketplaces\": {\"refrain\": {\"source\": \"theirs\"}}, \"enabledPlugins\": {}}";
+    put(&claude, theirs);
+    put(&codex, "{\"hooks\": {\"Stop\": []}}");
+    run(&sandbox, &["remove", "claude"]);
+    run(&sandbox, &["remove", "codex"]);
+    assert_eq!((text(&claude).as_str(), text(&codex).as_str()), (theirs, "{\"hooks\": {\"Stop\": []}}"));
+}
+
+#[test]
+fn another_program_of_the_name_is_not_called() {
+    let sandbox = sandbox();
+    let bin = sandbox.root().join("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink("/bin/true", bin.join("refrain")).unwrap();
+    run(&sandbox, &["install", "codex"]);
+    let own = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
+    let called = format!("{} hook stop --agent codex", own.display());
+    assert!(text(&settings(&sandbox, "codex")).contains(&called));
+}
+
+#[test]
+fn a_note_that_nobody_understands_is_not_written_over() {
+    let sandbox = sandbox();
+    run(&sandbox, &["install", "codex"]);
+    let note = sandbox.root().join("home/data/refrain/plugins/installed.json");
+    testkit::write(&note, "{ of a later version");
+    let before = sandbox.snapshot();
+    for words in [["install", "gemini"], ["remove", "codex"], ["status", "codex"]] {
+        let refused = plugin(&sandbox, &words).run().with_code(1);
+        assert!(refused.stderr.contains("installed.json"), "{}", refused.stderr);
+    }
+    assert_eq!(sandbox.snapshot(), before);
 }

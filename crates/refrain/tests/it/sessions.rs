@@ -90,8 +90,11 @@ fn a_proof_that_takes_long_is_held_for() {
     let held = sandbox.spawn(&["tick", "hold", "job"]);
     gate.let_one_pass();
     let held = held.wait();
-    assert!(held.with_code(3).stdout.starts_with("completed: "), "it is over, and proven");
+    assert!(held.with_code(0).stdout.starts_with("completed: "), "it is over, and proven");
     assert_eq!(reason(&asked.wait().with_code(0)), None);
+    sandbox.refrain(&["tick", "hold", "job"]).with_code(3);
+    let logs = sandbox.refrain(&["logs", "job"]).with_code(0).stdout;
+    assert!(logs.contains("== iteration 1\n<promise>COMPLETE</promise>\n"), "{logs}");
 }
 
 #[test]
@@ -171,6 +174,14 @@ fn whoever_pauses_or_cancels_it_is_heard() {
         "job",
     ]);
     assert_eq!(again.with_code(0).stdout, "job\nCOMPLETE\n");
+    let words =
+        ["tick", "begin", COMMAND, "--session-id", "t", "--resume", "job", "--completion-promise", "NEW"];
+    let fixed = sandbox.refrain(&words).with_code(1);
+    assert!(
+        fixed.stderr.contains("--completion-promise: a loop that goes on has its own"),
+        "{}",
+        fixed.stderr
+    );
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     assert_eq!(stops(&sandbox, "s", "well"), None, "it is another session's now");
     sandbox.refrain(&["cancel", "job"]).with_code(0);

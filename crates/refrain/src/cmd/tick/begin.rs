@@ -128,6 +128,17 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         if !prompt.is_empty() {
             return Err(CliError::usage("a loop that goes on has its prompt; accepted is --resume ID alone"));
         }
+        let fixed = [
+            ("--name", typed.name.is_some()),
+            ("--completion-promise", typed.completion_promise.is_some()),
+            ("--prompt-file", typed.prompt_file.is_some()),
+        ];
+        if let Some((flag, _)) = fixed.into_iter().find(|(_, is_given)| *is_given) {
+            let error = format!(
+                "{flag}: a loop that goes on has its own; accepted beside --resume is --max-iterations"
+            );
+            return Err(CliError::usage(error));
+        }
         let id = match typed.resume {
             Some(id) => id,
             None => last(service, &args.command, session.id.as_deref())?,
