@@ -58,7 +58,7 @@ impl Service {
     /// Begins a loop that a session drives. Its first turn is still to begin.
     ///
     /// # Errors
-    /// [`EngineError`]; nothing was begun then.
+    /// [`EngineError`]: nothing was begun then, or, where the disk failed in between, a loop that counts as crashed.
     pub fn begin_in_session(
         &self,
         spec: Spec,
