@@ -198,7 +198,8 @@ fn an_older_one_is_brought_up_to_date_and_a_missing_part_put_back() {
         sandbox.command(&["plugin", "install", "codex"]).env("PATH", "/usr/bin:/bin").run().with_code(0);
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_refrain")).unwrap();
     assert!(
-        bare.stdout.contains(&format!("codex calls {}, as the name refrain does not lead there", program.display())),
+        bare.stdout
+            .contains(&format!("codex calls {}, as the name refrain does not lead there", program.display())),
         "{}",
         bare.stdout
     );
