@@ -82,12 +82,13 @@ impl Told {
         !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 
-    /// The last message, of which `kept` is what a transcript has. Where no transcript could be read, the end of what was
-    /// joined: what stands further up may be of an answer that was heard before.
+    /// The last message, of which `kept` is what a transcript has: a turn without words has said nothing. Where no transcript
+    /// could be read, the end of what was joined: what stands further up may be of an answer that was heard before.
     #[must_use]
     pub fn last_message(&self, kept: Option<Option<&str>>) -> Option<String> {
         let end = || self.joined.as_deref()?.trim_end().lines().next_back();
-        self.message.as_deref().or_else(|| kept.unwrap_or_else(end)).map(str::to_owned)
+        let kept = kept.map(Option::unwrap_or_default);
+        self.message.as_deref().or(kept).or_else(end).map(str::to_owned)
     }
 }
 

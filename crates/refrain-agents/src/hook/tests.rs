@@ -57,7 +57,7 @@ const JOINED: &str = r#"{"session_id":"s-1","hook_event_name":"AfterAgent","prom
     Some(Some("kept")),
     Some("kept")
 )]
-#[case::a_turn_without_words_has_none_of_before("AfterAgent", "prompt_response", Some(None), None)]
+#[case::a_turn_without_words_has_none_of_before("AfterAgent", "prompt_response", Some(None), Some(""))]
 #[case::else_it_is_the_end("AfterAgent", "prompt_response", None, Some("said"))]
 fn the_last_message_is_what_was_really_said(
     #[case] event: &str,

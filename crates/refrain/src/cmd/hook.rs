@@ -59,17 +59,20 @@ fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
     let began = ["CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"]
         .map(|name| context.variable(name).map(Utf8PathBuf::from));
     let dirs = [told.cwd.clone(), Some(context.dir.clone())].into_iter().chain(began).flatten();
+    // Most often they are all the same; to find a project takes longer than to compare.
     let mut asked: Vec<Utf8PathBuf> = Vec::new();
     for dir in dirs {
-        let Ok(service) = Service::open(&dir, context.host.clone()) else { continue };
-        let project = service.project().root.clone();
-        if asked.contains(&project) {
+        if asked.contains(&dir) {
             continue;
         }
-        if let Some(answer) = answer_of(&service, context, args, told) {
+        let Ok(service) = Service::open(&dir, context.host.clone()) else { continue };
+        let project = service.project().root.clone();
+        if !asked.contains(&project)
+            && let Some(answer) = answer_of(&service, context, args, told)
+        {
             return Some(answer);
         }
-        asked.push(project);
+        asked.extend([dir, project]);
     }
     None
 }

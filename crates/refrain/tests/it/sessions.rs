@@ -287,6 +287,26 @@ fn a_session_that_went_into_another_repository_is_still_heard() {
 }
 
 #[test]
+fn a_turn_without_words_goes_on() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it."]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let transcript = sandbox.root().join("t.jsonl");
+    let lines = [
+        json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "<promise>COMPLETE</promise>" }] } }),
+        json!({ "type": "user", "message": { "content": "Go on." } }),
+        json!({ "type": "assistant", "message": { "content": [{ "type": "tool_use", "id": "t", "name": "Bash" }] } }),
+    ];
+    testkit::write(&transcript, lines.map(|line| line.to_string()).join("\n"));
+    let told =
+        reason(&hook(&sandbox, &input(&sandbox, "s", "Stop", json!({ "transcript_path": transcript }))));
+    assert!(
+        told.unwrap().starts_with("[loop job iteration 2/20]"),
+        "and what was said before it is not heard again"
+    );
+}
+
+#[test]
 fn tick_has_codes_of_its_own() {
     let sandbox = sandbox();
     let code = |words: &[&str], code| sandbox.refrain(&[&["tick"], words].concat()).with_code(code);
