@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentReport;
 use crate::budget::Standing;
 use crate::gate::GateName;
-use crate::git::{Base, CommitReport, Oid};
+use crate::git::{Base, CommitReport, Effect, Oid, PublishReport};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
@@ -157,6 +157,15 @@ pub enum Event {
     /// What an iteration changed was committed, or could not be.
     #[serde(rename = "commit.settled")]
     CommitSettled(Box<CommitReport>),
+    /// Something is about to be done outside the repository: an intent.
+    #[serde(rename = "publish.started")]
+    PublishStarted {
+        /// What, with the commit that the head is at.
+        effect: Effect,
+    },
+    /// It was done, or not; or the checks were looked at.
+    #[serde(rename = "publish.settled")]
+    PublishSettled(Box<PublishReport>),
     /// The critic is about to be started: an intent.
     #[serde(rename = "critique.started")]
     CritiqueStarted {
@@ -349,6 +358,10 @@ pub enum WaitKind {
     Limit,
     /// The provider, or the way there, to work again.
     Outage,
+    /// The checks of a pull request to be over.
+    Checks,
+    /// The remote, or the forge, to work again.
+    Remote,
 }
 
 /// How a loop stopped.
@@ -435,6 +448,8 @@ pub enum Blocked {
     GaveUp,
     /// Its session ended its turn again and again without having done anything.
     Idle,
+    /// What it did cannot be published.
+    Publish,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

@@ -1,6 +1,7 @@
 //! What the agent is told: the person's prompt, unchanged; how to claim, the same in every iteration, so that a
 //! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
+mod outside;
 mod touching;
 
 use std::fmt::Write;
@@ -8,7 +9,7 @@ use std::fmt::Write;
 use crate::event::{ClaimSource, Exit};
 use crate::fingerprint::essence;
 use crate::gate::GateSpec;
-use crate::git::{CommitReport, CommitResult, Skipped, Why, Workflow};
+use crate::git::{CommitReport, CommitResult, Skipped, Why};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
 use crate::session::Isolation;
@@ -42,6 +43,9 @@ pub struct Printed<'a> {
     pub attempt: Option<&'a str>,
     /// By gates of [`failed_gates`], each with its place in the specification.
     pub gates: &'a [(usize, String)],
+    /// By the checks of a pull request that failed behind the last iteration; or what both sides of a conflict with the
+    /// remote did.
+    pub outside: Option<&'a str>,
     /// The lines of what is protected and was touched, as `git diff` tells them.
     pub touched: Option<&'a str>,
     /// By what failed in the iterations of [`earlier`], for `context.md`.
@@ -78,8 +82,14 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     let news = [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
     let touched = touching::what_was_touched(state, printed.touched, FAILURE_EXCERPT);
     let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
+    let outside = outside::objection(state, printed.outside, FAILURE_EXCERPT);
     let advice = [feedback(state), directive(state, printed), steering(state)];
-    for part in failed.into_iter().chain(touched).chain(gates).chain(news.into_iter().chain(advice).flatten())
+    for part in failed
+        .into_iter()
+        .chain(touched)
+        .chain(gates)
+        .chain(outside)
+        .chain(news.into_iter().chain(advice).flatten())
     {
         separate(&mut prompt);
         prompt.push_str(&part);
@@ -140,7 +150,7 @@ fn how_to_claim(spec: &Spec) -> String {
     let claims =
         if spec.promise.is_some() { "claims the same".to_owned() } else { format!("claims that {claim}") };
     let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
-    if spec.git.workflow == Workflow::Commit {
+    if spec.git.workflow.commits() {
         text.push_str(match spec.has_hard_gates() {
             // What failed stays in the working tree: an agent that trusted to find it in the history would miss it.
             true => "- What you change is committed once the gates that decide pass; leave that to it\n",

@@ -15,7 +15,7 @@ use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
-    super::assemble(state, Printed { attempt, gates: &[], earlier: &[], touched: None })
+    super::assemble(state, Printed { attempt, gates: &[], earlier: &[], touched: None, outside: None })
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -441,7 +441,13 @@ fn what_a_gate_says_is_told_verbatim(
     #[case] told: &str,
 ) {
     let state = gated(claims, before, behind);
-    let said = Printed { attempt: None, gates: &[(0, "2 failed\n".to_owned())], earlier: &[], touched: None };
+    let said = Printed {
+        attempt: None,
+        gates: &[(0, "2 failed\n".to_owned())],
+        earlier: &[],
+        touched: None,
+        outside: None,
+    };
     let prompt = super::assemble(&state, said);
     let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
     assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
-use crate::git::{GitSpec, Workflow};
+use crate::git::GitSpec;
 use crate::ids::LoopId;
 use crate::mirror::{Carried, Mirror};
 use crate::plan::TaskRef;
@@ -159,7 +159,7 @@ impl Spec {
     /// Whether the loop needs its worktree for itself (design.md section 5).
     #[must_use]
     pub fn needs_worktree_alone(&self) -> bool {
-        (self.git.workflow != Workflow::None || self.proves()) && !self.git.shared
+        (self.git.workflow.commits() || self.proves()) && !self.git.shared
     }
 
     /// The loop's own folder in the worktree: what the agent reads and writes.

@@ -45,6 +45,8 @@ impl LoopState {
             | Step::TakeCandidate
             | Step::StopGate(_)
             | Step::Commit { .. }
+            | Step::Intend(_)
+            | Step::Publish(_)
             | Step::StopCritique(_)
             | Step::ChangeAgent
             | Step::SaveWork

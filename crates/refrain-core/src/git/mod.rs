@@ -3,6 +3,7 @@
 
 mod conflict;
 mod names;
+mod publish;
 mod template;
 
 use std::fmt;
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::protect::Program;
 pub use conflict::{Conflict, ConflictKind};
 pub use names::{Oid, OidError, PathGlob, PathGlobError, RepoPath};
+pub use publish::{
+    Checks, ChecksVerdict, Effect, FailedCheck, PublishReport, PublishResult, PullRequest, Refusal,
+};
 pub use template::{Fill, Template, TemplateError};
 
 /// What a loop does with git (contract.md, `--git-workflow`).
@@ -24,6 +28,35 @@ pub enum Workflow {
     None,
     /// A commit of the loop's own changes behind each iteration that is charged.
     Commit,
+    /// The same, and each is pushed.
+    Push,
+    /// The same, on a branch of the loop's own with a pull request, whose checks prove the work too.
+    Pr,
+    /// The same, and what they prove is merged.
+    PrMerge,
+}
+
+impl Workflow {
+    /// Whether it commits.
+    #[must_use]
+    pub fn commits(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether its commits leave the repository.
+    #[must_use]
+    pub fn publishes(self) -> bool {
+        match self {
+            Self::None | Self::Commit => false,
+            Self::Push | Self::Pr | Self::PrMerge => true,
+        }
+    }
+
+    /// Whether it has a pull request.
+    #[must_use]
+    pub fn requests(self) -> bool {
+        matches!(self, Self::Pr | Self::PrMerge)
+    }
 }
 
 /// Where a loop works in its repository.
@@ -97,7 +130,7 @@ impl GitSpec {
     /// Whether the loop needs to know what was there before it.
     #[must_use]
     pub fn needs_base(&self) -> bool {
-        self.workflow != Workflow::None || self.checkout != Checkout::AsIs || self.candidates
+        self.workflow.commits() || self.checkout != Checkout::AsIs || self.candidates
     }
 
     /// The branch that the loop makes for itself.

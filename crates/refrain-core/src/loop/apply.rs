@@ -163,7 +163,14 @@ impl LoopState {
                         // When it ended nobody saw: the last that is known of it is the last event.
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
-                    (Phase::Idle { .. } | Phase::Begun { .. }, None) if adopted.is_none() => {}
+                    (Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_), None)
+                        if adopted.is_none() =>
+                    {
+                        if let Phase::Publishing(publishing) = &mut self.phase {
+                            // Whoever does it again looks first whether it was done.
+                            publishing.running = None;
+                        }
+                    }
                     (Phase::Proving(_) | Phase::Critiquing(_), None) if adopted.is_none() => {
                         if let Some(judge) = self.runs().cloned() {
                             self.spend(&judge, judged.as_deref());
@@ -180,9 +187,11 @@ impl LoopState {
             Event::SessionBound(session) => {
                 let may = match self.phase {
                     Phase::InFlight(_) => self.session.is_some(),
-                    Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Critiquing(_) => {
-                        !self.is_busy()
-                    }
+                    Phase::Idle { .. }
+                    | Phase::Begun { .. }
+                    | Phase::Proving(_)
+                    | Phase::Publishing(_)
+                    | Phase::Critiquing(_) => !self.is_busy(),
                 };
                 if !may || self.ended.is_some() {
                     return Err("session.bound");
@@ -219,15 +228,18 @@ impl LoopState {
             }
             Event::GateFinished(finished) => self.finish_gate(finished, at)?,
             Event::CommitSettled(report) => {
-                let Phase::Idle { uncommitted: uncommitted @ true, .. } = &mut self.phase else {
+                let Phase::Idle { claim, uncommitted: uncommitted @ true } = &mut self.phase else {
                     return Err("commit.settled");
                 };
                 if report.iteration != self.iteration || self.sweeping {
                     return Err("commit.settled");
                 }
                 *uncommitted = false;
+                let claim = *claim;
                 self.settle_commit(report);
-                self.compare_commit(report);
+                if !self.is_another(report) {
+                    self.phase = self.settled(claim);
+                }
                 self.turn();
             }
             Event::WorktreeReleased { kept } => {
@@ -235,6 +247,7 @@ impl LoopState {
                     Phase::Idle { claim: Some(_), uncommitted: false } => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
                     Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
+                    Phase::Publishing(_) => self.cancel.is_some(),
                     Phase::InFlight(_) | Phase::Critiquing(_) => false,
                 };
                 if !is_over || self.is_final() || self.sweeping || !self.holds_worktree() {
@@ -304,6 +317,8 @@ impl LoopState {
                 let flight = self.flight_to("attempt.finished", fits)?.clone();
                 self.settle(flight, at, Some(finished.clone()));
             }
+            Event::PublishStarted { effect } => self.start_publishing(*effect)?,
+            Event::PublishSettled(report) => self.settle_publishing(report, at)?,
             Event::CritiqueStarted { iteration } => self.start_critique(*iteration, at)?,
             Event::CritiqueFailed { error } => {
                 self.critique_to("critique.failed")?;
@@ -337,6 +352,9 @@ impl LoopState {
                         self.wait = None;
                         self.rested_since = None;
                         self.trouble.next = None;
+                        if let Phase::Publishing(publishing) = &mut self.phase {
+                            publishing.next = None;
+                        }
                         self.hurried = true;
                     }
                 }
@@ -354,6 +372,7 @@ impl LoopState {
                     | Phase::Begun { .. }
                     | Phase::InFlight(_)
                     | Phase::Proving(_)
+                    | Phase::Publishing(_)
                     | Phase::Critiquing(_) => None,
                 };
                 let fits = match end {
@@ -397,6 +416,7 @@ impl LoopState {
                 }
                 self.progress.saved = None;
                 self.git.refused = None;
+                self.publish_again();
                 self.git.stale |= self.has_told_all() || self.may_be_renewed();
                 self.git.unwatched |= self.git.base.is_some();
                 if let Phase::Proving(proving) = &mut self.phase {
@@ -426,6 +446,7 @@ impl LoopState {
             | Phase::Idle { .. }
             | Phase::Begun { .. }
             | Phase::Proving(_)
+            | Phase::Publishing(_)
             | Phase::Critiquing(_) => Err(what),
         }
     }
@@ -437,7 +458,7 @@ impl LoopState {
 
     /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.
     fn has_told_all(&self) -> bool {
-        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
+        let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         let told = self.git.last.as_ref().map_or(self.spec.carried(), |last| last.iteration);
         self.git.base.is_some() && is_idle && told == self.iteration
     }
@@ -463,6 +484,9 @@ impl LoopState {
             self.git.commits.push(commit.clone());
         }
         self.git.head.clone_from(&report.head);
+        if matches!(report.result, CommitResult::Made { .. }) {
+            self.git.published.rebased = None;
+        }
         let known: HashSet<_> = self.git.last.iter().flat_map(|last| &last.left_out).collect();
         let is_new = |left: &&LeftOut| !known.contains(left);
         self.git.newly_left_out = report.left_out.iter().filter(is_new).cloned().collect();

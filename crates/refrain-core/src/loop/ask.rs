@@ -170,9 +170,9 @@ impl LoopState {
         limits.max_duration = duration.or(limits.max_duration);
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
-        // What is still to be proven or committed of the last iteration needs no other.
+        // What is still to be proven, committed or published of the last iteration needs no other.
         let is_pending = match self.phase {
-            Phase::Proving(_) | Phase::Idle { uncommitted: true, .. } => true,
+            Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
             | Phase::InFlight(_)

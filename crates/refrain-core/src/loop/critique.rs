@@ -44,7 +44,11 @@ impl LoopState {
     pub fn critiquing(&self) -> Option<&Critiquing> {
         match &self.phase {
             Phase::Critiquing(critiquing) => Some(critiquing),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) => None,
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Proving(_)
+            | Phase::Publishing(_) => None,
         }
     }
 
@@ -61,7 +65,11 @@ impl LoopState {
     pub(super) fn critique_to(&mut self, what: &'static str) -> Result<&mut Critiquing, &'static str> {
         match &mut self.phase {
             Phase::Critiquing(critiquing) => Ok(critiquing),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) => Err(what),
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Proving(_)
+            | Phase::Publishing(_) => Err(what),
         }
     }
 

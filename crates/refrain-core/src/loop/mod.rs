@@ -6,6 +6,7 @@ mod critique;
 mod next_step;
 mod progress;
 mod proof;
+mod publish;
 mod state;
 mod trouble;
 
@@ -20,4 +21,5 @@ pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};
 pub use proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
+pub use publish::{MAX_CONFLICTS, Objection, Published, Publishing};
 pub use state::{Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase};

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 
 use super::critique::Critiquing;
 use super::proof::{Proving, Running};
+use super::publish::Publishing;
 use super::state::{InFlight, Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;
+use crate::git::Effect;
 use crate::ids::AttemptId;
 use crate::session::MAX_IDLE_TURNS;
 use crate::spec::{Millis, OnStuck};
@@ -48,6 +50,10 @@ pub enum Step {
         /// The iteration.
         iteration: u32,
     },
+    /// Record that this is about to be done outside.
+    Intend(Effect),
+    /// Do this outside, unless it is done already, and record what came of it.
+    Publish(Effect),
     /// Record, then do: start the critic.
     Critique {
         /// Behind which iteration.
@@ -103,13 +109,16 @@ fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             gate_in_flight(state, running, live, now)
         }
         Phase::Critiquing(critiquing) => critique_in_flight(state, critiquing, live, now),
-        Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) if state.ended.is_some() => {
+        Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Publishing(_)
+            if state.ended.is_some() =>
+        {
             match state.cancel {
                 Some(_) => finish(state, End::Cancelled),
                 None => Step::Rest,
             }
         }
         Phase::Proving(proving) => proving_next(state, proving, now),
+        Phase::Publishing(publishing) => publishing_next(state, publishing, now),
         Phase::Idle { .. } | Phase::Begun { .. } => between(state, live, now),
     }
 }
@@ -205,6 +214,34 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
             after(state, state.trouble.next, now, Step::RunGate { gate, run })
         }
         Some(_) | None => Step::TakeCandidate,
+    }
+}
+
+/// Behind a commit: what is done outside is a part of its iteration, unless it has to be waited for.
+fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -> Step {
+    // Of a loop that is cancelled nothing more is made known, and nothing is merged.
+    if state.cancel.is_some_and(|urgency| urgency == Urgency::Now || publishing.running.is_none()) {
+        return finish(state, End::Cancelled);
+    }
+    if publishing.hindered {
+        return Step::Finish(End::Blocked { why: Blocked::Publish });
+    }
+    let waits = publishing.next.is_some();
+    if state.pause.is_some_and(|urgency| urgency == Urgency::Now || waits) {
+        return Step::Finish(End::Paused);
+    }
+    if publishing.running.is_none() && is_over(state, now) {
+        return unproven(state, End::TimedOut);
+    }
+    match state.next_effect() {
+        _ if state.sweeping => Step::Await { until: None },
+        _ if state.git.stale => Step::TakeBase,
+        Some(effect) if effect.leaves_something() && publishing.running.is_none() => {
+            after(state, publishing.next, now, Step::Intend(effect))
+        }
+        Some(effect) => after(state, publishing.next, now, Step::Publish(effect)),
+        // It is over then: whoever applied the last event has said so.
+        None => Step::Await { until: None },
     }
 }
 
@@ -313,9 +350,11 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
             let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
             after(state, due, now, Step::StartAttempt(*next))
         }
-        Phase::Idle { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => {
-            begin(state, now)
-        }
+        Phase::Idle { .. }
+        | Phase::InFlight(_)
+        | Phase::Proving(_)
+        | Phase::Publishing(_)
+        | Phase::Critiquing(_) => begin(state, now),
     }
 }
 

@@ -73,7 +73,7 @@ impl LoopState {
 
     /// The iteration is charged, proven as far as it is, and committed: one more turn.
     pub(super) fn turn(&mut self) {
-        let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. });
+        let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         if !is_over || self.progress.turned >= self.iteration {
             return;
         }
@@ -99,13 +99,18 @@ impl LoopState {
     /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
     pub(super) fn weigh_claim(&mut self) {
         let is_last = self.limits.max_iterations.is_some_and(|cap| self.charged >= cap);
-        let Phase::Idle { claim, .. } = &mut self.phase else { return };
+        let claim = match &mut self.phase {
+            Phase::Idle { claim, .. } => claim,
+            Phase::Publishing(publishing) => &mut publishing.claim,
+            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => return,
+        };
         match self.spec.until {
             Until::Complete => {}
             Until::Count if is_last => {}
             Until::Count => *claim = None,
             Until::Forever => self.unneeded = claim.take().map_or(0, |_| self.unneeded.saturating_add(1)),
         }
+        self.leave_if_published();
     }
 
     /// How long a loop waits that found nothing to do: longer each time in a row.

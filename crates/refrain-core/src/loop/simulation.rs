@@ -8,6 +8,7 @@
 mod agent;
 mod critic;
 mod dispatcher;
+mod forge;
 mod gate;
 mod ledger;
 mod person;

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::critique::{Critiquing, Feedback};
 use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
+use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
 use crate::agent::{Tokens, Usage, Usd};
 use crate::budget::Allowance;
@@ -135,6 +136,8 @@ pub struct GitState {
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
+    /// What it has outside by now.
+    pub published: Published,
 }
 
 /// Where a loop is between two attempts, or in one.
@@ -158,6 +161,8 @@ pub enum Phase {
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
+    /// What the last iteration came to is made known outside.
+    Publishing(Box<Publishing>),
     /// A critic looks at what the last iteration came to.
     Critiquing(Critiquing),
 }
@@ -301,7 +306,10 @@ impl LoopState {
     pub fn is_in_session(&self) -> bool {
         let is_its_turn = match self.phase {
             Phase::InFlight(_) | Phase::Begun { .. } | Phase::Idle { uncommitted: false, .. } => true,
-            Phase::Idle { uncommitted: true, .. } | Phase::Proving(_) | Phase::Critiquing(_) => false,
+            Phase::Idle { uncommitted: true, .. }
+            | Phase::Proving(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => false,
         };
         self.session.is_some() && self.ended.is_none() && is_its_turn
     }
@@ -311,7 +319,11 @@ impl LoopState {
     pub fn in_flight(&self) -> Option<&InFlight> {
         match &self.phase {
             Phase::InFlight(attempt) => Some(attempt),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Critiquing(_) => None,
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::Proving(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => None,
         }
     }
 
@@ -327,7 +339,11 @@ impl LoopState {
     pub fn proving(&self) -> Option<&Proving> {
         match &self.phase {
             Phase::Proving(proving) => Some(proving),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Critiquing(_) => None,
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => None,
         }
     }
 
@@ -366,7 +382,12 @@ impl LoopState {
     /// Whether a claim was proven.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.spec.has_hard_gates() && matches!(self.phase, Phase::Idle { claim: Some(_), .. })
+        let claims = match &self.phase {
+            Phase::Idle { claim, .. } => claim.is_some(),
+            Phase::Publishing(publishing) => publishing.claim.is_some(),
+            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => false,
+        };
+        self.spec.has_hard_gates() && claims
     }
 
     /// Whether this gate failed before the first iteration; none where it was not asked then.

@@ -13,6 +13,7 @@ mod order;
 mod outcomes;
 mod properties;
 mod protection;
+mod publishing;
 mod reporting;
 mod repository;
 mod sessions;

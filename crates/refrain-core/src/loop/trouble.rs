@@ -15,7 +15,7 @@ const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long one loop waits for a provider in a row, unless it is told otherwise.
 const LIMIT_BOUND: Millis = Millis(24 * 3600 * 1000);
-const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
+pub(super) const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
 /// By how much waits differ between loops, at most, as a part of the whole: not all come back at once.
 const JITTER: u64 = 5;
 
@@ -90,7 +90,9 @@ impl Trouble {
         let until = until.max(earliest);
         let (bound, blocked) = match kind {
             WaitKind::Limit => (bound.unwrap_or(LIMIT_BOUND), Blocked::Limit),
-            WaitKind::Outage | WaitKind::Pace => (bound.unwrap_or(OUTAGE_BOUND), Blocked::Outage),
+            WaitKind::Outage | WaitKind::Pace | WaitKind::Checks | WaitKind::Remote => {
+                (bound.unwrap_or(OUTAGE_BOUND), Blocked::Outage)
+            }
         };
         let wait = Duration::try_from(until.duration_since(at)).unwrap_or_default();
         self.waited = self.waited.saturating_add(wait);

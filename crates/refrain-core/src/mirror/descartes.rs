@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
 use super::{Mark, Standing, pretty};
 use crate::event::{End, Exit};
-use crate::git::Workflow;
 use crate::r#loop::{Attempt, LoopState};
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
@@ -173,7 +172,7 @@ fn config<'a>(
             },
         },
         git: Git {
-            auto_commit: spec.git.workflow == Workflow::Commit,
+            auto_commit: spec.git.workflow.commits(),
             commit_template: spec.git.commit_template.to_string(),
             // A branch that a loop works on is there already.
             create_branch: false,

@@ -56,7 +56,8 @@ impl TaskEnd {
                     | Blocked::Limit
                     | Blocked::Outage
                     | Blocked::CostUnknown
-                    | Blocked::Repository,
+                    | Blocked::Repository
+                    | Blocked::Publish,
             } => hindered(),
         }
     }

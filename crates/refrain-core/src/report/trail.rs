@@ -5,7 +5,7 @@ use super::object::{AgentUsed, Critique};
 use crate::agent::{AgentReport, Usage};
 use crate::event::{AttemptFinished, Event, Record, Seal};
 use crate::gate::{GateName, GateSpec};
-use crate::git::{CommitResult, LeftOut, Oid};
+use crate::git::{CommitResult, LeftOut, Oid, PublishResult};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
@@ -66,6 +66,7 @@ impl Trail {
         trail.refrain.clone_from(&started.refrain);
         let (spec, mut agent) = (&started.spec, &started.spec.agent);
         let (mut attempt, mut run, mut judge) = (AttemptId::BEFORE, 1, None);
+        let mut pushed = 0;
         for record in records {
             match &record.event {
                 Event::AgentChanged(other) => agent = other,
@@ -104,7 +105,19 @@ impl Trail {
                     }
                     trail.left_out = (report.left_out.clone(), report.left_out_more);
                 }
-                Event::LoopStarted(_)
+                Event::PublishSettled(report) => match &report.result {
+                    PublishResult::Pushed { .. } => pushed = trail.commits.len(),
+                    PublishResult::Rebased { head, tree, commits } => {
+                        // The journal says of each which it was, but not of which iteration.
+                        trail.commits.truncate(pushed);
+                        let tree = |commit: &Oid| (commit == head).then(|| tree.clone());
+                        let of = |commit: &Oid| (commit.clone(), tree(commit), attempt.iteration);
+                        trail.commits.extend(commits.iter().map(of));
+                    }
+                    _ => {}
+                },
+                Event::PublishStarted { .. }
+                | Event::LoopStarted(_)
                 | Event::SessionBound(_)
                 | Event::SessionLeft
                 | Event::BaseTaken(_)

@@ -4,9 +4,12 @@
 pub mod checkup;
 pub mod plan;
 pub mod plugin;
+mod published;
 mod telling;
 
 use std::fmt;
+
+pub use published::Publication;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -95,6 +98,9 @@ pub struct Status {
     pub last_failure: Option<Failure>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
+    /// What it has outside; left out where it publishes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Publication>,
     /// Its attempts, oldest first; left out in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<Vec<Iteration>>,
@@ -375,6 +381,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
         last_failure: last_failure(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
+        publication: Publication::of(state),
         iterations: Some(iterations.collect()),
         runner: driver(state).map(|(pid, host)| Runner {
             pid,

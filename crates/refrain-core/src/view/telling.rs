@@ -1,6 +1,6 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
-use super::StatusWord;
+use super::{StatusWord, published};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
@@ -19,6 +19,9 @@ pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -
         if more > 0 {
             why.push_str(&format!(", and {more} more"));
         }
+    }
+    if let Some(there) = published::whereabouts(state) {
+        why.push_str(&format!("; {there}"));
     }
     match state.git.last.as_ref().map(|last| (last.iteration, &last.result)) {
         Some((iteration, CommitResult::Skipped(skipped)))
@@ -123,6 +126,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
                 format!("the agent gave the task up: {reason}{}", kept(state))
             }
+            Blocked::Publish => published::blocked(state),
             Blocked::Idle => {
                 format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
             }
@@ -150,6 +154,8 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 }
                 WaitKind::Limit => told("waits for the provider's limit to be reset", state),
                 WaitKind::Outage => told("waits for the provider to work again", state),
+                WaitKind::Checks => published::checks(state),
+                WaitKind::Remote => published::remote(state),
             },
             (None, Some(flight)) if state.is_in_session() => {
                 format!("its session works on attempt {}", flight.id)
@@ -158,6 +164,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
             (None, None) if let Some(proving) = state.proving() => gates(state, proving),
+            (None, None) if let Some(publishing) = state.publishing() => published::doing(state, publishing),
             (None, None) if matches!(state.phase, Phase::Idle { uncommitted: true, .. }) => {
                 format!("iteration {} is being committed", state.iteration)
             }
@@ -302,6 +309,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Repository }) => {
                 format!("mend the repository, then {resume}")
             }
+            Some(End::Blocked { why: Blocked::Publish }) => format!("{}, then {resume}", published::cure(state)),
             Some(End::Blocked { why: Blocked::CostUnknown }) if state.limits.max_cost.is_none() => {
                 "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \
                  the configuration"

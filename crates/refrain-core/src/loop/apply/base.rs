@@ -1,13 +1,14 @@
 //! What was there before the loop: taken at its start, and once more where a person may have worked while it stood still.
 
 use super::super::state::{LoopState, Phase};
-use crate::git::{Base, Workflow};
+use crate::git::Base;
 
 impl LoopState {
     pub(super) fn take_base(&mut self, base: &Base) {
+        let moved = self.git.head != base.head;
         self.git.head.clone_from(&base.head);
         let new = base.clone();
-        let commits = self.spec.git.workflow != Workflow::None;
+        let commits = self.spec.git.workflow.commits();
         let is_all_new = commits && (self.git.last.is_none() || self.has_committed_all());
         self.git.base = Some(match self.git.base.take() {
             None => {
@@ -28,6 +29,7 @@ impl LoopState {
             }
         });
         (self.git.stale, self.git.unwatched) = (false, false);
+        self.publish_from_here(moved);
     }
 
     /// Whether what is protected may be another by now, and only by a person's doing.

@@ -12,7 +12,7 @@ use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
-use crate::git::{CommitReport, CommitResult, Oid, Workflow};
+use crate::git::{CommitReport, CommitResult, Oid};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
@@ -90,7 +90,7 @@ impl LoopState {
         }
         // What no gate has seen is not committed where a gate, or what is protected, decides.
         let decides = self.spec.has_hard_gates() || !self.spec.protect.is_empty();
-        let uncommitted = self.spec.git.workflow != Workflow::None && !decides;
+        let uncommitted = self.spec.git.workflow.commits() && !decides;
         Phase::Idle { claim, uncommitted }
     }
 
@@ -185,6 +185,7 @@ impl LoopState {
             | Phase::Idle { .. }
             | Phase::Begun { .. }
             | Phase::InFlight(_)
+            | Phase::Publishing(_)
             | Phase::Critiquing(_) => Err(what),
         }
     }
@@ -234,7 +235,11 @@ impl LoopState {
     ) -> Result<&mut Running, &'static str> {
         match &mut self.phase {
             Phase::Proving(proving) => proving.running.as_mut().filter(|running| fits(running)).ok_or(what),
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Critiquing(_) => Err(what),
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => Err(what),
         }
     }
 
@@ -354,7 +359,7 @@ impl LoopState {
             return;
         }
         // A proof names its tree: the gates may have changed what they were asked about.
-        let decides = proving.claim.is_some() || self.spec.git.workflow != Workflow::None;
+        let decides = proving.claim.is_some() || self.spec.git.workflow.commits();
         let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
         let has_passed = |(place, _)| {
             proving.results.iter().any(|result: &GateResult| result.gate == place && result.passed())
@@ -383,11 +388,14 @@ impl LoopState {
                 self.phase = Phase::Idle { claim: None, uncommitted: false };
             }
             Some(id) => {
-                let commits = self.spec.git.workflow != Workflow::None;
+                let commits = self.spec.git.workflow.commits();
                 let uncommitted = commits
                     && holds
                     && (proof.candidate.tree.is_none() || self.committed() != proof.candidate.tree.as_ref());
-                self.phase = Phase::Idle { claim, uncommitted };
+                self.phase = match uncommitted || !holds {
+                    true => Phase::Idle { claim, uncommitted },
+                    false => self.settled(claim),
+                };
                 self.rested_since = Some(at);
                 if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == id) {
                     attempt.proof = Some(proof.clone());
@@ -402,6 +410,11 @@ impl LoopState {
 
     /// The tree of this iteration's commit.
     fn committed(&self) -> Option<&Oid> {
+        if let Some((iteration, tree)) = &self.git.published.rebased
+            && *iteration == self.iteration
+        {
+            return Some(tree);
+        }
         match self.git.last.as_ref().filter(|report| report.iteration == self.iteration).map(|it| &it.result)
         {
             Some(CommitResult::Made { tree, .. }) => Some(tree),
@@ -409,23 +422,33 @@ impl LoopState {
         }
     }
 
-    /// A commit whose tree is not the proven one, as a hook changed it, is proven again before it completes the loop.
-    pub(super) fn compare_commit(&mut self, report: &CommitReport) {
-        let Phase::Idle { claim: Some(claim), .. } = self.phase else { return };
-        let CommitResult::Made { tree, .. } = &report.result else { return };
-        let Some(proof) = self.proof.as_mut().filter(|_| self.spec.has_hard_gates()) else { return };
-        let Some(last) = self.attempts.iter_mut().rev().find(|attempt| attempt.charged) else { return };
+    /// Whether the tree of a commit that a claim stands on is not the proven one, as a hook changed it: then it is proven
+    /// again before it completes the loop.
+    pub(super) fn is_another(&mut self, report: &CommitReport) -> bool {
+        let Phase::Idle { claim: claim @ Some(_), .. } = self.phase else { return false };
+        let CommitResult::Made { tree, .. } = &report.result else { return false };
+        let Some(proof) = self.proof.as_mut().filter(|_| self.spec.has_hard_gates()) else { return false };
+        let Some(last) = self.attempts.iter_mut().rev().find(|attempt| attempt.charged) else { return false };
         if proof.candidate.tree.as_ref().is_none_or(|proven| proven == tree) {
-            return;
+            return false;
         }
         self.rounds += 1;
         if self.rounds > MAX_ROUNDS {
             proof.restless = true;
             last.proof = Some(proof.clone());
             self.phase = Phase::Idle { claim: None, uncommitted: false };
-            return;
+            return true;
         }
-        let proving = Proving::new(Some(last.id), Some(claim), &self.spec.gates);
+        let proving = Proving::new(Some(last.id), claim, &self.spec.gates);
+        self.phase = Phase::Proving(Box::new(proving));
+        true
+    }
+
+    /// The gates are asked once more, as the loop's commits lie on what others did now.
+    pub(in crate::r#loop) fn prove_rebased(&mut self, claim: Option<ClaimSource>) {
+        let Some(last) = self.last_charged().map(|last| last.id) else { return };
+        self.rounds = 1;
+        let proving = Proving::new(Some(last), claim, &self.spec.gates);
         self.phase = Phase::Proving(Box::new(proving));
     }
 }

@@ -146,6 +146,8 @@ impl World {
             let event = match step {
                 Step::TakeCandidate => Some(self.candidate()),
                 Step::Commit { iteration } => Some(self.commit(iteration, tally)),
+                Step::Publish(effect) => Some(self.publish(effect, tally)),
+                Step::TakeBase => Some(self.base()),
                 Step::ChangeAgent => {
                     let other = self.state.other_agent().expect("there is another").clone();
                     Some(Event::AgentChanged(Box::new(other)))
@@ -184,6 +186,9 @@ impl World {
                     tally.add("git", "commit settled");
                     self.sync();
                 }
+                // An intent is on disk before anything is done about it.
+                Step::Intend(_) => self.sync(),
+                Step::Publish(_) => {}
                 Step::ReleaseWorktree => tally.add("git", "worktree released"),
                 Step::Critique { .. } => self.start_critic(tally)?,
                 Step::StopCritique(because) => self.stop_critic(because, tally),

@@ -1,6 +1,8 @@
 //! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
 //! contract, so that the same mistake would have to be made twice.
 
+mod outside;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, Verdict};
-use crate::git::{Checkout, CommitResult, Oid, Workflow};
+use crate::git::{Checkout, CommitResult, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, OnStuck, Spec, Until};
@@ -80,6 +82,7 @@ pub(super) struct Ledger {
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
+    outside: outside::Outside,
 }
 
 #[derive(Debug)]
@@ -141,6 +144,7 @@ impl Ledger {
             kept: false,
             changed: None,
             not_before: None,
+            outside: Default::default(),
             driven: false,
             had_runner: false,
             active: Duration::ZERO,
@@ -205,6 +209,7 @@ impl Ledger {
                 }
                 // A critic that is lost is not missed.
                 self.critic = None;
+                self.outside.forget();
                 (self.driven, self.had_runner, self.sweeping) = (true, true, false);
             }
             Event::CritiqueStarted { iteration } => {
@@ -253,7 +258,22 @@ impl Ledger {
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.kept, true), "it is kept twice");
             }
-            Event::BaseTaken(_) => {
+            Event::PublishStarted { effect } => {
+                assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
+                assert!(self.flight.is_none() && self.gate.is_none() && self.critic.is_none());
+                assert!(self.cancelled != Some(Urgency::Now) && self.paused != Some(Urgency::Now));
+                self.waiting = false;
+                self.outside.intend(*effect, self.spec.git.workflow, self.claims());
+            }
+            Event::PublishSettled(report) => {
+                self.waiting = false;
+                self.outside.settle(report);
+                if let PublishResult::Rebased { tree, .. } = &report.result {
+                    self.committed = Some(tree.clone());
+                }
+            }
+            Event::BaseTaken(base) => {
+                self.outside.base(base.head.as_ref());
                 assert!(self.driven, "nobody drives it");
                 assert!(self.spec.git != Default::default(), "nobody asked for git");
                 let again = std::mem::replace(&mut self.has_base, true);
@@ -263,7 +283,9 @@ impl Ledger {
             Event::CommitSettled(report) => {
                 assert_eq!(report.iteration, self.iteration);
                 (self.settled, self.fresh) = (report.iteration, true);
-                let again = self.has_hard_gates();
+                self.outside.commit(report.head.as_ref());
+                // What is to be published is looked at once more where somebody else may have worked.
+                let again = self.has_hard_gates() || self.proves() && self.spec.git.workflow.publishes();
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
                 self.assert_proven();
@@ -386,14 +408,18 @@ impl Ledger {
                 match ask {
                     Ask::Cancel(urgency) => self.cancelled = self.cancelled.max(Some(*urgency)),
                     Ask::Pause(urgency) => self.paused = self.paused.max(Some(*urgency)),
-                    Ask::Proceed => (self.waiting, self.not_before) = (false, None),
+                    Ask::Proceed => {
+                        (self.waiting, self.not_before) = (false, None);
+                        self.outside.waits = false;
+                    }
                     Ask::Steer(text) => self.steering.push((text.clone(), false)),
                 }
             }
             Event::WaitStarted(_) => {
                 let found_nothing = self.spec.until == Until::Forever
                     && matches!(self.last, Some(Last::Charged { claim: Some(_) }));
-                assert!(found_nothing || self.limits.pause.is_some() || self.not_before.is_some());
+                let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
+                assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
                 assert!(self.driven && self.ended.is_none(), "nobody drives it");
                 assert!(self.flight.is_none(), "it has something else to do than to wait");
@@ -411,7 +437,8 @@ impl Ledger {
                     "resumed after its end"
                 );
                 let more = limits.max_iterations.is_none_or(|cap| cap > self.charged);
-                let pending = self.uncommitted || self.proves();
+                let pending = self.uncommitted || self.proves() || self.spec.git.workflow.publishes();
+                self.outside.forget();
                 assert!(more || pending, "resumed to end at once");
                 assert!(
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
@@ -454,7 +481,8 @@ impl Ledger {
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         if let Some(Last::Charged { claim: Some(_) }) = self.last {
             // By the last word, without retries and rounds, of which more can only refuse.
-            let may = self.has_hard_gates() || self.touched || self.spec.until != Until::Complete;
+            let refused = self.has_hard_gates() || self.touched || self.outside.objected;
+            let may = refused || self.spec.until != Until::Complete;
             assert!(may, "it goes on after a claim");
         }
     }
@@ -468,6 +496,10 @@ impl Ledger {
     fn pay(&mut self, report: Option<&AgentReport>) {
         let tokens = report.and_then(|report| report.tokens);
         self.tokens += tokens.map_or(0, |(_, tokens)| tokens.counted());
+    }
+
+    fn claims(&self) -> bool {
+        matches!(self.last, Some(Last::Charged { claim: Some(_) }))
     }
 
     fn has_hard_gates(&self) -> bool {
@@ -566,7 +598,7 @@ impl Ledger {
         self.steering.retain(|(_, told)| !told);
         self.charged += 1;
         // What a gate decides about is checked where it is committed.
-        self.uncommitted = self.spec.git.workflow == Workflow::Commit;
+        self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
@@ -603,6 +635,7 @@ impl Ledger {
                 let differs = |tree: &Oid| self.tree.as_ref().is_some_and(|proven| proven != tree);
                 let differs = self.has_hard_gates() && self.committed.as_ref().is_some_and(differs);
                 assert!(!differs, "what is committed is not proven");
+                self.outside.end(end, self.spec.git.workflow);
             }
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
             End::IterationCap => {
@@ -623,6 +656,7 @@ impl Ledger {
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
             End::Blocked { why: Blocked::Refunds } => assert_eq!(self.refunds, 3),
+            End::Blocked { why: Blocked::Publish } => assert!(self.spec.git.workflow.publishes()),
             End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));

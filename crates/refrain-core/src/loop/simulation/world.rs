@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::agent::{Agent, Temper};
 use super::critic::{Critic, sample_critic};
+use super::forge::{Outside, sample_workflow};
 use super::gate::{Gate, sample_gates};
 use super::ledger::Ledger;
 use super::person::Person;
@@ -42,6 +43,7 @@ pub(super) struct World {
     pub(super) agent: Option<Agent>,
     pub(super) gate: Option<Gate>,
     pub(super) critic: Option<Critic>,
+    pub(super) outside: Outside,
     /// Its gates write, more often than not.
     pub(super) restless: bool,
     /// What is in the worktree, as a number.
@@ -102,6 +104,7 @@ impl World {
         let mut random = Random::new(seed);
         let mut spec = sample_spec(&mut random);
         spec.until = sample_until(seed, &spec);
+        sample_workflow(seed, &mut spec);
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
@@ -126,6 +129,7 @@ impl World {
             agent: None,
             gate: None,
             critic: None,
+            outside: Outside::default(),
             tree: 0,
             swept_at: None,
             person,

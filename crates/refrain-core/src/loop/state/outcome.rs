@@ -98,7 +98,9 @@ impl Outcome {
     fn of_stream(report: &AgentReport, exit: Exit) -> Self {
         match report.fault.as_ref().map(|fault| answer(fault.kind)) {
             Some(Answer::Wait(WaitKind::Limit)) => Self::Limit,
-            Some(Answer::Wait(WaitKind::Outage | WaitKind::Pace)) => Self::Outage,
+            Some(Answer::Wait(WaitKind::Outage | WaitKind::Pace | WaitKind::Checks | WaitKind::Remote)) => {
+                Self::Outage
+            }
             Some(Answer::Person(_)) => Self::Unable,
             Some(Answer::Budget) => Self::Budget,
             None if report.is_final && matches!(exit, Exit::Code(0) | Exit::Unseen) => Self::Ended,

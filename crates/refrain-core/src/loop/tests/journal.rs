@@ -8,7 +8,10 @@ use crate::event::{
     Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
-use crate::git::{Base, CommitReport, CommitResult, Oid, Skipped, Workflow};
+use crate::git::{
+    Base, Checks, ChecksVerdict, CommitReport, CommitResult, Effect, FailedCheck, Oid, PublishReport,
+    PublishResult, PullRequest, Refusal, Skipped, Workflow,
+};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::plan::TaskRef;
@@ -204,6 +207,31 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
+/// What came of an effect.
+pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Event {
+    Event::PublishSettled(Box::new(PublishReport { effect, result }))
+}
+
+/// What comes of it where all goes well.
+pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
+    match effect {
+        Effect::Push => PublishResult::Pushed { remote: "origin".into(), branch: "loop/mend".into() },
+        Effect::Open | Effect::Ready => {
+            PublishResult::Requested(PullRequest { number: 7, url: "https://forge/7".into() })
+        }
+        Effect::Look => checked(ChecksVerdict::Green),
+        Effect::Merge => PublishResult::Merged { commit: Some(oid(77)) },
+        Effect::Return => PublishResult::Returned { kept: None },
+    }
+}
+
+/// What two checks say, of which one failed where they are red.
+pub(in crate::r#loop) fn checked(verdict: ChecksVerdict) -> PublishResult {
+    let failed = FailedCheck { name: "build".into(), url: None };
+    let failed = if verdict == ChecksVerdict::Red { vec![failed] } else { Vec::new() };
+    PublishResult::Checked(Checks { head: oid(1), verdict, total: 2, over: 1, failed })
+}
+
 /// What every test calls the gate at this place.
 pub(in crate::r#loop) fn gate_name(place: usize) -> GateName {
     format!("gate-{place}").parse().unwrap()
@@ -267,6 +295,8 @@ pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
         Step::TakeCandidate => Some(candidate_taken(None)),
         Step::RunGate { gate, run } => Some(Event::GateStarted { gate: gate_name(gate), run }),
         Step::StopGate(because) => Some(Event::GateStopRequested { because }),
+        Step::Intend(effect) => Some(Event::PublishStarted { effect }),
+        Step::Publish(effect) => Some(published(effect, well(effect))),
         Step::Critique { iteration } => Some(Event::CritiqueStarted { iteration }),
         Step::StopCritique(because) => Some(Event::CritiqueStopRequested { because }),
         Step::ChangeAgent => Some(Event::AgentChanged(Box::new(other_agent()))),
@@ -288,6 +318,8 @@ pub(in crate::r#loop) fn kind(event: &Event) -> &'static str {
         Event::BaseRefused { .. } => "base.refused",
         Event::CommitSettled(_) => "commit.settled",
         Event::WorktreeReleased { .. } => "worktree.released",
+        Event::PublishStarted { .. } => "publish.started",
+        Event::PublishSettled(_) => "publish.settled",
         Event::CritiqueStarted { .. } => "critique.started",
         Event::CritiqueFailed { .. } => "critique.failed",
         Event::CritiqueStopRequested { .. } => "critique.stop-requested",
@@ -352,6 +384,14 @@ impl Journal {
         let mut spec = spec();
         spec.git.workflow = Workflow::Commit;
         Self::of(spec).taken_over()
+    }
+
+    /// A loop that publishes, its base known.
+    pub(in crate::r#loop) fn publishing(workflow: Workflow, change: impl FnOnce(&mut Spec)) -> Self {
+        let mut spec = spec();
+        spec.git.workflow = workflow;
+        change(&mut spec);
+        Self::of(spec).taken_over().obey()
     }
 
     /// A loop with gates, of which these decide, and a runner. There is a repository, whose base is known.
@@ -453,6 +493,11 @@ impl Journal {
             }
             End::Blocked { why: Blocked::Repository } => {
                 Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
+            }
+            End::Blocked { why: Blocked::Publish } => {
+                let no = PublishResult::Refused { why: Refusal::Permission, said: "no".into() };
+                let journal = Self::publishing(Workflow::Push, |_| ()).obey();
+                journal.attempts(claiming(ClaimSource::Promise)).obey().publishes(Effect::Push, no)
             }
             End::Blocked { why: Blocked::OutputLost } => {
                 let full =
@@ -570,6 +615,13 @@ impl Journal {
     }
 
     /// An attempt that its runner does not survive.
+    /// What comes next outside is begun, and comes to this.
+    pub(in crate::r#loop) fn publishes(self, effect: Effect, result: PublishResult) -> Self {
+        let journal =
+            if effect.leaves_something() { self.then(Event::PublishStarted { effect }) } else { self };
+        journal.then(published(effect, result))
+    }
+
     pub(in crate::r#loop) fn crashes(self) -> Self {
         self.spawns().taken_over()
     }

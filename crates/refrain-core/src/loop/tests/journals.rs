@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::journal::{
     Journal, base_taken, candidate_taken, commit_settled, criticised, event_of, finished, gate_finished,
-    gate_name, gates, grant, id, oid, other_agent, request, runner, spawn_failed, spawned, spec, started,
-    stop, time,
+    gate_name, gates, grant, id, oid, other_agent, published, request, runner, spawn_failed, spawned, spec,
+    started, stop, time, well,
 };
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
@@ -49,7 +49,8 @@ pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
             spec.agent.env.insert(text.clone(), Secret::new(text.clone()));
             spec.agent.args.push(text);
             if commits {
-                spec.git.workflow = Workflow::Commit;
+                let workflows = [Workflow::Commit, Workflow::Push, Workflow::Pr, Workflow::PrMerge];
+                spec.git.workflow = workflows[(output_cap % 4) as usize];
             }
             if gated {
                 spec.gates = if both { gates([true, false]) } else { gates([true]) };
@@ -225,6 +226,11 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
                 (None, _) => candidate_taken(None),
             },
             Phase::Critiquing(_) => Event::CritiqueFinished(Box::new(criticised(Exit::Code(0)))),
+            Phase::Publishing(publishing) => match (state.next_effect(), publishing.running) {
+                (Some(effect), None) if effect.leaves_something() => Event::PublishStarted { effect },
+                (Some(effect), _) => published(effect, well(effect)),
+                (None, _) => Event::AttemptSwept { killed: 0, survivors: Vec::new() },
+            },
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         },

@@ -1,0 +1,401 @@
+//! What is done outside behind an iteration that is charged, proven as far as it is, and committed: which effect comes next, what
+//! is waited for, and when a person is needed. The one place where that is decided; what effects there are stands in
+//! [`crate::git::Effect`].
+//!
+//! Behind an iteration that claims nothing, what does not go now is tried again behind the next. Behind one that does, the
+//! loop is not completed before all of it went: it waits for what passes by itself, and parks where a person is needed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::state::{LoopState, Phase};
+use super::trouble::{OUTAGE_BOUND, doubled, plus};
+use crate::event::{ClaimSource, Wait, WaitKind};
+use crate::git::{
+    Checks, ChecksVerdict, CommitResult, Conflict, Effect, Oid, PublishReport, PublishResult, PullRequest,
+    Refusal, Skipped, Workflow,
+};
+use crate::spec::Millis;
+
+/// The longest time between two looks at checks, and the longest wait for a remote.
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
+/// How long checks that should be there may take to begin: a forge's queue is made in seconds, not in minutes.
+const CHECKS_BEGIN_WITHIN: Duration = Duration::from_secs(600);
+/// How often the remote may have gained something in a row between a look and a push.
+const MAX_REBASES: u32 = 5;
+/// How often the agent is given a conflict with the remote in a row, before a person is.
+pub const MAX_CONFLICTS: u32 = 2;
+
+/// What is to be done outside behind an iteration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Publishing {
+    /// What the iteration claimed, and its gates proved.
+    pub claim: Option<ClaimSource>,
+    /// What is being done: an intent is on record, and what came of it is not.
+    pub running: Option<Effect>,
+    /// What is waited for before the next effect.
+    pub next: Option<Wait>,
+    /// A person is needed.
+    pub hindered: bool,
+    /// Since when, and how often in a row, it had to be waited.
+    waited: Option<(Timestamp, u32)>,
+}
+
+/// What a loop has outside by now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Published {
+    /// The newest of its commits that its remote has.
+    pub pushed: Option<Oid>,
+    /// Where: the remote's name, and the branch there.
+    pub place: Option<(String, String)>,
+    /// Its pull request.
+    pub request: Option<PullRequest>,
+    /// The commit that the pull request says is proven.
+    pub ready: Option<Oid>,
+    /// What the checks said last.
+    pub checks: Option<Checks>,
+    /// The head that they said it of.
+    pub(super) checked: Option<Oid>,
+    /// It is merged; and the commit on the base, where the forge says so.
+    pub merged: Option<Option<Oid>>,
+    /// It is done with: the worktree is back on the base, or why not.
+    pub returned: Option<Option<String>>,
+    /// What was held against a claim of the iteration.
+    pub objection: Option<(u32, Objection)>,
+    /// What a person has to do something about, and what was said: of the last effect.
+    pub refused: Option<(Refusal, String)>,
+    /// Why the last effect is to be tried again.
+    pub later: Option<String>,
+    /// The tree of the head behind this iteration, where that lies on what the remote had since its commit was made.
+    pub(super) rebased: Option<(u32, Oid)>,
+    /// How many of its commits the remote has.
+    commits: usize,
+    rebases: u32,
+    conflicts: u32,
+}
+
+/// What is held against a claim from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Objection {
+    /// Checks failed.
+    Checks(Checks),
+    /// The remote has what does not go together with the work.
+    Conflict {
+        /// What the remote has.
+        theirs: Oid,
+        /// Where both are at odds.
+        paths: Vec<Conflict>,
+    },
+}
+
+impl LoopState {
+    /// What is being published.
+    #[must_use]
+    pub fn publishing(&self) -> Option<&Publishing> {
+        match &self.phase {
+            Phase::Publishing(publishing) => Some(publishing),
+            Phase::Idle { .. }
+            | Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Proving(_)
+            | Phase::Critiquing(_) => None,
+        }
+    }
+
+    /// What comes next outside, where something does.
+    #[must_use]
+    pub fn next_effect(&self) -> Option<Effect> {
+        self.publishing().and_then(|publishing| self.effect(publishing.claim.is_some()))
+    }
+
+    /// What comes next outside; nothing where all is done that can be done behind this iteration.
+    pub(super) fn effect(&self, claims: bool) -> Option<Effect> {
+        let (workflow, done) = (self.spec.git.workflow, &self.git.published);
+        let head = Some(self.git.head.as_ref()?);
+        if !workflow.publishes() || done.returned.is_some() {
+            return None;
+        }
+        if done.merged.is_some() {
+            return Some(Effect::Return);
+        }
+        // Nothing of its own is there yet.
+        if self.git.began.as_ref() == head {
+            return None;
+        }
+        let is_green = |checks: &Checks| {
+            matches!(checks.verdict, ChecksVerdict::Green | ChecksVerdict::None)
+                && done.checked.as_ref() == head
+        };
+        match workflow {
+            _ if done.pushed.as_ref() != head => Some(Effect::Push),
+            Workflow::Pr | Workflow::PrMerge if done.request.is_none() => Some(Effect::Open),
+            Workflow::Pr | Workflow::PrMerge if claims => match &done.checks {
+                _ if done.ready.as_ref() != head => Some(Effect::Ready),
+                Some(checks) if is_green(checks) => (workflow == Workflow::PrMerge).then_some(Effect::Merge),
+                Some(_) | None => Some(Effect::Look),
+            },
+            Workflow::Pr | Workflow::PrMerge | Workflow::Push | Workflow::None | Workflow::Commit => None,
+        }
+    }
+
+    /// Where a loop goes behind an iteration that is charged, proven as far as it is, and committed.
+    pub(super) fn settled(&mut self, claim: Option<ClaimSource>) -> Phase {
+        let mut publishing = Publishing { claim, ..Publishing::default() };
+        if let Some(skipped) = self.uncommitted().filter(|_| claim.is_some()) {
+            // What it claims is not what would be published.
+            self.git.published.refused = Some((Refusal::Uncommitted, skipped.to_string()));
+            publishing.hindered = true;
+        } else if self.effect(claim.is_some()).is_none() {
+            return Phase::Idle { claim, uncommitted: false };
+        }
+        Phase::Publishing(Box::new(publishing))
+    }
+
+    /// Why what is to be published is not all committed.
+    fn uncommitted(&self) -> Option<&Skipped> {
+        let last = self.git.last.as_ref().filter(|_| self.spec.git.workflow.publishes())?;
+        match &last.result {
+            CommitResult::Skipped(why) if *why != Skipped::Nothing => Some(why),
+            CommitResult::Skipped(_) | CommitResult::Made { .. } => None,
+        }
+    }
+
+    pub(super) fn start_publishing(&mut self, effect: Effect) -> Result<(), &'static str> {
+        const WHAT: &str = "publish.started";
+        let is_next = self.is_next(effect) && effect.leaves_something();
+        if !is_next || self.sweeping || !self.is_driven() {
+            return Err(WHAT);
+        }
+        let Phase::Publishing(publishing) = &mut self.phase else { return Err(WHAT) };
+        if publishing.running.is_some() {
+            return Err(WHAT);
+        }
+        self.wait = None;
+        publishing.running = Some(effect);
+        publishing.next = None;
+        Ok(())
+    }
+
+    /// Whether this effect can be done now, or was begun.
+    fn is_next(&self, effect: Effect) -> bool {
+        self.publishing().is_some_and(|publishing| !publishing.hindered) && self.next_effect() == Some(effect)
+    }
+
+    pub(super) fn settle_publishing(
+        &mut self,
+        report: &PublishReport,
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
+        const WHAT: &str = "publish.settled";
+        let begun = Some(report.effect).filter(|effect| effect.leaves_something());
+        let fits = self.is_next(report.effect)
+            && self.publishing().is_some_and(|publishing| publishing.running == begun);
+        if !fits || !report.fits() || !self.is_driven() {
+            return Err(WHAT);
+        }
+        self.wait = None;
+        let Phase::Publishing(publishing) = &mut self.phase else { return Err(WHAT) };
+        publishing.running = None;
+        publishing.next = None;
+        let claim = publishing.claim;
+        let done = &mut self.git.published;
+        (done.refused, done.later) = (None, None);
+        match &report.result {
+            PublishResult::Pushed { remote, branch } => {
+                done.pushed.clone_from(&self.git.head);
+                done.place = Some((remote.clone(), branch.clone()));
+                (done.rebases, done.conflicts) = (0, 0);
+                done.commits = self.git.commits.len();
+            }
+            PublishResult::Rebased { head, tree, commits } => {
+                done.rebases += 1;
+                done.rebased = Some((self.iteration, tree.clone()));
+                let is_restless = done.rebases > MAX_REBASES;
+                self.git.commits.truncate(done.commits);
+                self.git.commits.extend_from_slice(commits);
+                self.git.head = Some(head.clone());
+                if is_restless {
+                    self.git.published.rebases = 0;
+                    let said = "the remote gains commits faster than it can be pushed to".to_owned();
+                    self.put_off(said, None, at);
+                } else if self.has_to_be_proven_again() {
+                    // What the gates saw is not what would be pushed.
+                    self.prove_rebased(claim);
+                }
+                return Ok(());
+            }
+            PublishResult::Conflict { theirs, paths } => {
+                done.conflicts += 1;
+                if done.conflicts > MAX_CONFLICTS {
+                    let named: Vec<_> = paths.iter().map(ToString::to_string).collect();
+                    let said =
+                        format!("the remote's {} and the loop's work: {}", theirs.short(), named.join("; "));
+                    self.need_person(Refusal::Conflict, said);
+                } else {
+                    let objection = Objection::Conflict { theirs: theirs.clone(), paths: paths.clone() };
+                    self.object(objection, at);
+                }
+                return Ok(());
+            }
+            PublishResult::Requested(request) => {
+                done.request = Some(request.clone());
+                if report.effect == Effect::Ready {
+                    done.ready.clone_from(&self.git.head);
+                }
+            }
+            PublishResult::Checked(checks) => {
+                done.checks = Some(checks.clone());
+                done.checked.clone_from(&self.git.head);
+                match checks.verdict {
+                    ChecksVerdict::Red => self.object(Objection::Checks(checks.clone()), at),
+                    ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
+                    ChecksVerdict::Green | ChecksVerdict::None => self.go_on(),
+                }
+                return Ok(());
+            }
+            PublishResult::Merged { commit } => done.merged = Some(commit.clone()),
+            PublishResult::Returned { kept } => done.returned = Some(kept.clone()),
+            PublishResult::Later { said, until } => {
+                self.put_off(said.clone(), *until, at);
+                return Ok(());
+            }
+            PublishResult::Refused { why, said } => {
+                self.need_person(*why, said.clone());
+                return Ok(());
+            }
+        }
+        self.go_on();
+        Ok(())
+    }
+
+    /// The effect is done: the next, or none.
+    fn go_on(&mut self) {
+        if let Phase::Publishing(publishing) = &mut self.phase {
+            publishing.waited = None;
+        }
+        self.leave_if_published();
+    }
+
+    /// Nothing is left to be done outside behind this iteration.
+    pub(super) fn leave_if_published(&mut self) {
+        if let Phase::Publishing(publishing) = &self.phase
+            && !publishing.hindered
+            && self.next_effect().is_none()
+        {
+            self.phase = Phase::Idle { claim: publishing.claim, uncommitted: false };
+        }
+    }
+
+    /// The claim does not stand: the next iteration is told why.
+    fn object(&mut self, objection: Objection, at: Timestamp) {
+        self.git.published.objection = Some((self.iteration, objection));
+        self.phase = Phase::Idle { claim: None, uncommitted: false };
+        self.rested_since = Some(at);
+    }
+
+    /// Whether gates decide about what is to be published: what an agent left that gave up nobody asks them about,
+    /// nor what is merged already.
+    fn has_to_be_proven_again(&self) -> bool {
+        self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
+    }
+
+    /// A person may have worked while it stood still: then what is to be published is proven anew.
+    pub(super) fn publish_from_here(&mut self, moved: bool) {
+        let Some(claim) = self.publishing().map(|publishing| publishing.claim) else { return };
+        match moved && self.has_to_be_proven_again() {
+            true => self.prove_rebased(claim),
+            false => self.go_on(),
+        }
+    }
+
+    /// What a claim waits for, and the next iteration is not kept from by.
+    fn put_off(&mut self, said: String, until: Option<Timestamp>, at: Timestamp) {
+        self.git.published.later = Some(said.clone());
+        let Phase::Publishing(publishing) = &mut self.phase else { return };
+        if publishing.claim.is_none() {
+            self.phase = Phase::Idle { claim: None, uncommitted: false };
+            return;
+        }
+        let bound = self.limits.retry_for.unwrap_or(OUTAGE_BOUND);
+        let times = publishing.waited.map_or(0, |(_, times)| times);
+        let until = plus(at, doubled(times)).max(until.unwrap_or(at));
+        if !publishing.wait(WaitKind::Remote, until, at, bound) {
+            self.need_person(Refusal::Patience, said);
+        }
+    }
+
+    /// The checks are not over.
+    fn look_again(&mut self, verdict: ChecksVerdict, at: Timestamp) {
+        let Phase::Publishing(publishing) = &mut self.phase else { return };
+        let (bound, why) = match verdict {
+            ChecksVerdict::NotStarted => (CHECKS_BEGIN_WITHIN.into(), Refusal::NoChecks),
+            ChecksVerdict::Green | ChecksVerdict::Red | ChecksVerdict::Pending | ChecksVerdict::None => {
+                (self.limits.retry_for.unwrap_or(OUTAGE_BOUND), Refusal::Patience)
+            }
+        };
+        let times = publishing.waited.map_or(0, |(_, times)| times);
+        let until = plus(at, doubled(times).min(LONGEST_LOOK));
+        if !publishing.wait(WaitKind::Checks, until, at, bound) {
+            let said = match why {
+                Refusal::NoChecks => "checks are configured, and none has begun".to_owned(),
+                _ => "its checks are not over".to_owned(),
+            };
+            self.need_person(why, said);
+        }
+    }
+
+    /// A claim parks; without one the next iteration tries again.
+    fn need_person(&mut self, why: Refusal, said: String) {
+        self.git.published.refused = Some((why, said));
+        if let Phase::Publishing(publishing) = &mut self.phase {
+            match publishing.claim {
+                Some(_) => publishing.hindered = true,
+                // An agent that was told of the conflict and left it will not do better.
+                None if why == Refusal::Conflict => publishing.hindered = true,
+                None => self.phase = Phase::Idle { claim: None, uncommitted: false },
+            }
+        }
+    }
+
+    /// A person lets it go on: all is tried again.
+    pub(super) fn publish_again(&mut self) {
+        let done = &mut self.git.published;
+        (done.conflicts, done.rebases, done.later) = (0, 0, None);
+        let refused = done.refused.take();
+        if let Phase::Publishing(publishing) = &mut self.phase {
+            let claim = publishing.claim;
+            self.phase = match refused {
+                Some((Refusal::Uncommitted, _)) => Phase::Idle { claim, uncommitted: true },
+                Some(_) | None => Phase::Publishing(Box::new(Publishing { claim, ..Publishing::default() })),
+            };
+        }
+    }
+}
+
+impl Publishing {
+    /// One more wait; none where it would be too long in a row.
+    fn wait(&mut self, kind: WaitKind, until: Timestamp, at: Timestamp, bound: Millis) -> bool {
+        let (since, times) = self.waited.unwrap_or((at, 0));
+        self.waited = Some((since, times + 1));
+        let fits = until <= plus(since, bound.into());
+        self.next = fits.then_some(Wait { kind, until });
+        fits
+    }
+}
+
+impl PublishReport {
+    /// Whether such a thing can come of such an effect.
+    fn fits(&self) -> bool {
+        match &self.result {
+            PublishResult::Pushed { .. } | PublishResult::Rebased { .. } | PublishResult::Conflict { .. } => {
+                self.effect == Effect::Push
+            }
+            PublishResult::Requested(_) => matches!(self.effect, Effect::Open | Effect::Ready),
+            PublishResult::Checked(_) => self.effect == Effect::Look,
+            PublishResult::Merged { .. } => self.effect == Effect::Merge,
+            PublishResult::Returned { .. } => self.effect == Effect::Return,
+            PublishResult::Later { .. } | PublishResult::Refused { .. } => true,
+        }
+    }
+}
