@@ -23,6 +23,8 @@ mod pool;
 #[cfg(test)]
 mod protection;
 #[cfg(test)]
+mod publish;
+#[cfg(test)]
 mod saved;
 #[cfg(test)]
 mod secrets_told;
