@@ -17,6 +17,7 @@ mod clean_git;
 mod commit;
 mod error;
 mod evidence;
+pub mod forge;
 mod git;
 mod handover;
 mod handover_disk;

@@ -9,6 +9,8 @@ mod commits;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]
+mod forges;
+#[cfg(test)]
 mod handover;
 #[cfg(test)]
 mod hooks;
