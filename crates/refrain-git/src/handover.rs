@@ -127,6 +127,9 @@ impl Repository {
     }
 }
 
+/// The file of a [`Note`].
+const NOTE: &str = "refrain-handover";
+
 /// Says what was begun and is not over.
 pub(crate) struct Note {
     path: Utf8PathBuf,
@@ -135,7 +138,14 @@ pub(crate) struct Note {
 
 impl Note {
     fn of(repository: &Repository, expected: &Oid, to: &Oid) -> Self {
-        Self { path: repository.git_dir().join("refrain-handover"), text: format!("{expected} {to}\n") }
+        Self { path: repository.git_dir().join(NOTE), text: format!("{expected} {to}\n") }
+    }
+
+    /// What was begun in this worktree and is not over: from where, and to where.
+    pub(crate) fn begun(repository: &Repository) -> Option<(Oid, Oid)> {
+        let text = fs::read_to_string(repository.git_dir().join(NOTE)).ok()?;
+        let (expected, to) = text.trim_end().split_once(' ')?;
+        Some((expected.parse().ok()?, to.parse().ok()?))
     }
 
     pub(crate) fn is_there(&self) -> bool {

@@ -21,6 +21,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How many commits are looked at. Who adds more in one loop has imported a history.
 const MOST: &str = "--max-count=1000";
 
+/// With what git asks nobody for a password, beside [`Repository::env_of_push`].
+pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
+
 /// What is to be pushed, and what of it is looked at first.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
@@ -65,16 +68,15 @@ impl Repository {
         request: PushRequest<'_>,
     ) -> Result<Option<String>, GitError> {
         let refname = format!("refs/heads/{}", request.branch);
-        if let Some(secret) = exposed(git, remote, &refname, request)? {
+        let PushRequest { since, largest_file, allow_secrets, .. } = request;
+        let new = [Some(format!("{refname}^@")), Some("--not".to_owned()), since.map(ToString::to_string)];
+        let new = new.into_iter().flatten().chain([format!("--remotes={remote}")]);
+        if let Some(secret) = exposed(git, new, Rules { largest: largest_file, allow_secrets })? {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
         let env = self.env_of_push(git)?;
         let push = [
-            "-c",
-            "core.askPass=",
-            "-c",
-            "credential.interactive=false",
             "push",
             "--quiet",
             "--no-follow-tags",
@@ -84,12 +86,12 @@ impl Repository {
             &format!("{refname}:{refname}"),
         ];
         let pushing = Git::new(self.root(), &env).until(request.cancel).within(Some(LONGEST));
-        let done = pushing.run(push, &[])?;
+        let done = pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])?;
         Ok((!done.status.success()).then(|| said(&done)))
     }
 
     /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
-    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
+    pub(crate) fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
         const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
         let mut env: Vec<_> = self.env().to_vec();
         env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));
@@ -117,29 +119,30 @@ fn is_ssh(command: &str) -> bool {
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time; none where nothing does, or all of it may be there.
-fn exposed(
+/// What looks like a secret in what would be seen for the first time, said as `git rev-list` is told it; none where nothing
+/// does, or all of it may be there.
+pub(crate) fn exposed(
     git: Git<'_>,
-    remote: &str,
-    refname: &str,
-    request: PushRequest<'_>,
+    new: impl IntoIterator<Item = String>,
+    rules: Rules<'_>,
 ) -> Result<Option<Exposed>, GitError> {
-    let PushRequest { since, largest_file, allow_secrets, .. } = request;
-    let range = ["rev-list", "--reverse", MOST, &format!("{refname}^@"), "--not"];
-    let range = range.into_iter().map(str::to_owned).chain(since.map(ToString::to_string));
-    let printed = git.text(range.chain([format!("--remotes={remote}"), "--".to_owned()]), &[])?;
+    let range = ["rev-list", "--reverse", MOST].into_iter().map(str::to_owned);
+    let printed = git.text(range.chain(new).chain(["--".to_owned()]), &[])?;
     let commits: Vec<Oid> = printed.lines().filter_map(|line| line.parse().ok()).collect();
-    let rules = Rules { largest: largest_file, allow_secrets };
     Ok(screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed))
 }
 
-/// The remote that a new branch goes to, as git chooses it (git-config(1), `branch.<name>.pushRemote`). Who pushes to a place
-/// that has no name, or to none at all, has said that nothing goes to another.
+/// The remote that a new branch goes to: that of the branch that is checked out.
 fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
+    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
+    remote_of(git, String::from_utf8_lossy(&head.stdout).trim())
+}
+
+/// The remote that a branch goes to, as git chooses it (git-config(1), `branch.<name>.pushRemote`). Who pushes to a place
+/// that has no name, or to none at all, has said that nothing goes to another.
+pub(crate) fn remote_of(git: Git<'_>, branch: &str) -> Result<Option<String>, GitError> {
     let remotes = git.text(["remote"], &[])?;
     let remotes: Vec<&str> = remotes.lines().collect();
-    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
-    let branch = String::from_utf8_lossy(&head.stdout).trim().to_owned();
     for key in [&format!("branch.{branch}.pushRemote"), "remote.pushDefault"] {
         let name = configured(git, key)?;
         if !name.is_empty() {
@@ -153,7 +156,7 @@ fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
 }
 
 /// What is configured; nothing where nothing is.
-fn configured(git: Git<'_>, key: &str) -> Result<String, GitError> {
+pub(crate) fn configured(git: Git<'_>, key: &str) -> Result<String, GitError> {
     let done = git.run(["config", "--get", key], &[])?;
     Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }

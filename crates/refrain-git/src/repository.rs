@@ -157,6 +157,11 @@ impl Repository {
         Self { cancel: other.cancel.clone(), ..self }
     }
 
+    /// Who may stop what is asked of git here.
+    pub(crate) fn canceller(&self) -> Option<&Cancel> {
+        self.cancel.as_ref()
+    }
+
     /// The root of the worktree.
     #[must_use]
     pub fn root(&self) -> &Utf8Path {

@@ -8,6 +8,7 @@
 )]
 
 mod agents;
+mod forge;
 mod gate;
 mod model;
 mod processes;
@@ -18,6 +19,7 @@ mod sandbox;
 mod wait;
 
 pub use agents::{Agent, Real};
+pub use forge::{Fault, Forge, Held, Limit, World};
 pub use gate::Gate;
 pub use model::{Ending, Model, Protocol, Request, Script, Took, Turn, Usage};
 pub use processes::{Found, signal_process, survivors};

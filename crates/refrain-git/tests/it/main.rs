@@ -9,6 +9,8 @@ mod commits;
 #[cfg(test)]
 mod evidence;
 #[cfg(test)]
+mod forges;
+#[cfg(test)]
 mod handover;
 #[cfg(test)]
 mod hooks;
@@ -22,6 +24,8 @@ mod place;
 mod pool;
 #[cfg(test)]
 mod protection;
+#[cfg(test)]
+mod publish;
 #[cfg(test)]
 mod saved;
 #[cfg(test)]

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 /// A request, read whole.
 #[derive(Debug)]
-pub(super) struct Incoming {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) query: String,
+pub(crate) struct Incoming {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Incoming {
     /// Reads the next one; `None` where the other side has closed.
-    pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let Some(first) = line(from)? else { return Ok(None) };
         let mut words = first.split(' ');
         let (Some(method), Some(target)) = (words.next(), words.next()) else {
@@ -61,17 +61,17 @@ impl Incoming {
     }
 
     /// The value of a header, by its name in small letters; empty where it has none.
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
     /// Whether the connection is to be closed behind it.
-    pub(super) fn wants_close(&self) -> bool {
+    pub(crate) fn wants_close(&self) -> bool {
         self.header("connection").eq_ignore_ascii_case("close")
     }
 
     /// The body as JSON; an empty object where it is none.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
     }
 }

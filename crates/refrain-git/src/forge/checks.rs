@@ -1,0 +1,210 @@
+//! The checks of a commit, and what they amount to. Which exist is asked elsewhere; here is only what follows from it.
+
+use refrain_core::git::Oid;
+
+/// How a check stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckState {
+    /// It waits for its turn.
+    Queued,
+    /// It runs.
+    Running,
+    /// It waits for a person: an approval, or a button.
+    Waiting,
+    /// It is well.
+    Passed,
+    /// It is not.
+    Failed,
+    /// Somebody, or something, ended it.
+    Cancelled,
+    /// It had nothing to do.
+    Skipped,
+    /// It says nothing for or against.
+    Neutral,
+}
+
+/// A check of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// How it stands.
+    pub state: CheckState,
+    /// It is required before merging; none where that is not known.
+    pub required: Option<bool>,
+    /// Where a person sees it.
+    pub url: Option<String>,
+    /// What it says of itself in short.
+    pub summary: String,
+    /// The job whose log tells more, where the forge runs it.
+    pub(super) job: Option<u64>,
+}
+
+/// Whether a project has checks at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Configured {
+    /// It has: what says so.
+    Yes(String),
+    /// It has none.
+    No,
+    /// It cannot be told: why.
+    Unknown(String),
+}
+
+/// All that is known of the checks of one commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// The commit.
+    pub head: Oid,
+    /// Those that were reported, each once, as it stands now.
+    pub list: Vec<Check>,
+    /// The names of those that are required, as far as they are known.
+    pub required: Vec<String>,
+    /// More will come of what has begun: what is in the list is not all.
+    pub unfinished: bool,
+    /// Whether there are any to be expected.
+    pub configured: Configured,
+}
+
+/// What the checks of one commit amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All that was to be is reported, and none is against it.
+    Green,
+    /// These are against it.
+    Red {
+        /// Which.
+        failed: Vec<Check>,
+        /// How many others are still on their way.
+        pending: usize,
+    },
+    /// Some are on their way.
+    Pending {
+        /// How many are over.
+        done: usize,
+        /// Of how many that are known.
+        of: usize,
+    },
+    /// Only a person can bring these on.
+    Waiting {
+        /// Which.
+        on: Vec<Check>,
+    },
+    /// None was reported yet, and some are to be expected: why, or why that cannot be told.
+    NotStarted {
+        /// What says so.
+        why: String,
+        /// It is certain that there are some.
+        certain: bool,
+    },
+    /// There are none, and none is to be expected.
+    NoneConfigured,
+}
+
+impl Checks {
+    /// What they amount to. One that is not required counts too: a person who wants it ignored can merge.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let is = |wanted: &[CheckState]| {
+            self.list.iter().filter(|check| wanted.contains(&check.state)).cloned().collect::<Vec<_>>()
+        };
+        let missing: Vec<&String> =
+            self.required.iter().filter(|name| !self.list.iter().any(|check| check.name == **name)).collect();
+        let on_their_way = is(&[CheckState::Queued, CheckState::Running]).len() + missing.len();
+        let failed = is(&[CheckState::Failed, CheckState::Cancelled]);
+        let waiting = is(&[CheckState::Waiting]);
+        if !failed.is_empty() {
+            return Verdict::Red { failed, pending: on_their_way + waiting.len() };
+        }
+        if self.list.is_empty() && !self.unfinished {
+            return match &self.configured {
+                _ if !missing.is_empty() => Verdict::NotStarted { why: required(&missing), certain: true },
+                Configured::Yes(why) => Verdict::NotStarted { why: why.clone(), certain: true },
+                Configured::Unknown(why) => Verdict::NotStarted { why: why.clone(), certain: false },
+                Configured::No => Verdict::NoneConfigured,
+            };
+        }
+        let of = self.list.len() + missing.len();
+        match () {
+            () if on_their_way > 0 || (self.unfinished && waiting.is_empty()) => {
+                Verdict::Pending { done: of - on_their_way - waiting.len(), of }
+            }
+            () if !waiting.is_empty() => Verdict::Waiting { on: waiting },
+            () => Verdict::Green,
+        }
+    }
+}
+
+fn required(missing: &[&String]) -> String {
+    let names: Vec<&str> = missing.iter().map(|name| name.as_str()).collect();
+    format!("required: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn check((name, state): (&str, CheckState)) -> Check {
+        let (required, url, summary, job) = (None, None, String::new(), None);
+        Check { name: name.to_owned(), state, required, url, summary, job }
+    }
+
+    fn checks(list: &[(&str, CheckState)], required: &[&str], configured: Configured) -> Checks {
+        Checks {
+            head: "a".repeat(40).parse().unwrap(),
+            list: list.iter().copied().map(check).collect(),
+            required: required.iter().map(|name| (*name).to_owned()).collect(),
+            unfinished: false,
+            configured,
+        }
+    }
+
+    fn word(verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Green => "green".to_owned(),
+            Verdict::Red { failed, pending } => {
+                let names: Vec<_> = failed.iter().map(|check| check.name.as_str()).collect();
+                format!("red {} +{pending}", names.join(" "))
+            }
+            Verdict::Pending { done, of } => format!("pending {done}/{of}"),
+            Verdict::Waiting { on } => format!("waiting {}", on.len()),
+            Verdict::NotStarted { why, certain } => format!("not started: {why} {certain}"),
+            Verdict::NoneConfigured => "none".to_owned(),
+        }
+    }
+
+    use CheckState::{Cancelled, Failed, Neutral, Passed, Queued, Running, Skipped, Waiting};
+
+    #[rstest]
+    #[case(&[("a", Passed), ("b", Skipped), ("c", Neutral)], &[], "green")]
+    #[case(&[("a", Passed)], &["a"], "green")]
+    #[case(&[("a", Passed)], &["a", "b"], "pending 1/2")]
+    #[case(&[("a", Passed), ("b", Queued), ("c", Running)], &[], "pending 1/3")]
+    #[case(&[("a", Failed), ("b", Running)], &[], "red a +1")]
+    #[case(&[("a", Cancelled), ("b", Passed)], &["c"], "red a +1")]
+    #[case(&[("a", Passed), ("b", Waiting)], &[], "waiting 1")]
+    #[case(&[("a", Running), ("b", Waiting)], &[], "pending 0/2")]
+    #[case(&[], &[], "not started: workflows true")]
+    #[case(&[], &["lint"], "not started: required: lint true")]
+    fn checks_amount_to_a_verdict(
+        #[case] list: &[(&str, CheckState)],
+        #[case] required: &[&str],
+        #[case] expected: &str,
+    ) {
+        let checks = checks(list, required, Configured::Yes("workflows".to_owned()));
+        assert_eq!(word(&checks.verdict()), expected);
+    }
+
+    #[test]
+    fn no_checks_yet_is_told_from_no_checks() {
+        assert_eq!(checks(&[], &[], Configured::No).verdict(), Verdict::NoneConfigured);
+        let unknown = checks(&[], &[], Configured::Unknown("not shown".to_owned())).verdict();
+        assert_eq!(word(&unknown), "not started: not shown false");
+        let begun = Checks { unfinished: true, ..checks(&[], &[], Configured::No) };
+        assert_eq!(word(&begun.verdict()), "pending 0/0");
+        let more = Checks { unfinished: true, ..checks(&[("a", Passed)], &[], Configured::No) };
+        assert_eq!(word(&more.verdict()), "pending 1/1");
+    }
+}

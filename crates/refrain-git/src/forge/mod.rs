@@ -1,0 +1,26 @@
+//! The forge that a remote belongs to: pull requests, their checks, and merging them, with GitHub by `gh` and GitLab by `glab`,
+//! in the person's own login. No token is read, kept or shown here, and nobody is asked for anything.
+//!
+//! [`Forge`] is what the rest of the program sees: what it does outside is done once, however often it is asked for, as it looks
+//! first and looks again where an answer was lost. `github` and `gitlab` say how each is asked, [`Program`](program) runs the
+//! tool, [`Trouble`] is what can go wrong, and [`Checks::verdict`] what checks amount to. When to ask again, how long to wait and
+//! what to do then is not decided here.
+
+mod checks;
+mod github;
+mod github_checks;
+mod gitlab;
+mod gitlab_checks;
+mod host;
+mod merging;
+mod place;
+mod program;
+mod pull_request;
+mod trouble;
+
+pub use checks::{Check, CheckState, Checks, Configured, Verdict};
+pub use host::{Forge, Opening};
+pub use merging::{Hindrance, Mergeable, Merged};
+pub use place::Place;
+pub use pull_request::{Project, PullRequest, State};
+pub use trouble::{Trouble, Until};

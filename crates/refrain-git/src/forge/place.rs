@@ -1,0 +1,75 @@
+//! Where a remote's repository lies: at which host, and under which name.
+
+/// A repository of a host, as the address of a remote names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host, in lower case and without a port.
+    pub host: String,
+    /// The name, with its groups: `owner/name`.
+    pub path: String,
+}
+
+impl Place {
+    /// Reads the address of a remote; none where that is no host's, or its path is no name of a repository. Of hosts that ssh
+    /// knows by another name the name is all that can be seen.
+    #[must_use]
+    pub fn of(url: &str) -> Option<Self> {
+        let (place, path) = match url.split_once("://") {
+            Some(("https" | "http" | "ssh" | "git" | "git+ssh" | "ssh+git", rest)) => rest.split_once('/')?,
+            Some(_) => return None,
+            // As scp has it: with a colon before the first slash.
+            None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
+        };
+        let host = place.rsplit_once('@').map_or(place, |(_, host)| host);
+        let host = host.split(':').next()?.to_lowercase();
+        // By which GitHub answers to ssh where only the port of https is open.
+        let host = if host == "ssh.github.com" { "github.com".to_owned() } else { host };
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        let is_word = |word: &str| {
+            let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            !matches!(word, "" | "." | "..") && word.bytes().all(is_known)
+        };
+        let is_path = path.contains('/') && path.split('/').all(is_word);
+        (is_word(&host) && is_path).then(|| Self { host, path: path.to_owned() })
+    }
+}
+
+/// A word as it stands in the path or the query of an address (RFC 3986, section 2.1).
+pub(super) fn encoded(word: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    word.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_from_the_address_of_a_remote() {
+        for (url, expected) in [
+            ("https://github.com/o/r.git", Some(("github.com", "o/r"))),
+            ("https://me@GitHub.com:443/o/r/", Some(("github.com", "o/r"))),
+            ("git@github.com:o/r.git", Some(("github.com", "o/r"))),
+            ("ssh://git@ssh.github.com:443/o/r.git", Some(("github.com", "o/r"))),
+            ("ssh://git@gitlab.example.org:2222/a/b/c.git", Some(("gitlab.example.org", "a/b/c"))),
+            ("git@gitlab.com:a/b/c", Some(("gitlab.com", "a/b/c"))),
+            ("/srv/git/o/r.git", None),
+            ("../remote.git", None),
+            ("./a:b/c", None),
+            ("file:///srv/o/r.git", None),
+            ("https://github.com/r", None),
+            ("https://github.com/o/../r", None),
+            ("https://github.com/o/r?x=y", None),
+            ("git@github.com:--flag/{owner}", None),
+        ] {
+            let found = Place::of(url);
+            let found = found.as_ref().map(|place| (place.host.as_str(), place.path.as_str()));
+            assert_eq!(found, expected, "{url}");
+        }
+        assert_eq!(encoded("refrain/über{owner}:x"), "refrain%2F%C3%BCber%7Bowner%7D%3Ax");
+    }
+}

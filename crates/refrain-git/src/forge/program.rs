@@ -1,0 +1,244 @@
+//! `gh api` and `glab api`: one question of HTTP's each, in the person's login. Both take the same flags and print the same,
+//! with `--include` the status and the headers first.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::text::printable;
+use refrain_proc::tool::{Tool, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::trouble::{Trouble, of_program, of_status, told};
+use crate::Cancel;
+
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How many of a list are asked for at once: the most that both give.
+pub(super) const PAGE: usize = 100;
+
+/// How many pages are looked at: a commit with more checks than that is nobody's.
+const MOST_PAGES: usize = 20;
+
+/// What would bend an answer: a terminal's colours, another host or repository, and what is printed for those who debug.
+const BENDING: &[&str] = &[
+    "GH_FORCE_TTY",
+    "GH_REPO",
+    "GH_HOST",
+    "GH_DEBUG",
+    "DEBUG",
+    "CLICOLOR_FORCE",
+    "GITLAB_HOST",
+    "GITLAB_URI",
+];
+
+/// What is set: no questions, no pager, no look for a newer version.
+const SET: &[(&str, &str)] = &[
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("GH_PAGER", "cat"),
+    ("GLAB_NO_PROMPT", "1"),
+    ("NO_PROMPT", "1"),
+    ("GLAB_CHECK_UPDATE", "false"),
+    ("PAGER", "cat"),
+    ("GLAB_PAGER", "cat"),
+    ("NO_COLOR", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// A forge's program, and who it asks.
+#[derive(Debug)]
+pub(super) struct Program {
+    name: &'static str,
+    host: String,
+    dir: Utf8PathBuf,
+    env: Vec<(OsString, OsString)>,
+    cancel: Option<Cancel>,
+}
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Program {
+    /// `name` for `host`, run in `dir` with the person's environment.
+    pub(super) fn new(
+        name: &'static str,
+        host: &str,
+        dir: &Utf8Path,
+        env: &[(OsString, OsString)],
+        cancel: Option<&Cancel>,
+    ) -> Self {
+        let is_kept = |name: &OsString| {
+            let name = name.to_str().unwrap_or_default();
+            !BENDING.contains(&name) && !SET.iter().any(|(set, _)| *set == name)
+        };
+        let mut env: Vec<_> = env.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+        env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        Self { name, host: host.to_owned(), dir: dir.to_owned(), env, cancel: cancel.cloned() }
+    }
+
+    /// Whether the person has a login at the host. Of a host that is not reached that cannot be said.
+    pub(super) fn is_logged_in(&self) -> Result<bool, Trouble> {
+        let tool = self.tool(["auth", "status", "--hostname", &self.host]);
+        let done = match tool.run() {
+            Err(ToolError::Missing { .. }) => return Ok(false),
+            done => done.map_err(|error| self.failed(error))?,
+        };
+        if done.status.success() {
+            return Ok(true);
+        }
+        let said = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
+        let said = printable(String::from_utf8_lossy(&said).trim()).into_owned();
+        match of_program((self.name, &self.host), None, said) {
+            trouble @ Trouble::Unreachable { .. } => Err(trouble),
+            _ => Ok(false),
+        }
+    }
+
+    /// What the forge has at this place.
+    pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
+        self.read(endpoint, &self.ask("GET", endpoint, None)?.body)
+    }
+
+    /// The same; none where there is nothing, or nothing that this login may see.
+    pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str) -> Result<Option<T>, Trouble> {
+        match self.get(endpoint) {
+            Ok(found) => Ok(Some(found)),
+            Err(Trouble::NotFound { .. } | Trouble::NoPermission { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Has it do something, and reads what it says of it.
+    pub(super) fn send<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        endpoint: &str,
+        body: &Value,
+    ) -> Result<T, Trouble> {
+        self.read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
+    }
+
+    /// A list of which it gives so many at once; `of` finds it in each answer. The endpoint has a query already.
+    pub(super) fn all<P: DeserializeOwned, T>(
+        &self,
+        endpoint: &str,
+        of: impl Fn(P) -> Vec<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        let mut found = Vec::new();
+        for page in 1..=MOST_PAGES {
+            let more = of(self.get(&format!("{endpoint}&per_page={PAGE}&page={page}"))?);
+            let is_last = more.len() < PAGE;
+            found.extend(more);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks once.
+    ///
+    /// # Errors
+    /// [`Trouble`], also where the answer's status is none of success.
+    pub(super) fn ask(&self, method: &str, endpoint: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+        let mut args = vec!["api", "--hostname", &self.host, "--method", method, "--include"];
+        let input = body.map(Value::to_string).unwrap_or_default();
+        if body.is_some() {
+            args.extend(["--header", "Content-Type: application/json", "--input", "-"]);
+        }
+        args.extend(["--", endpoint]);
+        let tool = self.tool(args).input(input.as_bytes());
+        let done = tool.run().map_err(|error| self.failed(error))?;
+        let Some(answer) = Answer::parse(&done.stdout) else {
+            let said = told(&[], &done.stderr);
+            return Err(of_program((self.name, &self.host), done.status.code(), said));
+        };
+        let said = told(&answer.body, &done.stderr);
+        match of_status((self.name, &self.host), answer.status, |name| answer.header(name), said) {
+            Some(trouble) => Err(trouble),
+            // The answer was cut off. GraphQL tells with the same that it has something to say.
+            None if !done.status.success() && endpoint != "graphql" => {
+                Err(of_program((self.name, &self.host), done.status.code(), told(&[], &done.stderr)))
+            }
+            None => Ok(answer),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, endpoint: &str, body: &[u8]) -> Result<T, Trouble> {
+        serde_json::from_slice(body)
+            .map_err(|source| Trouble::Answer { asked: format!("{} api {endpoint}", self.name), source })
+    }
+
+    fn tool<'a>(&'a self, args: impl IntoIterator<Item = &'a str>) -> Tool<'a> {
+        let tool = Tool::new(self.name, self.dir.as_std_path()).env(&self.env).args(args);
+        tool.limit(LIMIT).cancel(self.cancel.as_ref())
+    }
+
+    fn failed(&self, error: ToolError) -> Trouble {
+        match error {
+            ToolError::Missing { .. } => Trouble::NoProgram { program: self.name, host: self.host.clone() },
+            ToolError::Cancelled { .. } => Trouble::Cancelled,
+            ToolError::TimedOut { limit, .. } => {
+                Trouble::Unreachable { said: format!("no answer within {} s", limit.as_secs()) }
+            }
+            ToolError::TooMuch { most, .. } => {
+                Trouble::Refused { status: 0, said: format!("its answer is longer than {} MiB", most >> 20) }
+            }
+            other @ (ToolError::Failed { .. } | ToolError::Io { .. }) => Trouble::Tool(other),
+        }
+    }
+}
+
+impl Answer {
+    /// Reads `HTTP/2.0 200 OK`, a header a line, an empty line, and the body; none where it does not begin so.
+    fn parse(printed: &[u8]) -> Option<Self> {
+        let mut rest = printed;
+        let mut line = || {
+            let end = rest.iter().position(|byte| *byte == b'\n')?;
+            let (line, behind) = rest.split_at(end);
+            rest = &behind[1..];
+            Some(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
+        };
+        let first = line()?;
+        let mut words = first.split(' ');
+        let status = words.next().filter(|word| word.starts_with("HTTP/")).and(words.next())?.parse().ok()?;
+        let mut headers = Vec::new();
+        while let Some(line) = line().filter(|line| !line.is_empty()) {
+            if let Some((name, value)) = line.split_once(':') {
+                headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+            }
+        }
+        Some(Self { status, headers, body: rest.to_vec() })
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_prints_is_taken_apart() {
+        let answer = Answer::parse(
+            b"HTTP/2.0 201 Created\nX-Ratelimit-Remaining: 12\r\nDate: Mon, 01 Jan\r\n\r\n{\"a\":\n1}",
+        )
+        .unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (201, b"{\"a\":\n1}".as_slice()));
+        assert_eq!((answer.header("x-ratelimit-remaining"), answer.header("link")), (Some("12"), None));
+        assert_eq!(Answer::parse(b"HTTP/1.1 204 No Content\n\r\n").unwrap().status, 204);
+        for bad in ["", "gh: not logged in", "{\"status\":200}\n", "HTTP/1.1\n"] {
+            assert_eq!(Answer::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What can go wrong when a forge is asked, told apart by what its program exits with and by the status that HTTP has for it.
+
+use std::time::Duration;
+
+use refrain_core::text::{clip, printable};
+use refrain_proc::tool::ToolError;
+
+/// How much of what a forge says is kept, in bytes.
+const SAID: usize = 2 << 10;
+
+/// How long to wait where a forge only says that it was too much: what GitHub asks for then, at least.
+pub(super) const SECONDARY: Duration = Duration::from_secs(60);
+
+/// A forge that does not do what it is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// Its program is not here.
+    #[error("{program} is not installed, which talks to {host}; install it and run `{program} auth login`")]
+    NoProgram {
+        /// `gh` or `glab`.
+        program: &'static str,
+        /// The forge.
+        host: String,
+    },
+    /// The person is not logged in, or no longer.
+    #[error("{program} is not logged in at {host}; run `{program} auth login --hostname {host}`: {said}")]
+    NotLoggedIn {
+        /// `gh` or `glab`.
+        program: &'static str,
+        /// The forge.
+        host: String,
+        /// What was said, fit to be shown, as everywhere here.
+        said: String,
+    },
+    /// The login may not do this.
+    #[error("the login at the forge may not do this: {said}")]
+    NoPermission {
+        /// What the forge said.
+        said: String,
+    },
+    /// It is not there, or the login may not know that it is.
+    #[error("the forge does not have it, or does not show it to this login: {said}")]
+    NotFound {
+        /// What the forge said.
+        said: String,
+    },
+    /// It was asked too often.
+    #[error("the forge wants to be asked less often: {said}")]
+    RateLimited {
+        /// When it may be asked again.
+        until: Until,
+        /// What the forge said.
+        said: String,
+    },
+    /// It cannot be reached, or broke off: whether something was done there has to be looked up.
+    #[error("the forge cannot be reached: {said}")]
+    Unreachable {
+        /// What was said.
+        said: String,
+    },
+    /// It says no for another reason.
+    #[error("the forge refused: {said}")]
+    Refused {
+        /// The status of HTTP; 0 where the program said it.
+        status: u16,
+        /// What was said.
+        said: String,
+    },
+    /// It answered what cannot be understood.
+    #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
+    Answer {
+        /// What was asked.
+        asked: String,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+    /// Somebody asked to stop.
+    #[error("asking the forge was stopped")]
+    Cancelled,
+    /// The system failed us while the program ran.
+    #[error(transparent)]
+    Tool(ToolError),
+}
+
+/// When a forge may be asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// At this time, in seconds since 1970.
+    At(u64),
+    /// So much later than its answer.
+    After(Duration),
+}
+
+impl Trouble {
+    /// Whether something may have been done outside all the same.
+    #[must_use]
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
+    }
+}
+
+/// What an answer's status means; none where it is good. `header` gives the value of a header by its name in small letters.
+pub(super) fn of_status<'a>(
+    (program, host): (&'static str, &str),
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    said: String,
+) -> Option<Trouble> {
+    Some(match status {
+        0..400 => return None,
+        401 => Trouble::NotLoggedIn { program, host: host.to_owned(), said },
+        403 | 429 => match limit(status, header, &said) {
+            Some(until) => Trouble::RateLimited { until, said },
+            None => Trouble::NoPermission { said },
+        },
+        404 | 410 => Trouble::NotFound { said },
+        408 | 500.. => Trouble::Unreachable { said },
+        400.. => Trouble::Refused { status, said },
+    })
+}
+
+/// When it may be asked again; none where it was not for its number that the question was refused. GitHub has a limit an hour,
+/// which it counts down, and others that it only says when they are reached; GitLab answers 429.
+fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<Until> {
+    let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
+    if let Some(seconds) = number("retry-after") {
+        return Some(Until::After(Duration::from_secs(seconds)));
+    }
+    if number("x-ratelimit-remaining") == Some(0) || (status == 429 && number("ratelimit-reset").is_some()) {
+        let reset = number("x-ratelimit-reset").or_else(|| number("ratelimit-reset"));
+        return Some(reset.map_or(Until::After(SECONDARY), Until::At));
+    }
+    let is_told = status == 429 || said.to_lowercase().contains("rate limit");
+    is_told.then_some(Until::After(SECONDARY))
+}
+
+/// What is meant where a program got no answer of HTTP's, by its exit code and its words.
+pub(super) fn of_program(
+    (program, host): (&'static str, &str),
+    exit_code: Option<i32>,
+    said: String,
+) -> Trouble {
+    // gh exits with 4 where it needs a login (gh help exit-codes).
+    const LOGIN: &[&str] = &["auth login", "not logged in", "authentication required", "401 unauthorized"];
+    const NETWORK: &[&str] = &[
+        "error connecting",
+        "dial tcp",
+        "no such host",
+        "connection re",
+        "timeout",
+        "timed out",
+        "eof",
+        "tls",
+        "network is unreachable",
+        "no route to host",
+        "could not resolve",
+    ];
+    let words = said.to_lowercase();
+    let has = |known: &[&str]| known.iter().any(|known| words.contains(known));
+    if (program == "gh" && exit_code == Some(4)) || has(LOGIN) {
+        Trouble::NotLoggedIn { program, host: host.to_owned(), said }
+    } else if has(NETWORK) {
+        Trouble::Unreachable { said }
+    } else {
+        Trouble::Refused { status: 0, said }
+    }
+}
+
+/// What a forge says in an answer, fit to be shown: GitHub's and GitLab's `message`, with the `errors` behind it.
+pub(super) fn told(body: &[u8], complaint: &[u8]) -> String {
+    let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let said = [text(&json["message"]), text(&json["error"])].into_iter().find(|text| !text.is_empty());
+    let errors = json["errors"].as_array().into_iter().flatten();
+    let errors = errors.map(|error| text(if error["message"].is_null() { error } else { &error["message"] }));
+    let said: Vec<String> = said.into_iter().chain(errors).collect();
+    let text = match said.is_empty() {
+        true => String::from_utf8_lossy(complaint).into_owned(),
+        false => said.join("; "),
+    };
+    clip(&printable(text.trim()), SAID).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(trouble: &Trouble) -> String {
+        match trouble {
+            Trouble::NoProgram { .. } => "no program".to_owned(),
+            Trouble::NotLoggedIn { .. } => "not logged in".to_owned(),
+            Trouble::NoPermission { .. } => "no permission".to_owned(),
+            Trouble::NotFound { .. } => "not found".to_owned(),
+            Trouble::RateLimited { until: Until::At(at), .. } => format!("limited until {at}"),
+            Trouble::RateLimited { until: Until::After(after), .. } => format!("limited for {after:?}"),
+            Trouble::Unreachable { .. } => "unreachable".to_owned(),
+            Trouble::Refused { status, .. } => format!("refused {status}"),
+            Trouble::Answer { .. } => "answer".to_owned(),
+            Trouble::Cancelled => "cancelled".to_owned(),
+            Trouble::Tool(_) => "tool".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_status_says_what_is_the_matter() {
+        const NONE: &[(&str, &str)] = &[];
+        for (status, headers, said, expected) in [
+            (401, NONE, "Bad credentials", "not logged in"),
+            (403, NONE, "Resource not accessible by personal access token", "no permission"),
+            (
+                403,
+                &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1790000000")],
+                "API rate limit exceeded",
+                "limited until 1790000000",
+            ),
+            (
+                403,
+                &[
+                    ("x-ratelimit-remaining", "4000"),
+                    ("x-ratelimit-reset", "1790000000"),
+                    ("retry-after", "30"),
+                ],
+                "secondary rate limit",
+                "limited for 30s",
+            ),
+            (
+                403,
+                &[("x-ratelimit-remaining", "4000")],
+                "You have exceeded a secondary rate limit.",
+                "limited for 60s",
+            ),
+            (
+                403,
+                &[("x-ratelimit-remaining", "4000"), ("x-ratelimit-reset", "1790000000")],
+                "Must have admin rights",
+                "no permission",
+            ),
+            (429, &[("ratelimit-reset", "1790000000")], "Too many requests", "limited until 1790000000"),
+            (429, NONE, "", "limited for 60s"),
+            (404, NONE, "Not Found", "not found"),
+            (405, NONE, "Pull Request is not mergeable", "refused 405"),
+            (409, NONE, "Head branch was modified.", "refused 409"),
+            (422, NONE, "Validation Failed", "refused 422"),
+            (502, NONE, "", "unreachable"),
+        ] {
+            let header =
+                |name: &str| headers.iter().find(|(found, _)| *found == name).map(|(_, value)| *value);
+            let trouble = of_status(("gh", "github.com"), status, header, said.to_owned()).unwrap();
+            assert_eq!(kind(&trouble), expected, "{status} {said}");
+        }
+        assert!(of_status(("gh", "github.com"), 204, |_| None, String::new()).is_none());
+    }
+
+    #[test]
+    fn a_program_without_an_answer_says_why() {
+        for (code, said, expected) in [
+            (4, "To get started with GitHub CLI, please run:  gh auth login", "not logged in"),
+            (1, "error connecting to api.github.com", "unreachable"),
+            (
+                1,
+                "Get \"https://api.github.com/\": dial tcp: lookup api.github.com: no such host",
+                "unreachable",
+            ),
+            (1, "Post \"https://gitlab.com/api/v4/\": unexpected EOF", "unreachable"),
+            (1, "none of the git remotes configured", "refused 0"),
+        ] {
+            assert_eq!(
+                kind(&of_program(("gh", "github.com"), Some(code), said.to_owned())),
+                expected,
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_forge_says_is_found_in_its_answer() {
+        for (body, complaint, expected) in [
+            (
+                r#"{"message":"Validation Failed","errors":[{"message":"A pull request already exists"},"and more"]}"#,
+                "",
+                "Validation Failed; A pull request already exists; and more",
+            ),
+            (r#"{"message":{"base":["is taken"]}}"#, "", r#"{"base":["is taken"]}"#),
+            (r#"{"error":"insufficient_scope"}"#, "", "insufficient_scope"),
+            ("<html>", "gh: HTTP 502", "gh: HTTP 502"),
+        ] {
+            assert_eq!(told(body.as_bytes(), complaint.as_bytes()), expected);
+        }
+    }
+}

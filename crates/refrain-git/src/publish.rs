@@ -1,0 +1,289 @@
+//! A loop's branch brought to its remote. Nothing is ever forced, and nobody is asked for anything: a remote that has something
+//! else is an answer, and so is one that says no.
+//!
+//! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
+//! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use refrain_core::git::{Oid, PathGlob};
+use refrain_proc::tool::{Done, ToolError};
+
+use crate::Cancel;
+use crate::candidate::Rules;
+use crate::error::GitError;
+use crate::git::{Git, said};
+use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
+use crate::push::{ASKS_NOBODY, configured, exposed, remote_of};
+use crate::repository::Repository;
+
+/// How long the remote has to say where a branch is.
+const LOOKING: Duration = Duration::from_secs(60);
+
+/// How long it may take to bring something there or home, with the person's hooks.
+const BRINGING: Duration = Duration::from_secs(600);
+
+/// Where a branch is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The remote's name.
+    pub remote: String,
+    /// The branch's name there, without `refs/heads/`.
+    pub branch: String,
+    /// Where the remote is, without a password that may stand in it.
+    pub url: String,
+}
+
+/// What is to be published.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishRequest<'a> {
+    /// To where.
+    pub upstream: &'a Upstream,
+    /// This very commit.
+    pub head: &'a Oid,
+    /// The branch has been seen there before: if it is gone now, somebody deleted it.
+    pub was_there: bool,
+    /// Where the head was before the loop: what came since is screened. None where there was no commit.
+    pub since: Option<&'a Oid>,
+    /// The largest file that is looked at, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// The remote's branch is there now.
+    Pushed {
+        /// Where.
+        head: Oid,
+    },
+    /// The remote had it already.
+    UpToDate {
+        /// Where its branch is: there, or further on, where somebody built upon it.
+        head: Oid,
+    },
+    /// The remote has what is not here; it was fetched, and nothing was pushed.
+    Behind {
+        /// Where its branch is.
+        theirs: Oid,
+    },
+    /// It was not to be.
+    Refused(Refusal),
+}
+
+impl Repository {
+    /// Where a branch is published: at the remote that git would push it to, else `origin`, else the only one; none without.
+    /// It has the same name there, unless the person has git push to the branch that is tracked (`push.default=upstream`).
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
+        let git = self.git();
+        let Some(remote) = remote_of(git, branch)? else { return Ok(None) };
+        let url = git.text(["remote", "get-url", "--push", "--", &remote], &[])?;
+        let url = without_password(url.lines().next().unwrap_or_default());
+        let is_tracked = matches!(configured(git, "push.default")?.as_str(), "upstream" | "tracking")
+            && configured(git, &format!("branch.{branch}.remote"))? == remote;
+        let merges =
+            if is_tracked { configured(git, &format!("branch.{branch}.merge"))? } else { String::new() };
+        let branch = merges.strip_prefix("refs/heads/").unwrap_or(branch).to_owned();
+        Ok(Some(Upstream { remote, branch, url }))
+    }
+
+    /// Where the branch is at the remote; none where there is none. Nothing is changed here.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    pub fn look_at(
+        &self,
+        upstream: &Upstream,
+        cancel: Option<&Cancel>,
+    ) -> Result<Result<Option<Oid>, Refusal>, GitError> {
+        let refname = format!("refs/heads/{}", upstream.branch);
+        let source = self.source(upstream)?;
+        let done = match self.talk(&["ls-remote", "--refs", "--", &source, &refname], LOOKING, cancel)? {
+            Ok(done) if done.status.success() => done,
+            Ok(done) => return Ok(Err(of_transport(said(&done)))),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        // It is asked for by the end of a name: others may have the same.
+        let printed = String::from_utf8_lossy(&done.stdout);
+        let mut lines = printed.lines().filter_map(|line| line.split_once('\t'));
+        Ok(Ok(lines.find(|(_, name)| *name == refname).and_then(|(at, _)| at.parse().ok())))
+    }
+
+    /// The same, with the commit brought home.
+    ///
+    /// # Errors
+    /// As [`Self::look_at`].
+    pub fn fetch(
+        &self,
+        upstream: &Upstream,
+        cancel: Option<&Cancel>,
+    ) -> Result<Result<Option<Oid>, Refusal>, GitError> {
+        let theirs = match self.look_at(upstream, cancel)? {
+            Ok(Some(theirs)) => theirs,
+            other => return Ok(other),
+        };
+        if self.has(&theirs)? {
+            return Ok(Ok(Some(theirs)));
+        }
+        let (source, refname) = (self.source(upstream)?, format!("refs/heads/{}", upstream.branch));
+        let words =
+            ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
+        let args: Vec<&str> = words.into_iter().chain([source.as_str(), &refname]).collect();
+        Ok(match self.talk(&args, BRINGING, cancel)? {
+            Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
+            Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
+            Ok(_) => {
+                Err(Refusal::Unreachable { said: "the branch was moved while it was fetched".to_owned() })
+            }
+            Err(refusal) => Err(refusal),
+        })
+    }
+
+    /// Pushes this very commit, where the remote's branch is behind it or is not there yet. It may be repeated: what is there
+    /// already is not pushed again. Where a commit of the loop's has what looks like a secret, nothing is pushed.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]: then only the next look tells what arrived.
+    pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
+        let PublishRequest { upstream, head, cancel, .. } = request;
+        let theirs = match self.fetch(upstream, cancel)? {
+            Ok(theirs) => theirs,
+            Err(refusal) => return Ok(Push::Refused(refusal)),
+        };
+        match &theirs {
+            None if request.was_there => return Ok(Push::Refused(Refusal::BranchDeleted)),
+            None => {}
+            Some(theirs) if self.is_behind(head, theirs)? => {
+                return Ok(Push::UpToDate { head: theirs.clone() });
+            }
+            Some(theirs) if self.is_behind(theirs, head)? => {}
+            Some(theirs) => return Ok(Push::Behind { theirs: theirs.clone() }),
+        }
+        if let Some(secret) = self.secret(request, theirs.as_ref())? {
+            return Ok(Push::Refused(Refusal::Secret(Box::new(secret))));
+        }
+        let refname = format!("refs/heads/{}", upstream.branch);
+        let refspec = format!("{head}:{refname}");
+        let words =
+            ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
+        let args: Vec<&str> = words.into_iter().chain([upstream.remote.as_str(), &refspec]).collect();
+        let refusal = match self.talk(&args, BRINGING, cancel)? {
+            Ok(done) => match of_push(&done, &refname) {
+                Answer::Pushed => return Ok(Push::Pushed { head: head.clone() }),
+                Answer::Rejected { said } => Refusal::Unreachable { said },
+                Answer::Refused(refusal) => refusal,
+            },
+            Err(refusal) => refusal,
+        };
+        self.after(request, refusal)
+    }
+
+    /// What came of a push that did not go well, seen from the other end.
+    fn after(&self, request: PublishRequest<'_>, refusal: Refusal) -> Result<Push, GitError> {
+        let PublishRequest { upstream, head, cancel, .. } = request;
+        if !matches!(refusal, Refusal::Unreachable { .. }) {
+            return Ok(Push::Refused(refusal));
+        }
+        Ok(match self.fetch(upstream, cancel)? {
+            Ok(Some(theirs)) if self.is_behind(head, &theirs)? => Push::Pushed { head: theirs },
+            Ok(Some(theirs)) if !self.is_behind(&theirs, head)? => Push::Behind { theirs },
+            Ok(_) | Err(_) => Push::Refused(refusal),
+        })
+    }
+
+    /// What looks like a secret in what the remote has not.
+    fn secret(
+        &self,
+        request: PublishRequest<'_>,
+        theirs: Option<&Oid>,
+    ) -> Result<Option<refrain_core::git::Exposed>, GitError> {
+        let PublishRequest { upstream, head, since, largest_file, allow_secrets, .. } = request;
+        let known = since.into_iter().chain(theirs).map(ToString::to_string);
+        let known = known.chain([format!("--remotes={}", upstream.remote)]);
+        let new = [head.to_string(), "--not".to_owned()].into_iter().chain(known);
+        exposed(self.git().until(request.cancel), new, Rules { largest: largest_file, allow_secrets })
+    }
+
+    /// Whether a commit is another, or one of those that it stands on.
+    pub(crate) fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
+        let done = self.git().run(["merge-base", "--is-ancestor", commit.as_str(), other.as_str()], &[])?;
+        match done.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
+        }
+    }
+
+    /// Whether a commit is here.
+    fn has(&self, commit: &Oid) -> Result<bool, GitError> {
+        let done = self.git().run(["cat-file", "-e", &format!("{commit}^{{commit}}")], &[])?;
+        Ok(done.status.success())
+    }
+
+    /// What git is told to look at: the remote, unless it is pushed to elsewhere than it is fetched from.
+    fn source(&self, upstream: &Upstream) -> Result<String, GitError> {
+        let remote = &upstream.remote;
+        if configured(self.git(), &format!("remote.{remote}.pushurl"))?.is_empty() {
+            return Ok(remote.clone());
+        }
+        let urls = self.git().text(["remote", "get-url", "--push", "--", remote], &[])?;
+        Ok(urls.lines().next().unwrap_or(remote).to_owned())
+    }
+
+    /// Has git talk to a remote, with nobody to be asked.
+    fn talk(
+        &self,
+        args: &[&str],
+        limit: Duration,
+        cancel: Option<&Cancel>,
+    ) -> Result<Result<Done, Refusal>, GitError> {
+        let env: Vec<(OsString, OsString)> = self.env_of_push(self.git())?;
+        let git = Git::new(self.root(), &env).until(self.canceller()).until(cancel).within(Some(limit));
+        match git.run(ASKS_NOBODY.iter().chain(args).copied(), &[]) {
+            Ok(done) => Ok(Ok(done)),
+            Err(GitError::Tool(ToolError::TimedOut { limit, .. })) => {
+                let said = format!("it did not answer within {} s", limit.as_secs());
+                Ok(Err(Refusal::Unreachable { said }))
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// The address of a remote without what stands between `://` and `@`, unless that is a mere name.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match place.rsplit_once('@') {
+        Some((who, host)) if scheme != "ssh" || who.contains(':') => format!("{scheme}://{host}{path}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_does_not_leave_the_configuration() {
+        for (url, shown) in [
+            ("https://me:secret@host/a/b.git", "https://host/a/b.git"),
+            ("https://token@host/a@b", "https://host/a@b"),
+            ("https://host:8443/a", "https://host:8443/a"),
+            ("ssh://git@host/a", "ssh://git@host/a"),
+            ("ssh://git:secret@host/a", "ssh://host/a"),
+            ("git@host:a/b.git", "git@host:a/b.git"),
+            ("../there", "../there"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! GitHub and GitLab as the fake forge has them: what is done outside is done once, and each refusal has a name.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use refrain_core::git::Oid;
+use refrain_git::forge::{
+    CheckState, Configured, Forge, Hindrance, Mergeable, Merged, Opening, PullRequest, State, Trouble, Until,
+    Verdict,
+};
+use refrain_git::{Cancel, PublishRequest, Push, Refusal};
+use rstest::rstest;
+use testkit::{Fault, Limit};
+
+use crate::place::Place;
+
+/// The branch that all of it is about: with what an address has to encode.
+const BRANCH: &str = "refrain/a+b";
+
+/// A repository with a branch that is one commit ahead, at a forge.
+struct AtForge {
+    place: Place,
+    there: testkit::Forge,
+    head: Oid,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    GitHub,
+    GitLab,
+}
+
+impl AtForge {
+    fn new(kind: Kind) -> Self {
+        let mut place = Place::new();
+        let there = match kind {
+            Kind::GitHub => testkit::Forge::github(place.top().as_std_path()),
+            Kind::GitLab => testkit::Forge::gitlab(place.top().as_std_path()),
+        };
+        let env = there.env().into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        place.env.retain(|(name, _)| name != "PATH");
+        place.env.extend(env);
+        place.git(&["remote", "add", "origin", &there.url()]);
+        place.git(&["push", "-q", "origin", "main"]);
+        place.git(&["checkout", "-q", "-b", BRANCH]);
+        place.write("src/new.rs", "fn new() {}\n");
+        place.git(&["add", "."]);
+        place.git(&["commit", "-qm", "The loop's work"]);
+        let head = place.head();
+        Self { place, there, head }
+    }
+
+    /// The same, pushed, with a pull request.
+    fn opened(kind: Kind) -> Self {
+        let it = Self::new(kind);
+        it.place.git(&["push", "-q", "origin", BRANCH]);
+        it.open().unwrap();
+        it
+    }
+
+    fn forge(&self) -> Forge {
+        let url = self.place.repository().upstream("main").unwrap().unwrap().url;
+        Forge::of(&url, self.place.root(), &self.place.env, self.place.cancel.as_ref()).unwrap().unwrap()
+    }
+
+    fn open(&self) -> Result<PullRequest, Trouble> {
+        let (title, body) = ("Do it", "What was claimed, \"quoted\"\nand proved ✓");
+        self.forge().open(Opening { branch: BRANCH, base: "main", title, body, draft: true })
+    }
+
+    fn merge(&self) -> Result<Merged, Trouble> {
+        self.forge().merge(1, &self.head, true, true)
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.forge().checks(&self.head, "main").unwrap().verdict()
+    }
+
+    fn publish(&self) -> Push {
+        let repository = self.place.repository();
+        let pushed = repository.publish(PublishRequest {
+            upstream: &repository.upstream(BRANCH).unwrap().unwrap(),
+            head: &self.head,
+            was_there: false,
+            since: None,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        });
+        pushed.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+#[rstest]
+fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::new(kind);
+    let forge = it.forge();
+    assert_eq!(forge.project().unwrap().default_branch, "main");
+    assert_eq!(forge.project().unwrap().may_push, Some(true));
+    assert_eq!(it.publish(), Push::Pushed { head: it.head.clone() });
+    assert_eq!(forge.find(BRANCH).unwrap(), None);
+    let opened = it.open().unwrap();
+    assert_eq!((opened.number, opened.state, opened.draft, &opened.head), (1, State::Open, true, &it.head));
+    assert_eq!((opened.branch.as_str(), opened.base.as_str(), opened.merged_as), (BRANCH, "main", None));
+    assert_eq!(it.open().unwrap().number, 1);
+    assert_eq!(it.there.done("open"), 1, "it is there already");
+    assert_eq!(it.there.said(1).1, "What was claimed, \"quoted\"\nand proved ✓");
+    forge.describe(1, Some("Do it well"), "All of it").unwrap();
+    assert!(forge.get(1).unwrap().draft, "another title takes nothing of the draft away");
+    assert_eq!(forge.mergeable(1).unwrap(), Mergeable::No(vec![Hindrance::Draft]));
+    forge.ready(1).unwrap();
+    forge.ready(1).unwrap();
+    assert_eq!(it.there.said(1), ("Do it well".to_owned(), "All of it".to_owned()));
+    assert_eq!(forge.mergeable(1).unwrap(), Mergeable::Yes);
+    let Merged::Done { commit, branch_deleted } = it.merge().unwrap() else { panic!("it goes") };
+    assert_eq!((commit.map(String::from), branch_deleted), (it.there.head("main"), true));
+    assert_eq!(it.there.head(BRANCH), None);
+    let again = it.merge().unwrap();
+    assert!(matches!(again, Merged::Done { commit: Some(_), branch_deleted: true }), "{again:?}");
+    assert_eq!((it.there.done("merge"), it.there.done("delete-branch")), (1, 1));
+    assert_eq!(forge.find(BRANCH).unwrap().unwrap().state, State::Merged);
+}
+
+#[rstest]
+fn what_the_server_dies_over_is_done_once(
+    #[values(Kind::GitHub, Kind::GitLab)] kind: Kind,
+    #[values(Fault::Before, Fault::During, Fault::After)] fault: Fault,
+) {
+    let it = AtForge::new(kind);
+    it.publish();
+    it.there.dies("open", fault);
+    let first = it.open();
+    match fault {
+        // Nothing was done, and nobody could know.
+        Fault::Before => assert!(first.unwrap_err().is_uncertain()),
+        Fault::During | Fault::After => assert_eq!(first.unwrap().number, 1, "it was looked up"),
+    }
+    assert_eq!((it.open().unwrap().number, it.there.done("open")), (1, 1));
+    it.forge().ready(1).unwrap();
+    it.there.dies("merge", fault);
+    let first = it.merge();
+    match fault {
+        Fault::Before => assert!(first.unwrap_err().is_uncertain()),
+        Fault::During | Fault::After => {
+            assert!(matches!(first.unwrap(), Merged::Done { .. }), "it was looked up")
+        }
+    }
+    assert!(matches!(it.merge().unwrap(), Merged::Done { branch_deleted: true, .. }));
+    assert_eq!(it.there.done("merge"), 1);
+}
+
+#[rstest]
+fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    it.forge().ready(1).unwrap();
+    // Between the look and the merge.
+    it.there.at_question("merge", 1, |world| drop(world.commit(BRANCH, "theirs", "theirs\n")));
+    let merged = it.merge().unwrap();
+    let head = it.there.head(BRANCH).unwrap().parse().unwrap();
+    assert_eq!(merged, Merged::HeadMoved { head });
+    assert_eq!((it.there.done("merge"), it.merge().unwrap()), (0, merged));
+}
+
+#[rstest]
+fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    let why = || match it.merge().unwrap() {
+        Merged::NotMergeable { why, said } => {
+            assert!(!said.is_empty());
+            why
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(), [Hindrance::Draft]);
+    it.forge().ready(1).unwrap();
+    it.there.change(|world| world.review = Some("REVIEW_REQUIRED"));
+    assert_eq!(why(), [Hindrance::ReviewMissing]);
+    it.there.change(|world| {
+        world.review = None;
+        world.must_be_up_to_date = true;
+        world.commit("main", "theirs", "theirs\n");
+    });
+    assert_eq!(why(), [Hindrance::Behind]);
+    it.there.change(|world| drop(world.commit("main", "src/new.rs", "fn other() {}\n")));
+    assert_eq!(why(), [Hindrance::Conflicts]);
+    it.there.change(|world| world.delete(BRANCH));
+    assert_eq!((why(), it.there.done("merge")), (vec![Hindrance::Closed], 0));
+}
+
+#[rstest]
+fn a_project_without_drafts_gets_none() {
+    let it = AtForge::new(Kind::GitHub);
+    it.there.change(|world| world.has_drafts = false);
+    it.publish();
+    assert!(!it.open().unwrap().draft);
+}
+
+#[rstest]
+fn checks_are_followed_from_none_to_green_and_red(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    it.there.change(|world| {
+        world.add_checks(&[
+            &[("build", "queued"), ("lint", "queued")],
+            &[("build", "in_progress"), ("lint", "success"), ("status/docs", "in_progress")],
+            &[("build", "success"), ("lint", "success"), ("status/docs", "success")],
+        ]);
+        world.add_checks(&[&[("build", "failure"), ("lint", "in_progress")]]);
+        world.log =
+            "2026-01-02T03:04:05.1234567Z test fails\n2026-01-02T03:04:05.1234567Z ##[error]code 101\n"
+                .to_owned();
+    });
+    assert_eq!(it.verdict(), Verdict::Pending { done: 0, of: 2 });
+    assert_eq!(it.verdict(), Verdict::Pending { done: 1, of: 3 });
+    assert_eq!(it.verdict(), Verdict::Green);
+    assert_eq!(it.verdict(), Verdict::Green);
+    let other = it.there.head("main").unwrap().parse().unwrap();
+    let checks = it.forge().checks(&other, "main").unwrap();
+    let Verdict::Red { failed, pending: 1 } = checks.verdict() else { panic!("{checks:?}") };
+    assert_eq!((failed.len(), failed[0].name.as_str(), failed[0].state), (1, "build", CheckState::Failed));
+    assert_eq!(it.forge().failing_log(&failed[0], 1 << 10).unwrap(), "test fails\n##[error]code 101");
+}
+
+#[rstest]
+fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    assert_eq!(it.verdict(), Verdict::NoneConfigured);
+    it.there.change(|world| {
+        world.workflows.push("CI".to_owned());
+        world.commit(BRANCH, ".gitlab-ci.yml", "build:\n");
+    });
+    let head = it.there.head(BRANCH).unwrap().parse().unwrap();
+    let checks = it.forge().checks(&head, "main").unwrap();
+    assert!(matches!(&checks.configured, Configured::Yes(_)), "{checks:?}");
+    assert!(matches!(checks.verdict(), Verdict::NotStarted { certain: true, .. }));
+}
+
+#[test]
+fn a_required_check_that_never_starts_is_missed() {
+    let it = AtForge::opened(Kind::GitHub);
+    it.there.change(|world| world.required.push("deploy".to_owned()));
+    assert_eq!(it.verdict(), Verdict::NotStarted { why: "required: deploy".to_owned(), certain: true });
+    it.there.change(|world| world.add_checks(&[&[("build", "success")]]));
+    assert_eq!(it.verdict(), Verdict::Pending { done: 1, of: 2 });
+    let list = it.forge().checks(&it.head, "main").unwrap().list;
+    assert_eq!(list[0].required, Some(false));
+}
+
+#[rstest]
+fn all_pages_of_a_list_are_read(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    let mut look: Vec<(String, &str)> = (0..230).map(|n| (format!("job {n}"), "success")).collect();
+    look.push(("last".to_owned(), "failure"));
+    it.there.change(|world| world.checks.push(vec![look]));
+    let checks = it.forge().checks(&it.head, "main").unwrap();
+    assert_eq!(checks.list.len(), 231);
+    assert!(matches!(checks.verdict(), Verdict::Red { failed, pending: 0 } if failed[0].name == "last"));
+}
+
+#[rstest]
+#[case(Kind::GitHub, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
+#[case(Kind::GitHub, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
+#[case(Kind::GitLab, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
+#[case(Kind::GitLab, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
+fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] expected: Until) {
+    let it = AtForge::opened(kind);
+    it.there.limits(&[limit]);
+    match it.forge().find(BRANCH) {
+        Err(Trouble::RateLimited { until, .. }) => assert_eq!(until, expected),
+        other => panic!("{other:?}"),
+    }
+    assert!(it.forge().find(BRANCH).unwrap().is_some());
+}
+
+#[rstest]
+fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::new(kind);
+    it.publish();
+    it.there.change(|world| world.may_only_look = true);
+    assert_eq!(it.forge().project().unwrap().may_push, Some(false));
+    assert!(matches!(it.open(), Err(Trouble::NoPermission { .. })));
+    it.there.rule("logged-out", Some(""));
+    assert!(matches!(it.open(), Err(Trouble::NotLoggedIn { .. })));
+    it.there.rule("logged-out", None);
+    it.there.change(|world| world.is_offline = true);
+    assert!(matches!(it.open(), Err(Trouble::Unreachable { .. })));
+}
+
+#[test]
+fn without_the_program_it_is_said_what_to_install() {
+    let mut it = AtForge::new(Kind::GitHub);
+    it.place.env.retain(|(name, _)| name != "PATH");
+    it.place.env.push(("PATH".into(), "/nonexistent".into()));
+    let env = &it.place.env;
+    let forge = Forge::of(&it.there.url(), it.place.root(), env, None).unwrap().unwrap();
+    let trouble = forge.project().unwrap_err();
+    assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
+    assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
+    assert!(Forge::of("../remote.git", it.place.root(), env, None).unwrap().is_none());
+}
+
+#[test]
+fn a_question_can_be_stopped() {
+    let mut it = AtForge::opened(Kind::GitHub);
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel();
+    it.place.cancel = Some(cancel);
+    assert!(matches!(it.forge().find(BRANCH), Err(Trouble::Cancelled)));
+}
+
+#[rstest]
+#[case::permission("read-only", |it: &Refusal| matches!(it, Refusal::NoPermission { .. }))]
+#[case::hook("declines", |it: &Refusal| matches!(it, Refusal::HookDeclined { .. }))]
+#[case::key("unknown-key", |it: &Refusal| matches!(it, Refusal::NoPermission { .. }))]
+#[case::offline("offline", |it: &Refusal| matches!(it, Refusal::Unreachable { .. }))]
+#[case::cut_off("cut-off-before", |it: &Refusal| matches!(it, Refusal::Unreachable { .. }))]
+fn a_push_to_a_forge_is_refused_by_name(#[case] rule: &str, #[case] is_it: fn(&Refusal) -> bool) {
+    let it = AtForge::new(Kind::GitHub);
+    it.there.rule(rule, Some(""));
+    match it.publish() {
+        Push::Refused(refusal) => assert!(is_it(&refusal), "{refusal:?}"),
+        other => panic!("{other:?}"),
+    }
+    it.there.rule(rule, None);
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+    assert_eq!(it.there.pushes().len(), 2, "main, and this");
+}
+
+#[test]
+fn a_protected_branch_is_known_by_its_rule_and_a_cut_off_push_is_found() {
+    let it = AtForge::new(Kind::GitHub);
+    it.there.protect(BRANCH);
+    assert!(matches!(it.publish(), Push::Refused(Refusal::ProtectedBranch { .. })));
+    it.there.protect("main");
+    it.there.rule("cut-off-after", Some(""));
+    assert_eq!(it.publish(), Push::Pushed { head: it.head.clone() });
+    assert_eq!(it.there.pushes().len(), 2, "main, and this once");
+}

@@ -1,0 +1,335 @@
+//! Publishing to a remote that is a real bare repository, and coming to stand on what it has.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use camino::Utf8PathBuf;
+use refrain_core::git::Oid;
+use refrain_git::{
+    Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
+};
+use rstest::rstest;
+
+use crate::place::{Place, id};
+
+/// A repository whose `main` is at its remote, and where the loop began.
+struct Published {
+    place: Place,
+    begin: Oid,
+}
+
+impl Published {
+    fn new() -> Self {
+        let place = Place::new();
+        place.git(&["init", "-q", "--bare", "-b", "main", "../remote.git"]);
+        place.git(&["remote", "add", "origin", "../remote.git"]);
+        place.git(&["push", "-q", "origin", "main"]);
+        let begin = place.head();
+        Self { place, begin }
+    }
+
+    fn remote(&self) -> Utf8PathBuf {
+        self.place.top().join("remote.git")
+    }
+
+    /// Where a branch is at the remote.
+    fn there(&self, branch: &str) -> Option<Oid> {
+        let line = self.place.git(&["ls-remote", "--refs", "origin", &format!("refs/heads/{branch}")]);
+        line.split_whitespace().next().map(|at| at.parse().unwrap())
+    }
+
+    /// Installs a hook at the remote: a shell script.
+    fn hook(&self, name: &str, script: &str) {
+        let path = self.remote().join("hooks").join(name);
+        self.place.write_at(&path, format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A commit here.
+    fn commit(&self, path: &str, text: &str) -> Oid {
+        self.place.write(path, text);
+        self.place.git(&["add", "--", path]);
+        self.place.git(&["commit", "-qm", &format!("Change {path}")]);
+        self.place.head()
+    }
+
+    /// A commit of somebody else's at the remote.
+    fn commit_there(&self, path: &str, text: &str) -> Oid {
+        let other = self.place.top().join("other");
+        if !other.exists() {
+            self.place.git(&["clone", "-q", self.remote().as_str(), other.as_str()]);
+        }
+        let there = Place::new_at(&self.place, other);
+        there.git(&["fetch", "-q"]);
+        there.git(&["reset", "-q", "--hard", "origin/main"]);
+        there.write(path, text);
+        there.git(&["add", "--", path]);
+        there.git(&["commit", "-qm", &format!("Change {path} there")]);
+        there.git(&["push", "-q", "origin", "HEAD:main"]);
+        there.head()
+    }
+
+    fn upstream(&self) -> Upstream {
+        self.place.repository().upstream("main").unwrap().unwrap()
+    }
+
+    fn try_publish(&self, branch: &str, was_there: bool) -> Result<Push, GitError> {
+        self.place.repository().publish(PublishRequest {
+            upstream: &Upstream { branch: branch.to_owned(), ..self.upstream() },
+            head: &self.place.head(),
+            was_there,
+            since: Some(&self.begin),
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: self.place.cancel.as_ref(),
+        })
+    }
+
+    #[track_caller]
+    fn publish(&self) -> Push {
+        self.try_publish("main", true).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(&self) -> Refusal {
+        match self.publish() {
+            Push::Refused(refusal) => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn rebase(&self, head: &Oid, theirs: &Oid) -> Rebased {
+        let rebased = self.place.repository().rebase_onto(RebaseRequest {
+            id: &id(),
+            branch: Some("main"),
+            head,
+            theirs,
+            index: &self.place.top().join("loop/index"),
+            cancel: None,
+        });
+        rebased.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Everything of the person's, as it looks from outside.
+    fn everything(&self) -> (Vec<String>, String, Oid, String) {
+        let place = &self.place;
+        (place.status(), place.git(&["diff"]), place.head(), place.git(&["diff", "--cached"]))
+    }
+}
+
+#[test]
+fn a_branch_goes_where_git_would_push_it() {
+    let it = Published::new();
+    let repository = it.place.repository();
+    let upstream = |branch: &str| repository.upstream(branch).unwrap().map(|it| (it.remote, it.branch));
+    let to = |remote: &str, branch: &str| Some((remote.to_owned(), branch.to_owned()));
+    assert_eq!(upstream("main"), to("origin", "main"));
+    it.place.git(&["remote", "add", "fork", "https://me:secret@localhost/fork.git"]);
+    it.place.git(&["config", "branch.main.remote", "fork"]);
+    it.place.git(&["config", "branch.main.merge", "refs/heads/trunk"]);
+    assert_eq!(upstream("main"), to("fork", "main"), "another name only where the person wants that");
+    it.place.git(&["config", "push.default", "upstream"]);
+    assert_eq!(upstream("main"), to("fork", "trunk"));
+    assert_eq!(repository.upstream("main").unwrap().unwrap().url, "https://localhost/fork.git");
+    assert_eq!(upstream("other"), to("origin", "other"));
+    it.place.git(&["remote", "remove", "origin"]);
+    assert_eq!(upstream("other"), to("fork", "other"), "the only one");
+    it.place.git(&["remote", "remove", "fork"]);
+    assert_eq!(upstream("main"), None);
+}
+
+#[test]
+fn a_commit_is_pushed_once_and_a_new_branch_is_made() {
+    let it = Published::new();
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    assert_eq!(it.publish(), Push::Pushed { head: head.clone() });
+    assert_eq!(it.publish(), Push::UpToDate { head: head.clone() });
+    assert_eq!(it.try_publish("refrain/new", false).unwrap(), Push::Pushed { head: head.clone() });
+    assert_eq!((it.there("main"), it.there("refrain/new")), (Some(head.clone()), Some(head)));
+}
+
+#[test]
+fn what_somebody_built_upon_it_counts_as_there() {
+    let it = Published::new();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.publish();
+    let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
+    assert_eq!(it.publish(), Push::UpToDate { head: theirs });
+}
+
+#[test]
+fn a_branch_that_was_deleted_is_not_made_again() {
+    let it = Published::new();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    assert!(matches!(it.try_publish("topic", false).unwrap(), Push::Pushed { .. }));
+    it.place.git(&["push", "-q", "origin", "--delete", "topic"]);
+    assert_eq!(it.try_publish("topic", true).unwrap(), Push::Refused(Refusal::BranchDeleted));
+    assert_eq!(it.there("topic"), None);
+}
+
+#[rstest]
+#[case::protected("pre-receive", "echo 'error: GH006: Protected branch update failed' >&2; exit 1", |it: &Refusal| matches!(it, Refusal::ProtectedBranch { said } if said.contains("GH006")))]
+#[case::permission("pre-receive", "echo 'GitLab: You are not allowed to push code to this project.'; exit 1", |it: &Refusal| matches!(it, Refusal::NoPermission { .. }))]
+#[case::hook("update", "echo 'no ticket in the message'; exit 1", |it: &Refusal| matches!(it, Refusal::HookDeclined { said } if said.contains("no ticket")))]
+#[case::cut_off_before("pre-receive", "kill -9 $PPID", |it: &Refusal| matches!(it, Refusal::Unreachable { .. }))]
+fn a_remote_that_says_no_is_understood(
+    #[case] hook: &str,
+    #[case] script: &str,
+    #[case] is_it: fn(&Refusal) -> bool,
+) {
+    let it = Published::new();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.hook(hook, script);
+    let refusal = it.refused();
+    assert!(is_it(&refusal), "{refusal:?}");
+    assert_eq!(it.there("main"), Some(it.begin.clone()));
+}
+
+#[test]
+fn a_push_that_arrived_and_was_cut_off_then_is_found_out() {
+    let it = Published::new();
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    // The references have been moved by then, and nobody hears of it.
+    it.hook("post-receive", "kill -9 $PPID");
+    assert_eq!(it.publish(), Push::Pushed { head: head.clone() });
+    assert_eq!(it.publish(), Push::UpToDate { head });
+}
+
+#[test]
+fn a_hook_of_the_persons_may_refuse_a_push() {
+    let it = Published::new();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.place.hook("pre-push", "echo 'the tests fail'; exit 1");
+    assert!(matches!(it.refused(), Refusal::HookDeclined { said } if said.contains("the tests fail")));
+}
+
+#[test]
+fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
+    let it = Published::new();
+    it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);
+    assert!(matches!(it.refused(), Refusal::NoRemote { .. }));
+    // Nobody listens there: the port is reserved.
+    it.place.git(&["remote", "set-url", "origin", "http://127.0.0.1:1/x.git"]);
+    assert!(matches!(it.refused(), Refusal::Unreachable { .. }));
+}
+
+#[test]
+fn a_secret_that_the_agent_committed_is_not_pushed() {
+    let it = Published::new();
+    it.commit("keys.txt", &format!("token = \"ghp_{}\"\n", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"));
+    assert!(matches!(it.refused(), Refusal::Secret(_)));
+    assert_eq!(it.there("main"), Some(it.begin.clone()));
+}
+
+#[test]
+fn a_push_can_be_stopped() {
+    let mut it = Published::new();
+    let cancel = Cancel::new().unwrap();
+    cancel.cancel();
+    it.place.cancel = Some(cancel);
+    assert!(matches!(it.try_publish("main", true), Err(GitError::Cancelled)));
+}
+
+#[test]
+fn a_branch_that_is_behind_is_rebased_and_pushed_and_nothing_of_the_persons_is_touched() {
+    let it = Published::new();
+    let theirs = it.commit_there("src/b.rs", "fn b() { theirs() }\n");
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    let head = it.commit("src/new.rs", "fn new() {}\n");
+    // Changed, staged, and new.
+    it.place.write("README.md", "# The person's\n");
+    it.place.write("staged.txt", "staged\n");
+    it.place.git(&["add", "staged.txt"]);
+    it.place.write("notes.txt", "mine\n");
+    let (before, author) = (it.everything(), it.place.git(&["log", "-1", "--format=%an %ad %cd"]));
+    assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
+    let Rebased::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
+    assert_eq!(
+        it.place.git(&["log", "--format=%s", "-4"]),
+        "Change src/new.rs\nChange src/a.rs\nChange src/b.rs there\nBegin"
+    );
+    assert_eq!(it.place.git(&["log", "-1", "--format=%an %ad %cd"]), author);
+    let after = it.everything();
+    assert_eq!((&after.0, &after.1, &after.3), (&before.0, &before.1, &before.3));
+    assert_eq!(it.place.read("src/b.rs"), "fn b() { theirs() }\n");
+    assert_eq!(it.rebase(&head, &theirs), Rebased::Done { head: now.clone() }, "it may be repeated");
+    assert_eq!(it.publish(), Push::Pushed { head: now });
+}
+
+#[test]
+fn a_conflict_leaves_everything_and_tells_both_sides() {
+    let it = Published::new();
+    let theirs = it.commit_there("src/a.rs", "fn a() { theirs() }\n");
+    let head = it.commit("src/a.rs", "fn a() { ours() }\n");
+    assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
+    let before = it.everything();
+    let Rebased::Conflict { at, conflicts, ours, theirs } = it.rebase(&head, &theirs) else { panic!("none") };
+    assert_eq!((at, conflicts[0].path.as_str()), (head, "src/a.rs"));
+    assert!(ours.contains("+fn a() { ours() }") && theirs.contains("+fn a() { theirs() }"), "{ours}{theirs}");
+    assert_eq!(it.everything(), before);
+}
+
+#[test]
+fn a_file_of_the_persons_in_the_way_stays() {
+    let it = Published::new();
+    let theirs = it.commit_there("src/b.rs", "fn b() { theirs() }\n");
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.place.write("src/b.rs", "fn b() { mine() }\n");
+    it.publish();
+    let before = it.everything();
+    let Rebased::Hindered(HandedOver::InTheWay { paths }) = it.rebase(&head, &theirs) else { panic!("none") };
+    assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["src/b.rs"]);
+    assert_eq!(it.everything(), before);
+}
+
+#[test]
+fn what_the_remote_has_already_is_not_committed_again() {
+    let it = Published::new();
+    let head = it.commit("src/a.rs", "fn a() { same() }\n");
+    let theirs = it.commit_there("src/a.rs", "fn a() { same() }\n");
+    it.publish();
+    assert_eq!(it.rebase(&head, &theirs), Rebased::Done { head: theirs.clone() });
+    assert_eq!((it.place.head(), it.place.status()), (theirs, Vec::<String>::new()));
+}
+
+#[test]
+fn a_rebase_that_was_cut_off_is_finished_though_the_remote_went_on() {
+    let it = Published::new();
+    it.place.has_git_die();
+    it.place.write(".gitattributes", "zz.txt filter=die\n");
+    it.place.git(&["add", ".gitattributes"]);
+    it.place.git(&["commit", "-qm", "Attributes"]);
+    it.publish();
+    let theirs = it.commit_there("zz.txt", "theirs\n");
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.publish();
+    let died = it.place.repository().rebase_onto(RebaseRequest {
+        id: &id(),
+        branch: Some("main"),
+        head: &head,
+        theirs: &theirs,
+        index: &it.place.top().join("loop/index"),
+        cancel: None,
+    });
+    assert!(died.is_err(), "{died:?}");
+    assert_eq!(it.place.head(), head);
+    it.place.lets_git_live();
+    let theirs = it.commit_there("src/b.rs", "fn b() { later() }\n");
+    it.publish();
+    assert!(matches!(it.rebase(&head, &theirs), Rebased::Done { .. }));
+    assert_eq!(it.place.status(), Vec::<String>::new());
+    assert_eq!(it.place.read("src/b.rs") + &it.place.read("zz.txt"), "fn b() { later() }\ntheirs\n");
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+}
+
+#[test]
+fn commits_that_came_meanwhile_are_not_moved() {
+    let it = Published::new();
+    let theirs = it.commit_there("src/b.rs", "fn b() { theirs() }\n");
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.publish();
+    let now = it.commit("mine.txt", "mine\n");
+    assert_eq!(it.rebase(&head, &theirs), Rebased::Hindered(HandedOver::Diverged { head: now.clone() }));
+    assert_eq!(it.place.head(), now);
+}

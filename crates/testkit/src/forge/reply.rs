@@ -1,0 +1,60 @@
+//! What the API answers.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    is_json: bool,
+}
+
+impl Reply {
+    pub(super) fn json(body: &Value) -> Self {
+        Self::with_status(200, body)
+    }
+
+    pub(super) fn with_status(status: u16, body: &Value) -> Self {
+        Self { status, headers: Vec::new(), body: body.to_string().into_bytes(), is_json: true }
+    }
+
+    /// No, with the words that both forges have in the same place.
+    pub(super) fn no(status: u16, message: &str) -> Self {
+        Self::with_status(status, &json!({ "message": message }))
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        Self { status: 200, headers: Vec::new(), body: text.as_bytes().to_vec(), is_json: false }
+    }
+
+    pub(super) fn nothing() -> Self {
+        Self { status: 204, headers: Vec::new(), body: Vec::new(), is_json: false }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+
+    /// Whether it did what was asked.
+    pub(super) fn is_good(&self) -> bool {
+        self.status < 300
+    }
+
+    /// Writes it; cut off in the middle of its body where the server dies then.
+    pub(super) fn write(&self, to: &mut impl Write, is_cut_off: bool) -> io::Result<()> {
+        let kind = if self.is_json { "application/json; charset=utf-8" } else { "text/plain" };
+        let mut text = format!("HTTP/1.1 {} Scripted\r\nContent-Type: {kind}\r\n", self.status);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("Content-Length: {}\r\n\r\n", self.body.len()));
+        let body = if is_cut_off { &self.body[..self.body.len() / 2] } else { &self.body };
+        to.write_all(&[text.as_bytes(), body].concat())?;
+        to.flush()
+    }
+}
