@@ -24,6 +24,7 @@ pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod protect;
+pub mod pull_request;
 pub mod report;
 pub mod review;
 pub mod seal;

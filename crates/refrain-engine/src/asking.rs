@@ -162,6 +162,8 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             | Step::StopCritique(_)
             | Step::ChangeAgent
             | Step::SaveWork
+            | Step::Intend(_)
+            | Step::Publish(_)
             | Step::Commit { .. }
             | Step::BeginIteration { .. }
             | Step::StartAttempt(_)

@@ -213,7 +213,9 @@ impl<'a> Drive<'a> {
                 | Step::TakeCandidate
                 | Step::Commit { .. }
                 | Step::SaveWork
+                | Step::Publish(_)
                 | Step::ReleaseWorktree => self.work(step).await?,
+                Step::Intend(effect) => self.journal.push(Event::PublishStarted { effect }, now)?,
                 Step::Critique { iteration } => self.start_critique(iteration).await?,
                 Step::StopCritique(because) => {
                     let critique = self.journal.state().spec.critique.as_ref();
@@ -280,7 +282,8 @@ impl<'a> Drive<'a> {
         let Done::Recorded(event) = work.done().await? else { return Ok(()) };
         let is_committed = |report: &CommitReport| matches!(report.result, CommitResult::Made { .. });
         let is_made = matches!(event, Event::WorkSaved { .. })
-            || matches!(&event, Event::CommitSettled(report) if is_committed(report));
+            || matches!(&event, Event::CommitSettled(report) if is_committed(report))
+            || matches!(&event, Event::PublishSettled(report) if report.is_done());
         if is_made {
             self.journal.push(event, now())?;
         }

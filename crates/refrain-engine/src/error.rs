@@ -41,6 +41,9 @@ pub enum EngineError {
     /// The name belongs to another loop.
     #[error("{0} exists already")]
     NameTaken(LoopId),
+    /// There is nowhere to publish, or nobody may: what is missing.
+    #[error("nothing could be published: {0}")]
+    Unpublishable(String),
     /// Another runner drives the loop.
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven {

@@ -232,6 +232,13 @@ pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<Utf8PathBuf>
     std::iter::once(dir.stderr()).chain(stdout).collect()
 }
 
+/// Where it is told what was held against the last claim from outside.
+pub(crate) fn outside_log(state: &LoopState, dir: &LoopDir) -> Option<Utf8PathBuf> {
+    let (iteration, _) = state.git.published.objection.as_ref()?;
+    let last = state.last_charged().filter(|last| last.id.iteration == *iteration)?;
+    Some(dir.attempt(last.id).outside())
+}
+
 /// Where the output is that `context.md` quotes of the iterations before the last one.
 pub(crate) fn earlier_logs(state: &LoopState, dir: &LoopDir) -> Vec<(AttemptId, Vec<Utf8PathBuf>)> {
     let logs = |(id, gate): (AttemptId, Option<(usize, AttemptId, u32)>)| {

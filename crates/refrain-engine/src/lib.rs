@@ -32,6 +32,7 @@ mod plugin;
 mod pool;
 mod protection;
 mod proving_ground;
+mod publish;
 mod pulse;
 mod redact;
 mod report;

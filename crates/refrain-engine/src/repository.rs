@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_agents::environment;
 use refrain_core::event::Event;
-use refrain_core::git::{Base, Checkout, CommitReport, Fill, Oid, Skipped};
+use refrain_core::git::{
+    Base, Checkout, CommitReport, Effect, Fill, Oid, PublishReport, PublishResult, Refusal, Skipped,
+};
 use refrain_core::r#loop::Candidate;
 use refrain_core::review::Changes;
 use refrain_core::spec::Millis;
@@ -21,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::proving_ground::{Ground, Ready};
+use crate::publish::{self, Desk};
 use crate::runner::Locks;
 use crate::{EngineError, chain, keeping, now, proving_ground};
 
@@ -67,13 +70,14 @@ impl Work {
         dir: &LoopDir,
         tools: &Tools<'_>,
     ) -> Result<Option<Self>, EngineError> {
-        let run: fn(&Job) -> Done = match step {
-            Step::TakeBase => |job| Done::Recorded(job.take_base()),
-            Step::TakeCandidate => |job| Done::Recorded(job.take_candidate()),
-            Step::Commit { .. } => |job| Done::Recorded(job.commit()),
-            Step::ReleaseWorktree => |job| Done::Recorded(job.release()),
-            Step::SaveWork => |job| Done::Recorded(job.save()),
-            Step::RunGate { .. } => |job| Done::Ready(job.step, job.prepare()),
+        let run: Box<dyn FnOnce(&Job) -> Done + Send> = match step {
+            Step::TakeBase => Box::new(|job| Done::Recorded(job.take_base())),
+            Step::TakeCandidate => Box::new(|job| Done::Recorded(job.take_candidate())),
+            Step::Commit { .. } => Box::new(|job| Done::Recorded(job.commit())),
+            Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
+            Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
+            Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
+            Step::RunGate { .. } => Box::new(|job| Done::Ready(job.step, job.prepare())),
             Step::BeginIteration { .. }
             | Step::StartAttempt(_)
             | Step::StopAttempt(_)
@@ -81,6 +85,7 @@ impl Work {
             | Step::Critique { .. }
             | Step::StopCritique(_)
             | Step::ChangeAgent
+            | Step::Intend(_)
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Finish(_)
@@ -247,6 +252,17 @@ impl Job {
         keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
     }
 
+    /// Git is asked anew: an agent may have told it to look elsewhere.
+    fn publish(&self, effect: Effect) -> Event {
+        let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
+            let Self { state, dir, env, cancel, .. } = self;
+            Desk { state, dir, env, cancel, repository: &repository }.publish(effect)
+        });
+        let result = result
+            .unwrap_or_else(|error| PublishResult::Refused { why: Refusal::Other, said: self.say(&error) });
+        Event::PublishSettled(Box::new(PublishReport { effect, result }))
+    }
+
     fn prepare(&self) -> Ready {
         let open = || self.repository(&self.state.spec.worktree);
         proving_ground::prepare(&self.state, &self.ground, &self.state_home, open, &self.cancel)
@@ -334,6 +350,7 @@ pub(crate) fn settle(
     spec: &mut Spec,
     project: &Project,
     state_home: &Utf8Path,
+    env: &[(OsString, OsString)],
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
@@ -382,6 +399,7 @@ pub(crate) fn settle(
             spec.worktree = own;
         }
     }
+    publish::settle(&mut spec.git, &repository, env)?;
     Ok(Some(repository).filter(|repository| repository.root() == spec.worktree))
 }
 

@@ -152,7 +152,7 @@ impl Service {
                 Some(there) => Ok(there.again().in_env(&git_env)),
                 None => Repository::open(&self.project.worktree, &git_env),
             };
-            let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, open)?;
+            let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;

@@ -262,6 +262,12 @@ impl AttemptDir {
         self.0.join("touched.diff")
     }
 
+    /// What the checks printed that failed behind it, or what both sides of a conflict with the remote did.
+    #[must_use]
+    pub fn outside(&self) -> Utf8PathBuf {
+        self.0.join("outside.log")
+    }
+
     /// What a critic printed behind it.
     #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {

@@ -23,12 +23,28 @@ pub(crate) fn intent(spec: &Spec) -> Option<String> {
     match (git.workflow, place) {
         (Workflow::None, None) => None,
         (Workflow::None, Some(place)) => Some(format!("{place}; nothing is committed")),
-        (Workflow::Commit, place) => {
+        (Workflow::Commit | Workflow::Push | Workflow::Pr | Workflow::PrMerge, place) => {
             let place = place.map(|place| format!(" {place}")).unwrap_or_default();
             let what = if spec.has_hard_gates() { "its gates pass" } else { "each iteration changed" };
-            Some(format!("commits what {what}{place}"))
+            let then = match (git.workflow, &git.onto) {
+                (Workflow::None | Workflow::Commit, _) => String::new(),
+                (Workflow::Push, _) => ", and pushes it".to_owned(),
+                (Workflow::Pr, onto) => format!(", pushes it, and opens a pull request{}", for_branch(onto)),
+                (Workflow::PrMerge, onto) => {
+                    format!(
+                        ", pushes it, opens a pull request{}, and merges it when its checks are green",
+                        for_branch(onto)
+                    )
+                }
+            };
+            Some(format!("commits what {what}{place}{then}"))
         }
     }
+}
+
+/// What a pull request is for.
+fn for_branch(onto: &Option<String>) -> String {
+    onto.as_ref().map(|onto| format!(" for {onto}")).unwrap_or_default()
 }
 
 /// How a loop stands in its repository; nothing where it has to do with none.
@@ -48,10 +64,10 @@ pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
         (None, _) => format!("with a detached head at {head}"),
     };
     let mut lines = vec![place];
-    if let Some(operation) = base.operation.filter(|_| git.workflow != Workflow::None) {
+    if let Some(operation) = base.operation.filter(|_| git.workflow.commits()) {
         lines.push(format!("a {operation} is in progress: nothing is committed until it is over"));
     }
-    let fate = match (git.workflow != Workflow::None, spec.clean_checkout) {
+    let fate = match (git.workflow.commits(), spec.clean_checkout) {
         (true, false) => Some("not committed"),
         (true, true) => Some("neither committed nor seen by the gates"),
         (false, true) => Some("not seen by the gates"),

@@ -153,6 +153,10 @@ impl From<EngineError> for CliError {
                 Code::Usage,
                 Some("without --protect and --protect-existing a plain folder will do".to_owned()),
             ),
+            EngineError::Unpublishable(_) => (
+                Code::Failed,
+                Some("nothing was begun; --git-workflow commit keeps the work here".to_owned()),
+            ),
             EngineError::TooLarge { .. } => (Code::Usage, None),
             EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
                 (Code::Refused, Some("the loop is as it was; refrain cancel ends it for good".to_owned()))

@@ -12,6 +12,7 @@ mod out;
 mod phrase;
 mod plan;
 mod progress;
+mod published;
 mod report;
 mod run;
 mod said;

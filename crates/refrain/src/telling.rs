@@ -14,7 +14,7 @@ use refrain_core::view::{self, Alive};
 use refrain_engine::ladder;
 
 use crate::phrase::{self, Row};
-use crate::{committed, gated, progress};
+use crate::{committed, gated, progress, published};
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice.
@@ -34,6 +34,10 @@ pub(crate) fn lines(
         Event::CommitSettled(report) => {
             notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
         }
+        Event::PublishStarted { effect } => {
+            published::started(*effect).map(|what| note(&what)).unwrap_or_default()
+        }
+        Event::PublishSettled(report) => notes(published::settled(report, state)),
         Event::CandidateTaken { .. } => notes(gated::candidate(state)),
         Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
         Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
@@ -85,6 +89,8 @@ pub(crate) fn lines(
             Ask::Steer(words) => format!("the next prompt will say: {words}"),
             Ask::Proceed => "waiting no longer".to_owned(),
         }),
+        // What the checks say stands above it; and they are looked at every minute.
+        Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
         Event::WaitStarted(wait) => waits(*wait, record.at),
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
@@ -149,6 +155,8 @@ fn waits(wait: Wait, now: Timestamp) -> String {
         WaitKind::Pace => "rests",
         WaitKind::Limit => "waits for the provider's limit to be reset,",
         WaitKind::Outage => "waits for the provider to work again,",
+        WaitKind::Checks => "looks at the checks again, and waits for that",
+        WaitKind::Remote => "waits for its remote",
     };
     note(&format!("{what} until {} ({})", clock(wait.until), Millis::from(left)))
 }
@@ -355,6 +363,15 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
             }
             WaitKind::Outage => {
                 format!("waits for the provider: {left}; refrain resume {id} --now tries at once")
+            }
+            WaitKind::Checks => match &state.git.published.checks {
+                Some(checks) if checks.total > 0 => {
+                    format!("waits for checks, of which {} of {} are over", checks.over, checks.total)
+                }
+                Some(_) | None => "waits for checks to begin".to_owned(),
+            },
+            WaitKind::Remote => {
+                format!("waits for its remote: {left}; refrain resume {id} --now tries at once")
             }
         });
     }

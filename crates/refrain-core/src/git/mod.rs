@@ -85,6 +85,10 @@ pub struct GitSpec {
     /// Where the loop works.
     #[serde(default)]
     pub checkout: Checkout,
+    /// The branch that its pull request is for: what was checked out when it was started. None where it has none, or the
+    /// forge's own default is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
     /// Other loops may work in the same worktree at the same time, whatever that does to its commits (`--share-worktree`).
     #[serde(default)]
     pub shared: bool,
@@ -116,6 +120,7 @@ impl Default for GitSpec {
         Self {
             workflow: Workflow::None,
             checkout: Checkout::AsIs,
+            onto: None,
             shared: false,
             candidates: false,
             before: None,

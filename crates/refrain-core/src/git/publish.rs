@@ -61,6 +61,24 @@ pub struct PublishReport {
     pub result: PublishResult,
 }
 
+impl PublishReport {
+    /// Whether something was done outside, or made known there.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match &self.result {
+            PublishResult::Pushed { .. }
+            | PublishResult::Rebased { .. }
+            | PublishResult::Requested(_)
+            | PublishResult::Merged { .. }
+            | PublishResult::Returned { .. } => true,
+            PublishResult::Conflict { .. }
+            | PublishResult::Checked(_)
+            | PublishResult::Later { .. }
+            | PublishResult::Refused { .. } => false,
+        }
+    }
+}
+
 /// The same, in detail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -187,6 +205,8 @@ pub enum Refusal {
     Protected,
     /// A hook of the remote's, or of the repository's, said no.
     Hook,
+    /// What looks like a secret would go out with it.
+    Secret,
     /// The branch, or the pull request, was taken away or closed meanwhile.
     Gone,
     /// Somebody has to approve of it first.
@@ -215,6 +235,7 @@ impl Refusal {
             Self::Permission => "have somebody grant the right to push and to merge there",
             Self::Protected => "lift the protection of the branch, or start a loop with --git-workflow pr",
             Self::Hook => "mend what the hook objects to",
+            Self::Secret => "take the secret out of the commits",
             Self::Gone => "reopen the pull request, or bring the branch back",
             Self::Review => "have it approved",
             Self::Unmergeable => "mend what the forge objects to",

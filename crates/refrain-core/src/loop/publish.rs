@@ -55,6 +55,8 @@ pub struct Published {
     pub ready: Option<Oid>,
     /// What the checks said last.
     pub checks: Option<Checks>,
+    /// That is something else than what they said before.
+    pub is_news: bool,
     /// The head that they said it of.
     pub(super) checked: Option<Oid>,
     /// It is merged; and the commit on the base, where the forge says so.
@@ -245,6 +247,7 @@ impl LoopState {
                 }
             }
             PublishResult::Checked(checks) => {
+                done.is_news = done.checks.as_ref() != Some(checks);
                 done.checks = Some(checks.clone());
                 done.checked.clone_from(&self.git.head);
                 match checks.verdict {

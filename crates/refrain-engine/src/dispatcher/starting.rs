@@ -34,23 +34,26 @@ impl Drive<'_> {
         let (state, loop_dir) = (self.journal.state(), self.journal.dir());
         let (logs, gate_logs) =
             (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
+        let outside = executor::outside_log(state, loop_dir);
         let before = executor::earlier_logs(state, loop_dir);
         let touched = gate::touched_log(state, loop_dir);
-        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none();
-        let (attempt, gates, touched, earlier) = match is_well {
-            true => (None, Vec::new(), None, Vec::new()),
+        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none() && outside.is_none();
+        let (attempt, gates, (touched, outside), earlier) = match is_well {
+            true => (None, Vec::new(), (None, None), Vec::new()),
             false => {
                 let read = move || {
                     let earlier =
                         before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
                     let touched = touched.as_deref().and_then(executor::end_of);
-                    (executor::last_words(&logs), gate::last_words(&gate_logs), touched, earlier.collect())
+                    let outside = outside.as_deref().and_then(executor::end_of);
+                    let gates = gate::last_words(&gate_logs);
+                    (executor::last_words(&logs), gates, (touched, outside), earlier.collect())
                 };
                 self.blocking(read).await
             }
         };
-        let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
-        let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier };
+        let (attempt, touched, outside) = (attempt.as_deref(), touched.as_deref(), outside.as_deref());
+        let printed = Printed { attempt, gates: &gates, outside, touched, earlier: &earlier };
         let heard = (self.take_off(), self.ready_crew()?);
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
         let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env(), heard, allowance);

@@ -98,6 +98,8 @@ pub(super) fn go_on(journal: &mut Journal) -> Result<Next, EngineError> {
             | Step::RunGate { .. }
             | Step::StopGate(_)
             | Step::Commit { .. }
+            | Step::Intend(_)
+            | Step::Publish(_)
             | Step::Critique { .. }
             | Step::StopCritique(_)
             | Step::ChangeAgent
@@ -120,7 +122,14 @@ fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, En
         .collect();
     let gates = gate::last_words(&gate::failure_logs(state, loop_dir));
     let touched = gate::touched_log(state, loop_dir).as_deref().and_then(executor::end_of);
-    let printed = Printed { attempt: None, gates: &gates, touched: touched.as_deref(), earlier: &earlier };
+    let outside = executor::outside_log(state, loop_dir).as_deref().and_then(executor::end_of);
+    let printed = Printed {
+        attempt: None,
+        gates: &gates,
+        outside: outside.as_deref(),
+        touched: touched.as_deref(),
+        earlier: &earlier,
+    };
     let prompt = prompt::assemble(state, printed);
     let context = context::context(state, printed);
     WorktreeFiles::default().prepare(&state.spec, context.as_deref())?;

@@ -17,6 +17,12 @@ pub(crate) struct GitArgs {
     /// The same as --git-workflow commit
     #[arg(long, conflicts_with = "git_workflow")]
     auto_commit: bool,
+    /// The same as --git-workflow pr
+    #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit"])]
+    open_pr: bool,
+    /// The same as --git-workflow pr-merge
+    #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit", "open_pr"])]
+    pr_and_merge: bool,
     /// The message of its commits, with {loop}, {iteration}, {max} and {timestamp}; `loop: iteration {iteration}` where it is
     /// left out
     #[arg(long, value_name = "TEMPLATE")]
@@ -51,6 +57,24 @@ enum Flow {
     None,
     /// A commit of what it changed; never of what was changed before it, secrets, or large files
     Commit,
+    /// The same, and each is pushed; nothing is ever forced
+    Push,
+    /// The same, on a branch of its own with a pull request, a draft until the work is proven; its checks decide too
+    Pr,
+    /// The same, and merged when the checks of its last commit are green
+    PrMerge,
+}
+
+impl From<Flow> for Workflow {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::None => Self::None,
+            Flow::Commit => Self::Commit,
+            Flow::Push => Self::Push,
+            Flow::Pr => Self::Pr,
+            Flow::PrMerge => Self::PrMerge,
+        }
+    }
 }
 
 impl GitArgs {
@@ -59,6 +83,8 @@ impl GitArgs {
         let all = [
             (self.git_workflow.is_some(), "--git-workflow"),
             (self.auto_commit, "--auto-commit"),
+            (self.open_pr, "--open-pr"),
+            (self.pr_and_merge, "--pr-and-merge"),
             (self.commit_template.is_some(), "--commit-template"),
             (self.create_branch, "--create-branch"),
             (self.no_create_branch, "--no-create-branch"),
@@ -75,9 +101,10 @@ impl GitArgs {
     /// worktree are filled in at its start.
     pub(super) fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, CliError> {
         let workflow = match self.git_workflow {
-            Some(Flow::Commit) => Workflow::Commit,
-            Some(Flow::None) => Workflow::None,
+            Some(flow) => flow.into(),
             None if self.auto_commit => Workflow::Commit,
+            None if self.open_pr => Workflow::Pr,
+            None if self.pr_and_merge => Workflow::PrMerge,
             None => config.workflow.unwrap_or_default(),
         };
         if self.commit_template.is_some() && workflow == Workflow::None {
@@ -85,8 +112,9 @@ impl GitArgs {
             return Err(CliError::usage(error));
         }
         let apart = self.worktree || !self.no_worktree && config.worktree.unwrap_or_default();
-        let on_branch =
-            self.create_branch || !self.no_create_branch && config.create_branch.unwrap_or_default();
+        // A pull request needs a branch that is not the one that it is for.
+        let on_branch = self.create_branch
+            || !self.no_create_branch && (workflow.requests() || config.create_branch.unwrap_or_default());
         if self.branch_template.is_some() && !apart && !on_branch {
             let error = "--branch-template: accepted with --create-branch or --worktree";
             return Err(CliError::usage(error));
@@ -112,6 +140,8 @@ impl GitArgs {
         Ok(GitSpec {
             workflow,
             checkout,
+            // The service finds out what is checked out.
+            onto: None,
             shared: self.share_worktree || is_shared,
             // The service finds out whether there is a repository.
             candidates: false,

@@ -1,0 +1,112 @@
+//! What a loop's pull request says: what was asked for, what was claimed and what was proven of that. The texts of others in it
+//! stand in fences, where they are no Markdown, name nobody and close no issue.
+
+use std::fmt::Write;
+
+use crate::event::ClaimSource;
+use crate::r#loop::LoopState;
+use crate::prompt::fenced;
+use crate::text::{clip, cut_middle, printable, squeeze};
+
+/// How long a title is, in bytes: forges show so much.
+const TITLE: usize = 72;
+/// How much of the task is repeated, in bytes.
+const TASK: usize = 2 << 10;
+
+/// Its title: the first line of the task.
+#[must_use]
+pub fn title(state: &LoopState) -> String {
+    let first = state.spec.prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let first = squeeze(&printable(first.trim_start_matches(['#', '*', '-', '>', ' '])));
+    match first.is_empty() {
+        true => format!("refrain: loop {}", state.spec.id),
+        false => clip(&first, TITLE).into_owned(),
+    }
+}
+
+/// Its body. `clean` takes secrets out of the texts of others.
+#[must_use]
+pub fn body(state: &LoopState, clean: impl Fn(&str) -> String) -> String {
+    let quoted = |text: &str, most: usize| fenced(&cut_middle(clean(&printable(text)).trim(), most));
+    let mut body = format!("Task:\n\n{}\n", quoted(&state.spec.prompt, TASK));
+    let claim = state.publishing().and_then(|publishing| publishing.claim);
+    let iterations = if state.charged == 1 { "iteration" } else { "iterations" };
+    let _ = match claim {
+        None => writeln!(
+            body,
+            "\nIt is being worked on: {} {iterations} so far, and no claim yet.",
+            state.charged
+        ),
+        Some(claim) => writeln!(
+            body,
+            "\n{} after {} {iterations}.",
+            match claim {
+                ClaimSource::Promise => "The agent claimed it done by its promise",
+                ClaimSource::StateFile => "The agent claimed it done in its state file",
+                ClaimSource::ExitCode => "The command ended with exit code 0",
+                ClaimSource::Gates | ClaimSource::Result => "All gates that decide passed",
+            },
+            state.charged
+        ),
+    };
+    let results: Vec<_> =
+        state.gate_results().filter_map(|result| Some((result, result.spec(&state.spec)?))).collect();
+    if results.is_empty() {
+        body.push_str("\n**Unverified**: no gate checks this work.\n");
+    } else {
+        let tree = state.proven_tree().map(|tree| format!(" on tree `{tree}`")).unwrap_or_default();
+        let _ = writeln!(
+            body,
+            "\nGates, run by Refrain{tree}:\n\n| gate | result | decides | time |\n|---|---|---|---|"
+        );
+        for (result, gate) in results {
+            let word = if result.passed() { "passed" } else { "failed" };
+            let decides = if gate.hard { "yes" } else { "no" };
+            let _ = writeln!(body, "| {} | {word} | {decides} | {} |", gate.name, result.duration);
+        }
+    }
+    let left_out = state.git.last.as_ref().map_or(0, |last| last.left_out.len() as u64 + last.left_out_more);
+    if left_out > 0 {
+        let _ = writeln!(body, "\nNot in it: {left_out} files of the loop's that are not committed.");
+    }
+    let _ = writeln!(body, "\nRefrain-Loop: {}", state.spec.id);
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, FORMAT, LoopStarted, Record};
+    use crate::r#loop::LoopState;
+    use crate::r#loop::tests::journal::{spec, time};
+    use crate::spec::Spec;
+
+    fn state(spec: Spec) -> LoopState {
+        let started = LoopStarted { format: FORMAT, refrain: "0".into(), spec };
+        let event = Event::LoopStarted(Box::new(started));
+        LoopState::begin(&Record { seq: 1, at: time(0), event }).unwrap()
+    }
+
+    #[test]
+    fn a_title_is_the_first_line_of_the_task() {
+        for (prompt, expected) in [
+            ("Mend the tests.", "Mend the tests."),
+            ("\n\n# Mend  the\ttests\nand more", "Mend the tests"),
+            ("\u{1b}[31m- [ ] red", "[ ] red"),
+            ("  \n", "refrain: loop mend"),
+        ] {
+            assert_eq!(title(&state(Spec { prompt: prompt.into(), ..spec() })), expected, "{prompt:?}");
+        }
+        let long = title(&state(Spec { prompt: "mend ".repeat(100), ..spec() }));
+        assert!(long.len() <= TITLE + "…".len(), "{long}");
+    }
+
+    #[test]
+    fn what_others_wrote_is_no_markdown_and_holds_no_secret() {
+        let prompt = "Fixes #1, @everybody\n```\n**bold** hunter2".to_owned();
+        let said = body(&state(Spec { prompt, ..spec() }), |text| text.replace("hunter2", "[redacted]"));
+        assert!(said.contains("````\nFixes #1, @everybody\n```\n**bold** [redacted]\n````"), "{said}");
+        assert!(said.contains("no claim yet") && said.contains("**Unverified**"), "{said}");
+        assert!(said.ends_with("\nRefrain-Loop: mend\n"), "{said}");
+    }
+}
