@@ -8,11 +8,14 @@ use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
-use crate::git::Git;
+use crate::git::{Git, said};
 use crate::handover::{HandOverRequest, HandedOver, Note};
-use crate::line::{Heads, since, tree_of};
-use crate::merge::oid;
+use crate::line::{Heads, New, since, tree_of, trees};
+use crate::merge::{Merged, merge, oid};
 use crate::repository::Repository;
+
+/// Commits that were made, oldest first, or the one that does not go, and why.
+type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
 
 /// How much is told of either side of a conflict, in bytes.
 const TOLD: usize = 16 << 10;
@@ -61,72 +64,93 @@ pub enum Rebased {
 
 impl Repository {
     /// Makes the commits that are not in `theirs` anew on top of it, each with its author, date and words, and moves the branch
-    /// and the files there. One whose change is there already is left out; a merge becomes what it changed on our side. It may
-    /// be repeated, also by who finds that another was cut off: what was begun is finished first.
+    /// and the files there. One whose change is there already is left out. Where one is a merge, whose other side a line would
+    /// lose, theirs is merged instead. It may be repeated, also by who finds that another was cut off: what was begun is
+    /// finished first, and known again.
     ///
     /// # Errors
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
     pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
-        let RebaseRequest { theirs, cancel, .. } = request;
-        let now = self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()))?;
-        let mut head = request.head.clone();
+        let RebaseRequest { branch, head, theirs, cancel, .. } = request;
+        let git = self.git().until(cancel);
+        let checked_out = self.current_branch()?;
+        if checked_out.as_deref() != branch {
+            return Ok(Rebased::Hindered(HandedOver::OtherBranch { now: checked_out }));
+        }
+        let head_now = || self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()));
+        let mut now = head_now()?;
         if let Some((from, to)) = Note::begun(self).filter(|(from, to)| [from, to].contains(&&now)) {
             match self.move_to(request, &from, &to)? {
-                HandedOver::Done => head = to,
+                HandedOver::Done => now = head_now()?,
                 other => return Ok(Rebased::Hindered(other)),
             }
-        } else if now != head {
-            return Ok(match self.is_behind(theirs, &now)? {
-                true => Rebased::Done { head: now },
-                false => Rebased::Hindered(HandedOver::Diverged { head: now }),
-            });
         }
-        let git = self.git().until(cancel);
-        let base = git.run(["merge-base", head.as_str(), theirs.as_str()], &[])?;
-        if !base.status.success() {
-            return Ok(Rebased::Unrelated);
+        let Some(base) = common(git, &now, theirs)? else { return Ok(Rebased::Unrelated) };
+        if now != *head && !self.is_of(git, head, (&base, &now))? {
+            return Ok(Rebased::Hindered(HandedOver::Diverged { head: now }));
         }
-        let base = oid("merge-base", &String::from_utf8_lossy(&base.stdout))?;
         if base == *theirs {
-            return Ok(Rebased::Done { head });
+            return Ok(Rebased::Done { head: now });
         }
-        let to = match self.replay(git, (&base, &head), theirs)? {
-            Ok(to) => to,
+        let made = match has_merges(git, &base, &now)? {
+            true => self.join(git, (&base, &now), theirs)?,
+            false => self.replay(git, (&base, &now), theirs)?,
+        };
+        let to = match made {
+            Ok(line) => line.last().unwrap_or(theirs).clone(),
             Err((at, conflicts)) => {
                 let paths: Vec<_> = conflicts.iter().map(|conflict| conflict.path.clone()).collect();
-                let (ours, theirs) = self.both_sides(&base, (&head, theirs), &paths, TOLD)?;
+                let (ours, theirs) = self.both_sides(&base, (&now, theirs), &paths, TOLD)?;
                 return Ok(Rebased::Conflict { at, conflicts, ours, theirs });
             }
         };
-        Ok(match self.move_to(request, &head, &to)? {
+        Ok(match self.move_to(request, &now, &to)? {
             HandedOver::Done => Rebased::Done { head: to },
             other => Rebased::Hindered(other),
         })
     }
 
-    /// The commits behind `base` made anew on `onto`: where they end, or which does not go.
-    fn replay(
-        &self,
-        git: Git<'_>,
-        (base, head): (&Oid, &Oid),
-        onto: &Oid,
-    ) -> Result<Result<Oid, (Oid, Vec<Conflict>)>, GitError> {
+    /// Whether a rebase of `head` that nobody heard the end of left the line from `base` to `now`.
+    fn is_of(&self, git: Git<'_>, head: &Oid, (base, now): (&Oid, &Oid)) -> Result<bool, GitError> {
+        if self.reference(&format!("{now}^2"))?.as_ref() == Some(base) {
+            return Ok(self.reference(&format!("{now}^1"))?.as_ref() == Some(head));
+        }
+        let Some(from) = common(git, head, base)? else { return Ok(false) };
+        let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
+        let line = since(git, base, now)?;
+        // Signed commits are others each time, and hold the same.
+        Ok(made == line || (made.len() == line.len() && trees(git, &made)? == trees(git, &line)?))
+    }
+
+    /// The commits behind `base` made anew on `onto`, oldest first, or which does not go.
+    fn replay(&self, git: Git<'_>, (base, head): (&Oid, &Oid), onto: &Oid) -> Result<Line, GitError> {
         let commits = since(git, base, head)?;
         let heads = Heads::of(git, &commits)?;
-        let (mut tip, mut before) = (onto.clone(), base.clone());
+        let (mut before, mut line) = (base.clone(), Vec::new());
         for commit in commits {
-            let made = match self.pick(git, &tip, (&commit, &heads))? {
+            let tip = line.last().unwrap_or(onto);
+            let made = match self.pick(git, tip, (&commit, &heads))? {
                 Ok(made) => made,
                 Err(conflicts) => return Ok(Err((commit, conflicts))),
             };
             // What theirs has already would be an empty commit, which is only kept where it was made as one.
             let was_empty = tree_of(git, &before)? == tree_of(git, &commit)?;
-            if was_empty || tree_of(git, &made)? != tree_of(git, &tip)? {
-                tip = made;
+            if was_empty || tree_of(git, &made)? != tree_of(git, tip)? {
+                line.push(made);
             }
             before = commit;
         }
-        Ok(Ok(tip))
+        Ok(Ok(line))
+    }
+
+    /// Both sides in one commit.
+    fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
+        let tree = match merge(git, base, head, theirs)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { conflicts, .. } => return Ok(Err((head.clone(), conflicts))),
+        };
+        let (parents, message) = ([head, theirs], "Merge what others pushed to this branch\n");
+        Ok(Ok(vec![self.make_commit(git, &New { tree: &tree, parents: &parents, message, trailers: &[] })?]))
     }
 
     fn move_to(&self, request: RebaseRequest<'_>, from: &Oid, to: &Oid) -> Result<HandedOver, GitError> {
@@ -134,4 +158,24 @@ impl Repository {
         let why = "refrain: rebase on the remote";
         self.hand_over(HandOverRequest { id, branch, expected: from, to, why, index, cancel })
     }
+}
+
+/// Where both histories part; none where they have nothing in common.
+fn common(git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+    let done = git.run(["merge-base", one.as_str(), other.as_str()], &[])?;
+    match done.status.code() {
+        Some(0) => {
+            oid("merge-base", String::from_utf8_lossy(&done.stdout).lines().next().unwrap_or_default())
+                .map(Some)
+        }
+        Some(1) => Ok(None),
+        _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
+    }
+}
+
+/// Whether there is a merge among the commits of a line.
+fn has_merges(git: Git<'_>, base: &Oid, head: &Oid) -> Result<bool, GitError> {
+    let range = format!("{base}..{head}");
+    let words = ["rev-list", "--first-parent", "--merges", "--max-count=1", &range, "--"];
+    Ok(!git.text(words, &[])?.is_empty())
 }

@@ -1,6 +1,7 @@
 //! The checks of a commit, and what they amount to. Which exist is asked elsewhere; here is only what follows from it.
 
 use refrain_core::git::Oid;
+use refrain_core::text::printable;
 
 /// How a check stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub enum CheckState {
 /// A check of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name.
+    /// Its name, as the forge has it.
     pub name: String,
     /// How it stands.
     pub state: CheckState,
@@ -137,7 +138,7 @@ impl Checks {
 
 fn required(missing: &[&String]) -> String {
     let names: Vec<&str> = missing.iter().map(|name| name.as_str()).collect();
-    format!("required: {}", names.join(", "))
+    format!("required: {}", printable(&names.join(", ")))
 }
 
 #[cfg(test)]

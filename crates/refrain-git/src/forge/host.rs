@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use camino::Utf8Path;
 use refrain_core::git::Oid;
-use refrain_core::text::cut_middle;
+use refrain_core::text::{clip, cut_middle};
 
 use super::checks::{Check, Checks};
 use super::github::GitHub;
@@ -17,6 +17,12 @@ use super::program::Program;
 use super::pull_request::{Project, PullRequest, State};
 use super::trouble::Trouble;
 use crate::Cancel;
+
+/// The longest title, in bytes: both forges have a little more.
+const TITLE: usize = 240;
+
+/// The most that a pull request may say, in bytes: GitHub has 65,536 characters.
+const BODY: usize = 60 << 10;
 
 /// What each kind of forge can be asked. Nothing here looks twice.
 pub(super) trait Host: Debug + Send + Sync {
@@ -119,7 +125,7 @@ impl Forge {
         })
     }
 
-    /// Opens a pull request, unless one of this branch is open: then that is the one. A project without drafts has it opened
+    /// Opens a pull request, unless one of this branch is open: then that is the one. What is too long is cut. A project without drafts has it opened
     /// as no draft, which it says of itself.
     ///
     /// # Errors
@@ -131,6 +137,8 @@ impl Forge {
         if let Some(found) = open(self)? {
             return Ok(found);
         }
+        let (title, body) = (clip(opening.title, TITLE), clip(opening.body, BODY));
+        let opening = Opening { title: &title, body: &body, ..opening };
         let error = match self.host.create(opening) {
             Err(Trouble::Refused { said, .. }) if opening.draft && said.to_lowercase().contains("draft") => {
                 match self.host.create(Opening { draft: false, ..opening }) {
@@ -155,7 +163,8 @@ impl Forge {
     /// # Errors
     /// [`Trouble`].
     pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
-        self.host.edit(number, title, body)
+        let title = title.map(|title| clip(title, TITLE));
+        self.host.edit(number, title.as_deref(), &clip(body, BODY))
     }
 
     /// Makes no draft of a draft. It may be repeated.
@@ -244,13 +253,14 @@ impl Forge {
         let Ok(now) = self.host.get(number) else { return Err(error) };
         match (settled(&now, head), error) {
             (Some(merged), _) => Ok(merged),
-            (None, Trouble::Refused { said, .. }) => {
-                let why = match self.host.mergeable(number)? {
-                    Mergeable::No(why) => why,
-                    Mergeable::Yes | Mergeable::NotKnownYet => Vec::new(),
-                };
-                Ok(Merged::NotMergeable { why, said })
-            }
+            (None, Trouble::Refused { said, .. }) => Ok(match self.host.mergeable(number)? {
+                Mergeable::No(why) => Merged::NotMergeable { why, said },
+                // As where a project wants no squashed commits.
+                Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
+                    Merged::NotMergeable { why: vec![Hindrance::Rule(said.clone())], said }
+                }
+                Mergeable::Yes | Mergeable::NotKnownYet => Merged::NotYet { said },
+            }),
             (None, error) => Err(error),
         }
     }

@@ -66,9 +66,14 @@ pub enum Merged {
         /// At which.
         head: Oid,
     },
+    /// The forge does not merge it at this moment, as where its base was just moved. Nothing was done, and it may be tried again.
+    NotYet {
+        /// In its words.
+        said: String,
+    },
     /// The forge does not merge it. Nothing was done.
     NotMergeable {
-        /// As far as it tells; empty where it says no more than `said`.
+        /// As far as it tells.
         why: Vec<Hindrance>,
         /// In its words.
         said: String,

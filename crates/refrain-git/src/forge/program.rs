@@ -34,6 +34,19 @@ const BENDING: &[&str] = &[
     "GITLAB_URI",
 ];
 
+/// Tokens that a program would show to any host. Only one that the person names beside them is meant.
+const TOKENS: &[&str] = &[
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "GITLAB_TOKEN",
+    "GITLAB_ACCESS_TOKEN",
+    "OAUTH_TOKEN",
+    "CI_JOB_TOKEN",
+];
+
+/// Where the person names a host.
+const HOSTS: &[&str] = &["GH_HOST", "GITLAB_HOST", "GL_HOST", "GITLAB_URI", "CI_SERVER_FQDN"];
+
 /// What is set: no questions, no pager, no look for a newer version.
 const SET: &[(&str, &str)] = &[
     ("GH_PROMPT_DISABLED", "1"),
@@ -55,6 +68,8 @@ pub(super) struct Program {
     host: String,
     dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// The person names the host in their environment.
+    is_named: bool,
     cancel: Option<Cancel>,
 }
 
@@ -79,14 +94,22 @@ impl Program {
             let name = name.to_str().unwrap_or_default();
             !BENDING.contains(&name) && !SET.iter().any(|(set, _)| *set == name)
         };
+        let is_host = |(name, value): &(OsString, OsString)| {
+            HOSTS.iter().any(|known| name == known) && value.to_string_lossy().contains(host)
+        };
+        let is_named = env.iter().any(is_host);
         let mut env: Vec<_> = env.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
         env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-        Self { name, host: host.to_owned(), dir: dir.to_owned(), env, cancel: cancel.cloned() }
+        Self { name, host: host.to_owned(), dir: dir.to_owned(), env, is_named, cancel: cancel.cloned() }
     }
 
-    /// Whether the person has a login at the host. Of a host that is not reached that cannot be said.
+    /// Whether the person has a login at the host, be it one that does not work. No host is shown a token for that which may be
+    /// another's. Of a host that is not reached it cannot be said.
     pub(super) fn is_logged_in(&self) -> Result<bool, Trouble> {
-        let tool = self.tool(["auth", "status", "--hostname", &self.host]);
+        const BROKEN: &[&str] = &["failed to log in", "is invalid", "api call failed"];
+        let is_shown = |name: &OsString| self.is_named || !TOKENS.iter().any(|token| name == token);
+        let env: Vec<_> = self.env.iter().filter(|(name, _)| is_shown(name)).cloned().collect();
+        let tool = self.tool(["auth", "status", "--hostname", &self.host]).env(&env);
         let done = match tool.run() {
             Err(ToolError::Missing { .. }) => return Ok(false),
             done => done.map_err(|error| self.failed(error))?,
@@ -96,9 +119,10 @@ impl Program {
         }
         let said = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
         let said = printable(String::from_utf8_lossy(&said).trim()).into_owned();
+        let words = said.to_lowercase();
         match of_program((self.name, &self.host), None, said) {
             trouble @ Trouble::Unreachable { .. } => Err(trouble),
-            _ => Ok(false),
+            _ => Ok(BROKEN.iter().any(|known| words.contains(known))),
         }
     }
 

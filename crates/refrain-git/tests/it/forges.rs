@@ -1,6 +1,8 @@
 //! GitHub and GitLab as the fake forge has them: what is done outside is done once, and each refusal has a name.
 
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use refrain_core::git::Oid;
@@ -188,6 +190,20 @@ fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab)] kind: Ki
 }
 
 #[rstest]
+fn a_refusal_without_a_reason_may_pass(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+    let it = AtForge::opened(kind);
+    it.forge().ready(1).unwrap();
+    let moved = "Base branch was modified. Review and try the merge again.";
+    it.there.change(|world| world.refuses_merge = Some(moved));
+    assert_eq!(it.merge().unwrap(), Merged::NotYet { said: moved.to_owned() });
+    let squash = "Squash merges are not allowed on this repository.";
+    it.there.change(|world| world.refuses_merge = Some(squash));
+    let why = vec![Hindrance::Rule(squash.to_owned())];
+    assert_eq!(it.merge().unwrap(), Merged::NotMergeable { why, said: squash.to_owned() });
+    assert!(matches!(it.merge().unwrap(), Merged::Done { .. }));
+}
+
+#[test]
 fn a_project_without_drafts_gets_none() {
     let it = AtForge::new(Kind::GitHub);
     it.there.change(|world| world.has_drafts = false);
@@ -296,6 +312,34 @@ fn without_the_program_it_is_said_what_to_install() {
     assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
     assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
     assert!(Forge::of("../remote.git", it.place.root(), env, None).unwrap().is_none());
+}
+
+#[test]
+fn a_host_of_its_own_is_known_by_the_login_and_is_shown_no_token_of_another() {
+    let mut it = AtForge::new(Kind::GitHub);
+    let forge = |it: &AtForge| {
+        Forge::of("https://git.example.org/owner/project.git", it.place.root(), &it.place.env, None).unwrap()
+    };
+    assert!(forge(&it).is_none(), "nobody has a login there");
+    it.place.env.push(("FORGE_HOST".into(), "git.example.org".into()));
+    assert_eq!(forge(&it).unwrap().project().unwrap().default_branch, "main");
+    // One that says what it sees.
+    let (bin, seen) = (it.place.top().join("bin"), it.place.top().join("seen"));
+    for name in ["gh", "glab"] {
+        it.place.write_at(bin.join(name), format!("#!/bin/sh\necho \"$GITLAB_TOKEN\" >> {seen}\nexit 1\n"));
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = it.place.env.iter().rev().find(|(name, _)| name == "PATH").unwrap().1.clone();
+    let path = [bin.as_str(), ":", path.to_str().unwrap()].concat();
+    it.place.env.extend(
+        [("PATH", path.as_str()), ("GITLAB_TOKEN", "glpat-x")]
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    assert!(forge(&it).is_none());
+    assert_eq!(fs::read_to_string(&seen).unwrap(), "\n\n");
+    it.place.env.push(("GITLAB_HOST".into(), "https://git.example.org".into()));
+    assert!(forge(&it).is_none());
+    assert_eq!(fs::read_to_string(&seen).unwrap(), "\n\nglpat-x\nglpat-x\n", "where the person says so");
 }
 
 #[test]

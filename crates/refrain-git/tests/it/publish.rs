@@ -100,9 +100,14 @@ impl Published {
 
     #[track_caller]
     fn rebase(&self, head: &Oid, theirs: &Oid) -> Rebased {
+        self.rebase_branch("main", head, theirs)
+    }
+
+    #[track_caller]
+    fn rebase_branch(&self, branch: &str, head: &Oid, theirs: &Oid) -> Rebased {
         let rebased = self.place.repository().rebase_onto(RebaseRequest {
             id: &id(),
-            branch: Some("main"),
+            branch: Some(branch),
             head,
             theirs,
             index: &self.place.top().join("loop/index"),
@@ -254,6 +259,15 @@ fn a_branch_that_is_behind_is_rebased_and_pushed_and_nothing_of_the_persons_is_t
     assert_eq!((&after.0, &after.1, &after.3), (&before.0, &before.1, &before.3));
     assert_eq!(it.place.read("src/b.rs"), "fn b() { theirs() }\n");
     assert_eq!(it.rebase(&head, &theirs), Rebased::Done { head: now.clone() }, "it may be repeated");
+    let later = it.commit_there("src/b.rs", "fn b() { later() }\n");
+    assert_eq!(it.publish(), Push::Behind { theirs: later.clone() });
+    let Rebased::Done { head: now } = it.rebase(&head, &later) else {
+        panic!("known again, though theirs went on")
+    };
+    assert_eq!(
+        it.place.git(&["log", "--format=%s", "-3"]),
+        "Change src/new.rs\nChange src/a.rs\nChange src/b.rs there"
+    );
     assert_eq!(it.publish(), Push::Pushed { head: now });
 }
 
@@ -289,7 +303,9 @@ fn what_the_remote_has_already_is_not_committed_again() {
     let head = it.commit("src/a.rs", "fn a() { same() }\n");
     let theirs = it.commit_there("src/a.rs", "fn a() { same() }\n");
     it.publish();
-    assert_eq!(it.rebase(&head, &theirs), Rebased::Done { head: theirs.clone() });
+    let done = Rebased::Done { head: theirs.clone() };
+    assert_eq!(it.rebase(&head, &theirs), done);
+    assert_eq!(it.rebase(&head, &theirs), done);
     assert_eq!((it.place.head(), it.place.status()), (theirs, Vec::<String>::new()));
 }
 
@@ -321,6 +337,30 @@ fn a_rebase_that_was_cut_off_is_finished_though_the_remote_went_on() {
     assert_eq!(it.place.status(), Vec::<String>::new());
     assert_eq!(it.place.read("src/b.rs") + &it.place.read("zz.txt"), "fn b() { later() }\ntheirs\n");
     assert!(matches!(it.publish(), Push::Pushed { .. }));
+}
+
+#[test]
+fn a_merge_of_ours_is_kept_by_merging_theirs() {
+    let it = Published::new();
+    it.place.git(&["checkout", "-q", "-b", "topic"]);
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.place.git(&["push", "-q", "origin", "topic"]);
+    let main = it.commit_there("src/b.rs", "fn b() { main() }\n");
+    it.place.git(&["fetch", "-q"]);
+    it.place.git(&["merge", "-q", "--no-edit", "origin/main"]);
+    let head = it.place.head();
+    // Somebody else's work on the same branch.
+    it.place.git(&["checkout", "-q", "--detach", "origin/topic"]);
+    let theirs = it.commit("src/c.rs", "fn c() {}\n");
+    it.place.git(&["push", "-q", "origin", "HEAD:topic"]);
+    it.place.git(&["checkout", "-q", "topic"]);
+    assert_eq!(it.try_publish("topic", true).unwrap(), Push::Behind { theirs: theirs.clone() });
+    let Rebased::Done { head: now } = it.rebase_branch("topic", &head, &theirs) else { panic!("it goes") };
+    assert_eq!(it.place.git(&["log", "-1", "--format=%P"]), format!("{head} {theirs}"));
+    it.place.git(&["merge-base", "--is-ancestor", main.as_str(), now.as_str()]);
+    assert_eq!(it.rebase_branch("topic", &head, &theirs), Rebased::Done { head: now.clone() });
+    assert_eq!((it.place.status(), it.place.read("src/c.rs").as_str()), (Vec::new(), "fn c() {}\n"));
+    assert_eq!(it.try_publish("topic", true).unwrap(), Push::Pushed { head: now });
 }
 
 #[test]

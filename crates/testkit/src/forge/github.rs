@@ -172,6 +172,9 @@ fn merge(world: &mut World, number: u64, body: &Value) -> Reply {
     if body["sha"].as_str().is_some_and(|sha| sha != pull.head) {
         return Reply::no(409, "Head branch was modified. Review and try the merge again.");
     }
+    if let Some(said) = world.refuses_merge.take() {
+        return Reply::no(405, said);
+    }
     if let Some((_, said)) = world.hindrance(&pull) {
         return Reply::no(405, &said);
     }

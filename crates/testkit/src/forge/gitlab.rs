@@ -146,6 +146,9 @@ fn merge(world: &mut World, number: u64, body: &Value) -> Reply {
     if body["sha"].as_str().is_some_and(|sha| sha != pull.head) {
         return Reply::no(409, "SHA does not match HEAD of source branch");
     }
+    if let Some(said) = world.refuses_merge.take() {
+        return Reply::no(405, said);
+    }
     if world.hindrance(&pull).is_some() {
         return Reply::no(405, "405 Method Not Allowed");
     }

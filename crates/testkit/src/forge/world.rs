@@ -60,6 +60,8 @@ pub struct World {
     pub must_be_up_to_date: bool,
     /// The project has drafts.
     pub has_drafts: bool,
+    /// What the next merge is refused with, though nothing stands in its way.
+    pub refuses_merge: Option<&'static str>,
     /// The log of every job.
     pub log: String,
     /// The login may not do more than look.
@@ -88,6 +90,7 @@ impl World {
             review: None,
             must_be_up_to_date: false,
             has_drafts: true,
+            refuses_merge: None,
             log: String::new(),
             may_only_look: false,
             is_offline: false,
