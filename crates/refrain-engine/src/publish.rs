@@ -269,6 +269,9 @@ impl Desk<'_> {
                 Refusal::Conflict,
                 format!("somebody pushed {} to the branch, which no gate has seen", head.short()),
             ),
+            Merged::NotYet { said, .. } => {
+                Ok(PublishResult::Later { said: squeeze(&printable(&said)), until: None })
+            }
             Merged::NotMergeable { why, said } => self.unmergeable(&forge, &why, said),
         }
     }
@@ -406,11 +409,12 @@ pub(crate) fn settle(
     if !git.workflow.requests() {
         return Ok(());
     }
-    let unreachable = |trouble: Trouble| match trouble {
-        Trouble::Unreachable { .. } | Trouble::RateLimited { .. } | Trouble::Cancelled | Trouble::Tool(_) => {
-            None
-        }
-        other => Some(squeeze(&printable(&chain(&other)))),
+    let unreachable = |trouble: Trouble| {
+        let passes = matches!(
+            trouble,
+            Trouble::Unreachable { .. } | Trouble::RateLimited { .. } | Trouble::Cancelled | Trouble::Tool(_)
+        );
+        (!passes).then(|| squeeze(&printable(&chain(&trouble))))
     };
     let forge = match Forge::of(&upstream.url, repository.root(), env, None) {
         Ok(Some(forge)) => forge,

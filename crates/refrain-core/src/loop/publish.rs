@@ -331,20 +331,20 @@ impl LoopState {
     /// The checks are not over.
     fn look_again(&mut self, verdict: ChecksVerdict, at: Timestamp) {
         let Phase::Publishing(publishing) = &mut self.phase else { return };
-        let (bound, why) = match verdict {
-            ChecksVerdict::NotStarted => (CHECKS_BEGIN_WITHIN.into(), Refusal::NoChecks),
+        let (bound, why, said) = match verdict {
+            ChecksVerdict::NotStarted => {
+                let said = "checks are configured, or it cannot be told whether they are, and none has begun";
+                (CHECKS_BEGIN_WITHIN.into(), Refusal::NoChecks, said)
+            }
             ChecksVerdict::Green | ChecksVerdict::Red | ChecksVerdict::Pending | ChecksVerdict::None => {
-                (self.limits.retry_for.unwrap_or(OUTAGE_BOUND), Refusal::Patience)
+                let bound = self.limits.retry_for.unwrap_or(OUTAGE_BOUND);
+                (bound, Refusal::Patience, "its checks are not over")
             }
         };
         let times = publishing.waited.map_or(0, |(_, times)| times);
         let until = plus(at, doubled(times).min(LONGEST_LOOK));
         if !publishing.wait(WaitKind::Checks, until, at, bound) {
-            let said = match why {
-                Refusal::NoChecks => "checks are configured, and none has begun".to_owned(),
-                _ => "its checks are not over".to_owned(),
-            };
-            self.need_person(why, said);
+            self.need_person(why, said.to_owned());
         }
     }
 
@@ -391,9 +391,9 @@ impl PublishReport {
     /// Whether such a thing can come of such an effect.
     fn fits(&self) -> bool {
         match &self.result {
-            PublishResult::Pushed { .. } | PublishResult::Rebased { .. } | PublishResult::Conflict { .. } => {
-                self.effect == Effect::Push
-            }
+            PublishResult::Pushed { .. } | PublishResult::Rebased { .. } => self.effect == Effect::Push,
+            // A merge finds out that the base has moved.
+            PublishResult::Conflict { .. } => matches!(self.effect, Effect::Push | Effect::Merge),
             PublishResult::Requested(_) => matches!(self.effect, Effect::Open | Effect::Ready),
             PublishResult::Checked(_) => self.effect == Effect::Look,
             PublishResult::Merged { .. } => self.effect == Effect::Merge,

@@ -114,7 +114,13 @@ impl Trail {
                         let of = |commit: &Oid| (commit.clone(), tree(commit), attempt.iteration);
                         trail.commits.extend(commits.iter().map(of));
                     }
-                    _ => {}
+                    PublishResult::Conflict { .. }
+                    | PublishResult::Requested(_)
+                    | PublishResult::Checked(_)
+                    | PublishResult::Merged { .. }
+                    | PublishResult::Returned { .. }
+                    | PublishResult::Later { .. }
+                    | PublishResult::Refused { .. } => {}
                 },
                 Event::PublishStarted { .. }
                 | Event::LoopStarted(_)

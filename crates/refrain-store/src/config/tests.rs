@@ -298,7 +298,10 @@ output = 10
 )]
 #[case("[start]\na = ", ":2: this is no TOML: ")]
 #[case("[start]\ntimeout = 1\ntimeout = 2", ":3: this is no TOML: duplicate key")]
-#[case("[git]\nworkflow = 'push'", ":2: git.workflow: \"push\": accepted are none, commit")]
+#[case(
+    "[git]\nworkflow = 'merge'",
+    ":2: git.workflow: \"merge\": accepted are none, commit, push, pr, pr-merge"
+)]
 #[case("[git]\ncommit-template = '{day}'", ":2: git.commit-template: {day} stands for nothing")]
 #[case(
     "[git]\nallow-secrets = ['[a']",

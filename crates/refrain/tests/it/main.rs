@@ -66,6 +66,8 @@ mod prompts;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
+mod publishing;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod report;

@@ -54,7 +54,7 @@ impl World {
                     PublishResult::Rebased { commits: vec![head.clone()], head, tree: oid(self.tree) },
                 )
             }
-            (5, Effect::Push) => {
+            (5, Effect::Push | Effect::Merge) => {
                 let conflict = Conflict { path: RepoPath::from_bytes(b"a"), kind: ConflictKind::Content };
                 ("in conflict", PublishResult::Conflict { theirs: oid(3_000_000), paths: vec![conflict] })
             }
