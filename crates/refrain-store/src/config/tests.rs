@@ -339,7 +339,11 @@ fn what_cannot_be_used_is_refused_by_line_and_key(#[case] text: &str, #[case] sa
     "REFRAIN_MAX_ITERATIONS: \"many\": accepted are whole numbers in 1..=200"
 )]
 #[case("REFRAIN_CLEAN_ENV", "yes", "REFRAIN_CLEAN_ENV: \"yes\": accepted are true and false")]
-#[case("REFRAIN_GIT_WORKFLOW", "push", "REFRAIN_GIT_WORKFLOW: \"push\": accepted are none, commit")]
+#[case(
+    "REFRAIN_GIT_WORKFLOW",
+    "all",
+    "REFRAIN_GIT_WORKFLOW: \"all\": accepted are none, commit, push, pr, pr-merge"
+)]
 #[case("REFRAIN_AGENT", "hal", "REFRAIN_AGENT: there is no agent \"hal\"")]
 fn a_variable_is_refused_by_its_name(#[case] name: &str, #[case] value: &str, #[case] says: &str) {
     let refusal = Home::new().variable(name, value).refusal();
