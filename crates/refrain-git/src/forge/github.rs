@@ -1,7 +1,9 @@
 //! GitHub, by `gh api`: REST, and GraphQL where only that has it. Fields that are not named here do not matter.
 
 use refrain_core::git::Oid;
+use refrain_core::text::printable;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::checks::Checks;
@@ -10,7 +12,7 @@ use super::merging::{Hindrance, Mergeable};
 use super::place::encoded;
 use super::program::Program;
 use super::pull_request::{Project, PullRequest, State};
-use super::trouble::Trouble;
+use super::trouble::{SECONDARY, Trouble, Until};
 
 /// A project at GitHub.
 #[derive(Debug)]
@@ -69,8 +71,9 @@ struct Object {
 }
 
 #[derive(Debug, Deserialize)]
-struct Reply<T> {
-    data: Option<T>,
+struct Reply {
+    #[serde(default)]
+    data: Value,
     #[serde(default)]
     errors: Vec<ReplyError>,
 }
@@ -132,21 +135,23 @@ impl GitHub {
         format!("repos/{}/{rest}", self.path)
     }
 
-    fn graphql<T: for<'a> Deserialize<'a>>(&self, query: &str, variables: &Value) -> Result<T, Trouble> {
+    fn graphql<T: DeserializeOwned>(&self, query: &str, variables: &Value) -> Result<T, Trouble> {
         let body = json!({ "query": query, "variables": variables });
-        let reply: Reply<T> = self.program.send("POST", "graphql", &body)?;
+        let reply: Reply = self.program.send("POST", "graphql", &body)?;
+        let Some(first) = reply.errors.first() else {
+            let data = serde_json::from_value(reply.data);
+            return data.map_err(|source| self.program.not_understood("graphql", source));
+        };
         let said = reply.errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; ");
-        let said = refrain_core::text::printable(&said).into_owned();
-        match (reply.data, reply.errors.first().and_then(|error| error.kind.as_deref())) {
-            (Some(data), None) if reply.errors.is_empty() => Ok(data),
-            (_, Some("NOT_FOUND")) => Err(Trouble::NotFound { said }),
-            (_, Some("FORBIDDEN" | "INSUFFICIENT_SCOPES")) => Err(Trouble::NoPermission { said }),
-            (_, Some("RATE_LIMITED" | "RATE_LIMIT")) => Err(Trouble::RateLimited {
-                until: super::trouble::Until::After(super::trouble::SECONDARY),
-                said,
-            }),
-            (_, Some(_) | None) => Err(Trouble::Refused { status: 200, said }),
-        }
+        let said = printable(&said).into_owned();
+        Err(match first.kind.as_deref() {
+            Some("NOT_FOUND") => Trouble::NotFound { said },
+            Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Trouble::NoPermission { said },
+            Some("RATE_LIMITED" | "RATE_LIMIT") => {
+                Trouble::RateLimited { until: Until::After(SECONDARY), said }
+            }
+            Some(_) | None => Trouble::Refused { status: 200, said },
+        })
     }
 
     fn pull(&self, number: u64) -> Result<Pull, Trouble> {

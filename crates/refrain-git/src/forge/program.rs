@@ -2,6 +2,7 @@
 //! with `--include` the status and the headers first.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -62,7 +63,6 @@ const SET: &[(&str, &str)] = &[
 ];
 
 /// A forge's program, and who it asks.
-#[derive(Debug)]
 pub(super) struct Program {
     name: &'static str,
     host: String,
@@ -106,7 +106,8 @@ impl Program {
     /// Whether the person has a login at the host, be it one that does not work. No host is shown a token for that which may be
     /// another's. Of a host that is not reached it cannot be said.
     pub(super) fn is_logged_in(&self) -> Result<bool, Trouble> {
-        const BROKEN: &[&str] = &["failed to log in", "is invalid", "api call failed"];
+        const BROKEN: &[&str] =
+            &["authentication failed", "failed to log in", "is invalid", "api call failed"];
         let is_shown = |name: &OsString| self.is_named || !TOKENS.iter().any(|token| name == token);
         let env: Vec<_> = self.env.iter().filter(|(name, _)| is_shown(name)).cloned().collect();
         let tool = self.tool(["auth", "status", "--hostname", &self.host]).env(&env);
@@ -197,8 +198,11 @@ impl Program {
     }
 
     fn read<T: DeserializeOwned>(&self, endpoint: &str, body: &[u8]) -> Result<T, Trouble> {
-        serde_json::from_slice(body)
-            .map_err(|source| Trouble::Answer { asked: format!("{} api {endpoint}", self.name), source })
+        serde_json::from_slice(body).map_err(|source| self.not_understood(endpoint, source))
+    }
+
+    pub(super) fn not_understood(&self, endpoint: &str, source: serde_json::Error) -> Trouble {
+        Trouble::Answer { asked: format!("{} api {endpoint}", self.name), source }
     }
 
     fn tool<'a>(&'a self, args: impl IntoIterator<Item = &'a str>) -> Tool<'a> {
@@ -218,6 +222,13 @@ impl Program {
             }
             other @ (ToolError::Failed { .. } | ToolError::Io { .. }) => Trouble::Tool(other),
         }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // There are tokens in the environment.
+        f.debug_struct("Program").field("name", &self.name).field("host", &self.host).finish_non_exhaustive()
     }
 }
 

@@ -294,6 +294,7 @@ fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
     it.there.change(|world| world.may_only_look = true);
     assert_eq!(it.forge().project().unwrap().may_push, Some(false));
     assert!(matches!(it.open(), Err(Trouble::NoPermission { .. })));
+    assert!(matches!(it.forge().mergeable(77), Err(Trouble::NotFound { .. })));
     it.there.rule("logged-out", Some(""));
     assert!(matches!(it.open(), Err(Trouble::NotLoggedIn { .. })));
     it.there.rule("logged-out", None);
@@ -308,6 +309,7 @@ fn without_the_program_it_is_said_what_to_install() {
     it.place.env.push(("PATH".into(), "/nonexistent".into()));
     let env = &it.place.env;
     let forge = Forge::of(&it.there.url(), it.place.root(), env, None).unwrap().unwrap();
+    assert!(!format!("{forge:?}").contains("PATH"), "nobody prints an environment, which has tokens in it");
     let trouble = forge.project().unwrap_err();
     assert!(matches!(trouble, Trouble::NoProgram { program: "gh", .. }), "{trouble}");
     assert!(Forge::of("https://git.example.org/o/r.git", it.place.root(), env, None).unwrap().is_none());
