@@ -12,11 +12,11 @@ use refrain_core::git::{Base, Dirty, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
-use crate::adopt::Made;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, environment, said};
+use crate::known::Known;
 use crate::operation;
-use crate::plain::Configured;
+use crate::plain::Configurations;
 use crate::staged::Staged;
 use crate::status::{self, Entry, Kind, Status};
 
@@ -33,16 +33,16 @@ pub struct Repository {
     env: Vec<(OsString, OsString)>,
     cancel: Option<Cancel>,
     limit: Option<Duration>,
-    /// What git is configured to do.
-    pub(crate) configured: Arc<Mutex<Option<Configured>>>,
+    /// What git is configured to do, here and in the other worktrees.
+    pub(crate) configured: Arc<Mutex<Configurations>>,
+    /// What never changes, for all worktrees.
+    known: Arc<Known>,
     memory: Mutex<Memory>,
 }
 
 /// What need not be asked again.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The last commit that was made here, or looked into.
-    pub(crate) made: Option<Made>,
     /// What stands in the private index.
     pub(crate) staged: Option<Staged>,
 }
@@ -114,8 +114,8 @@ impl Repository {
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        let (configured, memory) = (Arc::default(), Mutex::default());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, memory })
+        let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, known, memory })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -128,11 +128,16 @@ impl Repository {
     /// The same, in another environment of the person's.
     #[must_use]
     pub fn in_env(self, env: &[(OsString, OsString)]) -> Self {
-        Self { env: environment(env), configured: Arc::default(), ..self }
+        let env = environment(env);
+        let configured = match configuring(&env).eq(configuring(&self.env)) {
+            true => self.configured,
+            false => Arc::default(),
+        };
+        Self { env, configured, ..self }
     }
 
-    /// The same worktree for somebody else, without asking git again where it is, or how it is configured. Of its commits one
-    /// does not know what the other learns.
+    /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
+    /// hold. What is staged in it one does not know of the other.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -143,13 +148,14 @@ impl Repository {
             cancel: self.cancel.clone(),
             limit: self.limit,
             configured: Arc::clone(&self.configured),
+            known: Arc::clone(&self.known),
             memory: Mutex::default(),
         }
     }
 
     /// Another worktree of the same repository, of which somebody has seen where its git folder is.
     pub(crate) fn beside(&self, root: &Utf8Path, git_dir: Utf8PathBuf) -> Self {
-        Self { root: root.to_owned(), git_dir, configured: Arc::default(), ..self.again() }
+        Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
     /// The same, stopped by who may stop another.
@@ -222,6 +228,11 @@ impl Repository {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is known of commits.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
         Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit)
@@ -243,6 +254,14 @@ impl Repository {
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
+}
+
+/// Of an environment what git takes its configuration from, or who commits, and when.
+fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
+    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ"];
+    env.iter().filter(move |(name, _)| {
+        name.to_str().is_some_and(|name| name.starts_with("GIT_") || others.contains(&name))
+    })
 }
 
 /// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.

@@ -15,6 +15,8 @@ mod hooks;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod objects;
+#[cfg(test)]
 mod odd_files;
 #[cfg(test)]
 mod place;
