@@ -72,7 +72,9 @@ impl Repository {
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
+        let (is_still, _) = self.last_look();
         let known = match request.base.dirty.is_empty() {
+            true if is_still => Staged::take_again(self, git, request.index, request.largest_file)?,
             true => Staged::take(self, git, request.index, request.largest_file)?,
             false => None,
         };

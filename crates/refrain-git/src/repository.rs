@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Base, Dirty, Operation};
+use refrain_core::git::{Base, Dirty, Oid, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
@@ -45,6 +45,10 @@ pub struct Repository {
 pub(crate) struct Memory {
     /// What stands in the private index.
     pub(crate) staged: Option<Staged>,
+    /// The head at the last survey, where nothing was changed then.
+    clean: Option<Oid>,
+    /// Nothing was run since git looked last.
+    is_still: bool,
 }
 
 impl Repository {
@@ -192,6 +196,7 @@ impl Repository {
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
         let status = status::look(self.git())?;
+        self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
         let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
         let Status { head, branch, entries } = status;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
@@ -220,6 +225,18 @@ impl Repository {
     /// Where a path of git lies on disk.
     pub(crate) fn on_disk(&self, path: &[u8]) -> std::path::PathBuf {
         self.root.as_std_path().join(std::ffi::OsStr::from_bytes(path))
+    }
+
+    /// Says that nothing was run here since git looked last, and that this was a moment ago: the next tree, or commit, is of
+    /// what was there then. Where the head moved, or a file that git showed looks another, git is asked all the same.
+    pub fn is_still(&self) {
+        self.memory().is_still = true;
+    }
+
+    /// Whether somebody said so, and of a survey where the head was, if nothing was changed. It is told once.
+    pub(crate) fn last_look(&self) -> (bool, Option<Oid>) {
+        let mut memory = self.memory();
+        (std::mem::take(&mut memory.is_still), memory.clean.take())
     }
 
     /// What need not be asked again.
