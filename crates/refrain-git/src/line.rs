@@ -191,6 +191,21 @@ impl Repository {
         Ok(found)
     }
 
+    /// Takes references away that still are where they were seen, all at once; one that was moved stays.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git refuses another way.
+    pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
+        let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
+        let all: String = at.iter().map(order).collect();
+        if all.is_empty() || Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?.status.success()
+        {
+            return Ok(());
+        }
+        // All, or none of them: one was moved.
+        at.iter().try_for_each(|(name, at)| self.drop_reference(name, at).map(drop))
+    }
+
     /// Takes a reference away, if it still is where it was seen; says whether it is gone.
     ///
     /// # Errors

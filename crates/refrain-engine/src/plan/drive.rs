@@ -226,12 +226,12 @@ impl PlanDrive {
     async fn let_go(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        let Self { journal, lock, service, mut tidying, .. } = self;
+        let Self { journal, lock, service, landing, mut tidying, .. } = self;
         while tidying.join_next().await.is_some() {}
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         blocking(move || {
             if state.is_final() {
-                service.put_away(&state)?;
+                service.put_away(&state, &landing)?;
             }
             drop((journal, lock));
             // Whoever asked while the lock was still held was told to wait for it: look once more.

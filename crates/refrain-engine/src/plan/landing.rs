@@ -402,9 +402,8 @@ impl Landing {
         // Only where a branch has it all.
         if state.handover.due.is_empty() && state.line.is_empty() {
             let kept = repository.references(&[state.spec.line(), state.spec.last_wave()]);
-            for (name, (at, _)) in kept.unwrap_or_default() {
-                let _ = repository.drop_reference(&name, &at);
-            }
+            let at = kept.unwrap_or_default().into_iter().map(|(name, (at, _))| (name, at)).collect();
+            let _ = repository.drop_references(&at);
         }
     }
 
