@@ -1,7 +1,8 @@
 //! What is known of commits: their trees and parents never change, so git is asked of each but once, for all worktrees of a
-//! repository. Where references are, which do change, is no part of it.
+//! repository. Where references are, which do change, is no part of it; only which branches were made for somebody who has not
+//! begun yet.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use refrain_core::git::Oid;
@@ -21,19 +22,19 @@ pub(crate) struct Head {
     pub(crate) parents: Vec<Oid>,
 }
 
-/// The commits that were made here, or that git was asked about.
+/// The commits that were made here, or that git was asked about; and the branches that wait for who is to begin on them.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<Oid, Head>>);
+pub(crate) struct Known(Mutex<(HashMap<Oid, Head>, HashSet<String>)>);
 
 impl Known {
     /// What is known of a commit.
     pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
-        self.all(|all| all.get(commit).cloned())
+        self.all(|(all, _)| all.get(commit).cloned())
     }
 
     /// Keeps a commit in mind.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
-        self.all(|all| {
+        self.all(|(all, _)| {
             if all.len() >= MOST {
                 all.clear();
             }
@@ -41,7 +42,17 @@ impl Known {
         });
     }
 
-    fn all<T>(&self, ask: impl FnOnce(&mut HashMap<Oid, Head>) -> T) -> T {
+    /// These references were made and wait for somebody.
+    pub(crate) fn expect(&self, names: impl Iterator<Item = String>) {
+        self.all(|(_, waiting)| waiting.extend(names));
+    }
+
+    /// Whether a reference waited for whoever asks: once, and never again.
+    pub(crate) fn take_expected(&self, name: &str) -> bool {
+        self.all(|(_, waiting)| waiting.remove(name))
+    }
+
+    fn all<T>(&self, ask: impl FnOnce(&mut (HashMap<Oid, Head>, HashSet<String>)) -> T) -> T {
         // What is in it is right or not there, whoever was disturbed while holding it.
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

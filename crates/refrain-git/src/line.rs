@@ -155,6 +155,9 @@ impl Repository {
 
     /// Makes a reference where there is none; says whether that was so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
+        if self.known().take_expected(name) && self.place_of(name) == Place::At(to.clone()) {
+            return Ok(true);
+        }
         let nothing = "0".repeat(to.as_str().len());
         let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
         Ok(done.status.success())

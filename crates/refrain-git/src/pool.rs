@@ -138,6 +138,24 @@ impl Repository {
         self.settle(&there, request, saved)
     }
 
+    /// Makes new branches, each at its commit, for worktrees that are about to be made ready, all at once. Where one of them cannot be made
+    /// none is: then each is made with its worktree, which says why not.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
+        for (branch, _) in branches {
+            self.check_branch_name(branch)?;
+        }
+        let order = |(branch, at): &(String, Oid)| format!("create refs/heads/{branch} {at}\n");
+        let orders: String = branches.iter().map(order).collect();
+        let done = Git::run(self.git(), ["update-ref", "-m", WHY, "--stdin"], orders.as_bytes())?;
+        if done.status.success() {
+            self.known().expect(branches.iter().map(|(branch, _)| format!("refs/heads/{branch}")));
+        }
+        Ok(())
+    }
+
     /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
     ///
     /// # Errors
