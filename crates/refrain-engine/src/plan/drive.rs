@@ -23,6 +23,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
 use super::landing::Landing;
+use super::round::{Turns, turns};
 use super::service::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of};
@@ -49,9 +50,10 @@ pub(super) struct PlanDrive {
     hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
-    /// Branches that are taken away beside everything else.
+    /// What is done beside everything else: branches are taken away, loops that ended are noted in the catalog.
     tidying: JoinSet<()>,
     quiet: Quiet,
+    turns: Turns,
     told: Option<Urgency>,
     work: Option<Work>,
     doorbell: pipe::Receiver,
@@ -97,6 +99,7 @@ impl PlanDrive {
             begun: Vec::new(),
             tidying: JoinSet::new(),
             quiet: Quiet::default(),
+            turns: turns(),
             told: None,
             work: None,
             doorbell,

@@ -91,7 +91,7 @@ impl PlanDrive {
             running: running.clone(),
         };
         self.driven.insert(running.id.clone());
-        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet)));
+        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
     }
 
     /// Tells the loops to rest, or to end.
