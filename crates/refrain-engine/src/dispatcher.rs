@@ -76,6 +76,8 @@ pub(crate) struct Drive<'a> {
     /// Where gates run that are not to run in the worktree, and that it is ready for the step that comes next.
     ground: Ground,
     ready: Option<(Step, Ready)>,
+    /// The step that is being done, and the one before it.
+    steps: [Option<Step>; 2],
     pulse: Arc<Pulse>,
     account: Option<Account>,
     /// Only lent to the thread that asks for money.
@@ -129,6 +131,7 @@ impl<'a> Drive<'a> {
             opened: Opened::default(),
             ground: Ground::default(),
             ready: None,
+            steps: [None; 2],
             pulse,
             files: SharedFiles::default(),
             doorbell,
@@ -174,6 +177,9 @@ impl<'a> Drive<'a> {
             }
             let now = now();
             let step = self.decide(now).await?;
+            if self.steps[0] != Some(step) {
+                self.steps = [Some(step), self.steps[0]];
+            }
             if self.work.as_ref().is_some_and(|work| work.step != step) {
                 self.abandon_work().await?;
                 continue;
@@ -269,6 +275,8 @@ impl<'a> Drive<'a> {
                 state_home: &self.host.state_home,
                 longest: LONGEST,
                 locks: &self.locks,
+                // A session goes on meanwhile, whatever it does.
+                follows: self.steps[1].filter(|_| self.journal.state().session.is_none()),
             };
             self.work = Work::begin(step, self.journal.state(), self.journal.dir(), &tools)?;
         }

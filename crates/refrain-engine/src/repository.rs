@@ -60,6 +60,8 @@ pub(crate) struct Tools<'a> {
     /// How long it may take.
     pub(crate) longest: Duration,
     pub(crate) locks: &'a Locks,
+    /// The step right before this one.
+    pub(crate) follows: Option<Step>,
 }
 
 impl Work {
@@ -103,6 +105,7 @@ impl Work {
             ground: Arc::clone(tools.ground),
             state_home: tools.state_home.to_owned(),
             longest: tools.longest,
+            follows: tools.follows,
         };
         let locks = Arc::clone(tools.locks);
         let handle = tokio::task::spawn_blocking(move || {
@@ -156,6 +159,8 @@ pub(crate) struct Job {
     ground: Ground,
     state_home: Utf8PathBuf,
     longest: Duration,
+    /// The step right before this one: behind a look at the worktree nothing was run since.
+    follows: Option<Step>,
 }
 
 impl Job {
@@ -201,10 +206,17 @@ impl Job {
         let LoopState { spec, git, .. } = &self.state;
         let nothing = Base::default();
         let taken = self.ask(|known| {
-            // Where git looks is asked each time: an agent may have told it to look elsewhere.
-            let found = self.repository(&spec.worktree)?;
-            let is_same = found.root() == known.root() && found.git_dir() == known.git_dir();
-            let repository = if is_same { known } else { &found };
+            // Where git looks is looked at each time: an agent may have told it to look elsewhere.
+            let found = match known.root() == spec.worktree && known.is_where_it_was() {
+                true => None,
+                false => Some(self.repository(&spec.worktree)?),
+            };
+            let is_other =
+                |found: &&Repository| found.root() != known.root() || found.git_dir() != known.git_dir();
+            let repository = found.as_ref().filter(is_other).unwrap_or(known);
+            if self.follows == Some(Step::TakeBase) {
+                repository.is_still();
+            }
             let request = TreeRequest {
                 base: git.base.as_ref().unwrap_or(&nothing),
                 index: &self.dir.index(),
@@ -229,6 +241,9 @@ impl Job {
             timestamp: &stamp(now()),
         };
         let report = self.ask(|repository| {
+            if self.follows == Some(Step::TakeCandidate) {
+                repository.is_still();
+            }
             repository.commit(CommitRequest {
                 base: git.base.as_ref().unwrap_or(&Base::default()),
                 last_head: git.head.as_ref(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
 use refrain_git::Repository;
-use refrain_store::{Journal, RunnerLock, WorktreeLock, catalog};
+use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
 use crate::follow::Follower;
@@ -100,8 +100,20 @@ impl Runner {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<LoopState, EngineError> {
+        let (dir, data_home) = (self.journal.dir().clone(), host.data_home.clone());
+        let state = self.drive_unnoted(host, signals, ready).await;
+        blocking(move || note(&data_home, &dir)).await;
+        state
+    }
+
+    /// The same, where somebody else is to [`note`] it.
+    pub(crate) async fn drive_unnoted(
+        self,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<LoopState, EngineError> {
         let pulse = Arc::clone(&self.pulse);
-        let dir = self.journal.dir().clone();
         // Gone once it has begun.
         let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
         let state = match driven {
@@ -110,9 +122,11 @@ impl Runner {
             Err(error) => Err(error),
         };
         pulse.update(|beat| beat.over = true);
-        let data_home = host.data_home.clone();
-        // Only a convenience: what is not noted, the next one who lists finds.
-        let _ = blocking(move || catalog::note(&data_home, &dir)).await;
         state
     }
+}
+
+/// Notes in the catalog of the user's loops how one ended. Only a convenience: what is not noted, the next one who lists finds.
+pub(crate) fn note(data_home: &Utf8Path, dir: &LoopDir) {
+    let _ = catalog::note(data_home, dir);
 }

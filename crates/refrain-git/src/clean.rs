@@ -91,7 +91,7 @@ impl Repository {
         let reset = ["read-tree", "--reset", "-u", "--no-recurse-submodules", tree.as_str()];
         run(git, &reset)?;
         run(git, &["clean", "-ffdq"])?;
-        clean_git::make(self, git, folder, index, head)?;
+        clean_git::make(self, git, folder, index, (head, request.tree))?;
         if folder.join(".gitmodules").symlink_metadata().is_ok() {
             self.fill_repositories(git, request)?;
         }

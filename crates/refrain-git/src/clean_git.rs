@@ -15,6 +15,7 @@ use refrain_core::git::Oid;
 use crate::clean::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
+use crate::index::is_summed_by_us;
 use crate::repository::Repository;
 
 /// Where the head of a clean checkout is.
@@ -26,14 +27,14 @@ pub(crate) enum Head<'a> {
     At(&'a Oid),
 }
 
-/// Makes the `.git` of `folder`, whose files git knows by `index`. What is right already is left alone: there are build
+/// Makes the `.git` of `folder`, whose files are those of `tree`, and which git knows by `index`. What is right already is left alone: there are build
 /// scripts that run again when one of these files is newer.
 pub(crate) fn make(
     repository: &Repository,
     git: Git<'_>,
     folder: &Utf8Path,
     index: &Utf8Path,
-    head: Head<'_>,
+    (head, tree): (Head<'_>, &Oid),
 ) -> Result<(), GitError> {
     let at = folder.join(".git");
     if fs::symlink_metadata(&at).is_ok_and(|meta| !meta.is_dir()) {
@@ -44,7 +45,7 @@ pub(crate) fn make(
         Head::AsThere => as_there(repository, git)?,
         Head::At(commit) => format!("{commit}\n"),
     };
-    let format = git.text(["rev-parse", "--show-object-format"], &[])?;
+    let format = if is_summed_by_us(tree) { "sha1" } else { "sha256" };
     let common = repository.common_dir().canonicalize_utf8().on("find", repository.common_dir())?;
     let refs = git.output(
         ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"],
@@ -52,7 +53,7 @@ pub(crate) fn make(
     )?;
     let files = [
         ("HEAD", Some(head.into_bytes())),
-        ("config", Some(config(&format, &common, folder).into_bytes())),
+        ("config", Some(config(format, &common, folder).into_bytes())),
         ("packed-refs", Some(refs)),
         ("shallow", fs::read(common.join("shallow")).ok()),
         ("index", fs::read(index).ok()),

@@ -19,6 +19,7 @@ use crate::git::{Git, said};
 use crate::history::screen_commits;
 use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::message::{IDENTITY, with_trailers};
+use crate::object::Object;
 use crate::plain::is_plain;
 use crate::repository::{Repository, has_conflicts};
 use crate::stage::{self, bring_back, stage};
@@ -71,7 +72,9 @@ impl Repository {
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
+        let (is_still, _) = self.last_look();
         let known = match request.base.dirty.is_empty() {
+            true if is_still => Staged::take_again(self, git, request.index, request.largest_file)?,
             true => Staged::take(self, git, request.index, request.largest_file)?,
             false => None,
         };
@@ -253,7 +256,6 @@ impl Job<'_> {
                 true => self.bring_back(lock, made, candidate, before)?,
                 false => self.bring_back_paths(lock, head, made, before)?,
             }
-            self.repository.memory().made = Some(made.clone());
         }
         Ok((outcome, taken))
     }
@@ -281,19 +283,16 @@ impl Job<'_> {
             }
         };
         if let Some(head) = head
-            && self.repository.known_tree(self.git, head)? == tree
+            && self.repository.tree_by(self.git, head)? == tree
         {
             return Ok(Err(Skipped::Nothing));
         }
         let message = self.message()?;
-        let mut args = vec!["commit-tree", tree.as_str()];
-        if let Some(head) = head {
-            args.extend(["-p", head.as_str()]);
-        }
-        args.extend(["-F", "-"]);
-        let commit = match self.say(&args, message.as_bytes())? {
+        let parents: Vec<&Oid> = head.into_iter().collect();
+        let object = Object { tree: &tree, parents: &parents, message: &message, is_signed: false };
+        let commit = match self.repository.add_commit(self.git, object)? {
             Ok(commit) => commit,
-            Err(skipped) => return Ok(Err(skipped)),
+            Err(said) => return Ok(Err(why_not(said))),
         };
         let done = moving.run(&self.moved_to(&commit)).map_err(GitError::from)?;
         match done.status.success() {

@@ -21,6 +21,7 @@ use crate::git::{Git, said};
 use crate::handover_disk::{Disk, Step};
 use crate::index::{Index, Locked};
 use crate::repository::Repository;
+use crate::worktree::head_of;
 
 /// What is to be handed over, and to whom.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +115,8 @@ impl Repository {
 
     /// The branch that is checked out; none where the head is detached.
     pub(crate) fn current_branch(&self) -> Result<Option<String>, GitError> {
-        // With references that are kept in another way than in files, git names one there that nobody can have.
-        if let Ok(head) = fs::read_to_string(self.git_dir().join("HEAD"))
-            && let Some(name) = head.strip_prefix("ref: refs/heads/").map(str::trim_end)
-            && name != ".invalid"
-        {
-            return Ok(Some(name.to_owned()));
+        if let Some(Some(name)) = head_of(self.git_dir()) {
+            return Ok(Some(name));
         }
         let done = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
         let name = String::from_utf8_lossy(&done.stdout);

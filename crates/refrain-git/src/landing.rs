@@ -8,7 +8,7 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::history::screen_commits;
-use crate::line::{Heads, New, since, trailed, tree_of, trees};
+use crate::line::{New, since, trailed};
 use crate::repository::Repository;
 
 /// What is to land, all at once.
@@ -151,7 +151,7 @@ impl Repository {
         }
         // A wave's commit was put there that nobody recorded: it holds the same as the tip, and is made again.
         if commits.is_empty()
-            && tree_of(git, &at)? == tree_of(git, tip)?
+            && self.tree_by(git, &at)? == self.tree_by(git, tip)?
             && self.move_reference(reference, Some(&at), tip, "refrain: take the line back")?
         {
             return Ok(Ok(commits));
@@ -188,7 +188,7 @@ impl Repository {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);
         let at = self.reference(reference)?;
-        let (mut chain, heads) = (Vec::with_capacity(commits.len()), Heads::of(git, commits)?);
+        let (mut chain, heads) = (Vec::with_capacity(commits.len()), self.heads(git, commits)?);
         for commit in commits {
             match self.pick(git, chain.last().unwrap_or(first_parent), (commit, &heads))? {
                 Ok(picked) => chain.push(picked),
@@ -203,7 +203,7 @@ impl Repository {
             return Ok(Wave::Made { commit: at.clone() });
         }
         let chain = chain.last().unwrap_or(first_parent);
-        let tree = &heads.tree(chain).map_or_else(|| tree_of(git, chain), |tree| Ok(tree.clone()))?;
+        let tree = &self.tree_by(git, chain)?;
         let parents = [first_parent, chain];
         let parents = if chain == first_parent { &parents[..1] } else { &parents };
         let commit = self.make_commit(git, &New { tree, parents, message, trailers })?;
@@ -223,7 +223,8 @@ impl Repository {
     ) -> Result<bool, GitError> {
         let Some(end) = self.reference(&format!("{wave}^2"))? else { return Ok(chain.is_empty()) };
         let known = since(git, first_parent, &end)?;
-        Ok(known == chain || (known.len() == chain.len() && trees(git, &known)? == trees(git, chain)?))
+        Ok(known == chain
+            || (known.len() == chain.len() && self.trees(git, &known)? == self.trees(git, chain)?))
     }
 }
 

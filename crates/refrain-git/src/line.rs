@@ -1,15 +1,19 @@
 //! A line of commits on a reference of our own, made of objects alone: how one is added, picked onto another, and found
 //! again by what its trailers say.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
 use crate::git::{Git, said};
+use crate::known::Heads;
 use crate::merge::{Merged, merge, oid};
 use crate::message::{IDENTITY, with_trailers};
+use crate::object::Object;
+use crate::plain::configured;
+use crate::reference::Place;
 use crate::repository::Repository;
 
 /// How many references git is asked for at once: arguments have a limit.
@@ -25,10 +29,10 @@ pub(crate) struct New<'a> {
 }
 
 /// A commit, taken apart.
-struct Parts {
+pub(crate) struct Parts {
     parent: Option<Oid>,
     /// What follows the parents: who, when, and the message.
-    rest: Vec<u8>,
+    pub(crate) rest: Vec<u8>,
 }
 
 /// What is to be made anew.
@@ -75,7 +79,7 @@ impl Repository {
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<Remade, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
-        let heads = Heads::of(git, request.commits)?;
+        let heads = self.heads(git, request.commits)?;
         for commit in request.commits {
             match self.pick(git, &tip, (commit, &heads))? {
                 Ok(made) => {
@@ -94,7 +98,7 @@ impl Repository {
             None => Vec::new(),
         };
         if let Some(at) = at.clone().filter(|_| now.len() == picked.len())
-            && trees(git, &now)? == trees(git, &made_of(&picked))?
+            && self.trees(git, &now)? == self.trees(git, &made_of(&picked))?
         {
             let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
             return Ok(Remade::Done { tip: at, picked, conflicts });
@@ -107,7 +111,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where there is no such commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
-        tree_of(self.git(), commit)
+        self.tree_by(self.git(), commit)
     }
 
     /// Where a reference is; none where there is none of that name.
@@ -115,6 +119,11 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        match self.place_of(name) {
+            Place::At(at) => return Ok(Some(at)),
+            Place::Nowhere => return Ok(None),
+            Place::Unclear => {}
+        }
         let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
     }
@@ -146,6 +155,9 @@ impl Repository {
 
     /// Makes a reference where there is none; says whether that was so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
+        if self.known().take_expected(name) && self.place_of(name) == Place::At(to.clone()) {
+            return Ok(true);
+        }
         let nothing = "0".repeat(to.as_str().len());
         let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
         Ok(done.status.success())
@@ -156,19 +168,45 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
-        let mut found = BTreeMap::new();
-        for names in names.chunks(AT_ONCE) {
+        let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
+        for name in names {
+            match self.place_of(name) {
+                Place::At(at) => match self.known().get(&at) {
+                    Some(head) => drop(found.insert(name.clone(), (at, head.tree))),
+                    None => unclear.push(name),
+                },
+                Place::Nowhere => {}
+                Place::Unclear => unclear.push(name),
+            }
+        }
+        for names in unclear.chunks(AT_ONCE) {
             let words = ["for-each-ref", "--format=%(refname) %(objectname) %(tree)"];
-            let printed = self.git().text(words.into_iter().chain(names.iter().map(String::as_str)), &[])?;
+            let printed =
+                self.git().text(words.into_iter().chain(names.iter().map(|name| name.as_str())), &[])?;
             found.extend(printed.lines().filter_map(|line| {
                 let mut fields = line.split(' ');
                 let (name, at, tree) = (fields.next()?, fields.next()?, fields.next()?);
                 // One of these may be a folder of others.
-                names.iter().find(|asked| *asked == name)?;
+                names.iter().find(|asked| **asked == name)?;
                 Some((name.to_owned(), (at.parse().ok()?, tree.parse().ok()?)))
             }));
         }
         Ok(found)
+    }
+
+    /// Takes references away that still are where they were seen, all at once; one that was moved stays.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git refuses another way.
+    pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
+        let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
+        let all: String = at.iter().map(order).collect();
+        if all.is_empty() || Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?.status.success()
+        {
+            return Ok(());
+        }
+        // All, or none of them: one was moved.
+        at.iter().try_for_each(|(name, at)| self.drop_reference(name, at).map(drop))
     }
 
     /// Takes a reference away, if it still is where it was seen; says whether it is gone.
@@ -193,21 +231,14 @@ impl Repository {
     /// with.
     pub(crate) fn make_commit(&self, git: Git<'_>, new: &New<'_>) -> Result<Oid, GitError> {
         let message = with_trailers(git, new.message, new.trailers)?;
-        let mut args = vec!["commit-tree", new.tree.as_str()];
-        args.extend(new.parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
-        if self.signs(git)? {
-            args.push("-S");
-        }
-        args.extend(["-F", "-"]);
-        let done = Git::run(git, args, message.as_bytes())?;
-        if done.status.success() {
-            return oid("commit-tree", &String::from_utf8_lossy(&done.stdout));
-        }
-        let said = said(&done);
-        match IDENTITY.iter().any(|words| said.contains(words)) {
-            true => Err(GitError::NoIdentity),
-            false => Err(GitError::Failed { command: "git commit-tree".to_owned(), said }),
-        }
+        let is_signed = self.signs(git)?;
+        let object = Object { tree: new.tree, parents: new.parents, message: &message, is_signed };
+        self.add_commit(git, object)?.map_err(|said| {
+            match IDENTITY.iter().any(|words| said.contains(words)) {
+                true => GitError::NoIdentity,
+                false => GitError::Failed { command: "git commit-tree".to_owned(), said },
+            }
+        })
     }
 
     /// Adds a commit once more on another parent: with what it changed against its own, the same author and the same words.
@@ -243,41 +274,11 @@ impl Repository {
 
     /// Whether the person wants every commit signed.
     fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
-        if crate::plain::is_plain(self, git)? {
+        if configured(self, git, |configured| configured.is_unsigned)? {
             return Ok(false);
         }
         let done = git.run(["config", "--type=bool", "--get", "commit.gpgSign"], &[])?;
         Ok(done.stdout.starts_with(b"true"))
-    }
-}
-
-/// Where commits stand, and what they hold.
-pub(crate) struct Heads(HashMap<Oid, (Oid, Option<Oid>)>);
-
-impl Heads {
-    /// Of these commits.
-    pub(crate) fn of(git: Git<'_>, commits: &[Oid]) -> Result<Self, GitError> {
-        if commits.is_empty() {
-            return Ok(Self(HashMap::new()));
-        }
-        let input: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
-        let words = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
-        let printed = git.text(words, input.as_bytes())?;
-        let read = |line: &str| {
-            let mut names = line.split(' ').map(str::parse);
-            Some((names.next()?.ok()?, (names.next()?.ok()?, names.next().and_then(Result::ok))))
-        };
-        Ok(Self(printed.lines().filter_map(read).collect()))
-    }
-
-    /// The first parent of one of them.
-    fn parent(&self, commit: &Oid) -> Option<&Oid> {
-        self.0.get(commit)?.1.as_ref()
-    }
-
-    /// The tree of a commit, where it is one of them.
-    pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
-        self.0.get(commit).map(|(tree, _)| tree)
     }
 }
 
@@ -286,17 +287,6 @@ pub(crate) fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitE
     let range = format!("{from}..{to}");
     let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
     printed.lines().map(|line| oid("rev-list", line)).collect()
-}
-
-/// The trees of commits, in their order.
-pub(crate) fn trees(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
-    commits.iter().map(|commit| tree_of(git, commit)).collect()
-}
-
-/// The tree of a commit.
-pub(crate) fn tree_of(git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
-    let tree = format!("{commit}^{{tree}}");
-    oid("rev-parse", &git.text(["rev-parse", "--verify", &tree], &[])?)
 }
 
 /// The youngest commit behind `from` on this line that has these very trailers.
@@ -325,7 +315,7 @@ fn made_of(picked: &[(Oid, Oid)]) -> Vec<Oid> {
 
 impl Parts {
     /// Reads `tree …`, the first `parent …`, and the rest as it is but for a signature, which is of another commit.
-    fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
+    pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
         let bytes = git.output(["cat-file", "commit", commit.as_str()], &[])?;
         Self::parse(&bytes).ok_or_else(|| GitError::Answer {
             command: "cat-file commit",

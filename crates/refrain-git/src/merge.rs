@@ -97,6 +97,9 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked, where the two have nothing in common, and [`GitError::Cancelled`].
     pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
+        if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
+            return Ok(began.clone());
+        }
         let git = self.git().until(cancel);
         oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
     }

@@ -3,7 +3,7 @@
 //! The configuration is read by git, once, and again when one of its files has changed: an agent that installs packages may
 //! well install hooks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::PoisonError;
@@ -13,11 +13,16 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::index::{Seen, seen};
+use crate::object::Last;
 use crate::repository::Repository;
 
 /// The hooks that `git commit` runs, and the one that sees every change of a branch.
 const HOOKS: &[&str] =
     &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
+
+/// How the keys begin that say how objects are written.
+const WRITING: &[&str] =
+    &["core.fsync", "core.sharedrepository", "core.createobject", "i18n.", "extensions."];
 
 /// What the configuration said, and how its files looked then.
 #[derive(Debug)]
@@ -25,28 +30,46 @@ pub(crate) struct Configured {
     files: Vec<(Utf8PathBuf, Seen)>,
     /// Neither a signature nor hooks anywhere else than in the hooks' folder.
     is_plain: bool,
+    /// No commit is to be signed.
+    pub(crate) is_unsigned: bool,
+    /// Objects are written as git does where nobody says how.
+    pub(crate) is_usual: bool,
+    /// It is the same in every worktree of the repository.
+    is_common: bool,
+    /// Who made the last commit that git made here.
+    pub(crate) last: Last,
 }
+
+/// The configurations that were read: by the git folder of a worktree, or without one where all have the same.
+pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
     /// Asks git.
     fn read(repository: &Repository, git: Git<'_>) -> Result<Self, GitError> {
         let printed = git.output(["config", "--list", "--show-origin", "-z"], &[])?;
         let mut files: BTreeSet<Utf8PathBuf> = usual_files(repository).collect();
-        let mut is_plain = true;
+        let (mut has_hooks, mut is_unsigned, mut is_usual, mut is_common) = (false, true, true, true);
         let mut fields = printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
             if let Some(file) = origin.strip_prefix("file:") {
                 files.insert(repository.root().join(file));
             }
             let (key, value) = entry.split_once('\n').unwrap_or((entry.as_ref(), "true"));
-            is_plain &= match key.to_ascii_lowercase().as_str() {
-                "commit.gpgsign" => matches!(value, "false" | "no" | "off" | "0"),
-                "core.hookspath" => false,
-                key => !key.starts_with("hook."),
-            };
+            let is_no = matches!(value, "false" | "no" | "off" | "0");
+            match key.to_ascii_lowercase().as_str() {
+                "commit.gpgsign" => is_unsigned &= is_no,
+                "core.hookspath" => has_hooks = true,
+                "extensions.worktreeconfig" => is_common &= is_no,
+                key => {
+                    has_hooks |= key.starts_with("hook.");
+                    is_common &= !key.starts_with("includeif.");
+                    is_usual &= !WRITING.iter().any(|about| key.starts_with(about));
+                }
+            }
         }
         let files = files.into_iter().map(|file| (file.clone(), seen(&file))).collect();
-        Ok(Self { files, is_plain })
+        let (is_plain, last) = (is_unsigned && !has_hooks, Last::default());
+        Ok(Self { files, is_plain, is_unsigned, is_usual, is_common, last })
     }
 
     fn is_current(&self) -> bool {
@@ -79,13 +102,29 @@ fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
 
 /// Whether a commit may be made of its parts.
 pub(crate) fn is_plain(repository: &Repository, git: Git<'_>) -> Result<bool, GitError> {
+    let is_plain = configured(repository, git, |configured| configured.is_plain)?;
+    Ok(is_plain && !has_hooks(&repository.common_dir().join("hooks")))
+}
+
+/// What a worktree is configured to do, as its files are now.
+pub(crate) fn configured<T>(
+    repository: &Repository,
+    git: Git<'_>,
+    ask: impl FnOnce(&mut Configured) -> T,
+) -> Result<T, GitError> {
     // What is in it is right or not there, whoever was disturbed while holding it.
     let mut known = repository.configured.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_plain = match &*known {
-        Some(configured) if configured.is_current() => configured.is_plain,
-        Some(_) | None => known.insert(Configured::read(repository, git)?).is_plain,
-    };
-    Ok(is_plain && !has_hooks(&repository.common_dir().join("hooks")))
+    known.retain(|_, configured| configured.is_current());
+    let own = Some(repository.git_dir().to_owned());
+    let mut of = [None, own.clone()].into_iter().find(|of| known.contains_key(of));
+    if of.is_none() {
+        let read = Configured::read(repository, git)?;
+        let its = own.filter(|_| !read.is_common);
+        known.insert(its.clone(), read);
+        of = Some(its);
+    }
+    let found = of.and_then(|of| known.get_mut(&of));
+    found.map(ask).ok_or_else(|| GitError::Answer { command: "config", answer: String::new() })
 }
 
 fn has_hooks(folder: &Utf8Path) -> bool {

@@ -21,7 +21,7 @@ use crate::pool_look::SETTLED;
 use crate::pool_place::{Folder, folder, forget_mending, git_dir, mend};
 use crate::repository::Repository;
 use crate::save::Saved;
-use crate::worktree::{Removal, Worktree};
+use crate::worktree::{Removal, Worktree, head_of};
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
@@ -101,20 +101,14 @@ impl Repository {
         let there = match folder(self, request.folder)? {
             Folder::Nothing => {
                 write_note(&begun)?;
-                self.add_slot(request)?;
-                None
+                return self.make_slot(request);
             }
             Folder::Strange(reason) => return Ok(Readied::Held(vec![reason])),
             Folder::Broken => {
                 mend(self, request.folder, request.beside, request.at)?;
-                Some(self.there(request.folder)?)
+                self.there(request.folder)?
             }
-            Folder::Whole => Some(self.there(request.folder)?),
-        };
-        let Some(there) = there else {
-            let there = self.there(request.folder)?;
-            there.fill(request.at, request.cancel)?;
-            return self.settle(&there, request, None);
+            Folder::Whole => self.there(request.folder)?,
         };
         there.wake_slot(request.cancel)?;
         let saved = if is_begun {
@@ -142,6 +136,24 @@ impl Repository {
             there.git().output(["clean", "-ffdqx", "--", ".refrain"], &[])?;
         }
         self.settle(&there, request, saved)
+    }
+
+    /// Makes new branches, each at its commit, for worktrees that are about to be made ready, all at once. Where one of them cannot be made
+    /// none is: then each is made with its worktree, which says why not.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
+        for (branch, _) in branches {
+            self.check_branch_name(branch)?;
+        }
+        let order = |(branch, at): &(String, Oid)| format!("create refs/heads/{branch} {at}\n");
+        let orders: String = branches.iter().map(order).collect();
+        let done = Git::run(self.git(), ["update-ref", "-m", WHY, "--stdin"], orders.as_bytes())?;
+        if done.status.success() {
+            self.known().expect(branches.iter().map(|(branch, _)| format!("refs/heads/{branch}")));
+        }
+        Ok(())
     }
 
     /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
@@ -186,28 +198,41 @@ impl Repository {
         if gone.is_empty() {
             return Ok(());
         }
-        for listed in self.worktrees()? {
+        // Of the main worktree the files of the others say nothing.
+        if let Some(Some(main)) = head_of(self.common_dir()) {
+            gone.remove(&main);
+        }
+        let mut left = Vec::new();
+        for listed in self.linked().map_or_else(|| self.worktrees(), Ok)? {
             let Some((branch, at)) = listed.branch.as_ref().and_then(|it| gone.get_key_value(it)) else {
                 continue;
             };
             let (branch, at) = (branch.clone(), at.clone());
-            if listed.head.as_ref() == Some(&at)
-                && let Some(right) = takes(&listed)
+            if let Some(right) = takes(&listed)
                 && let there = self.there(&listed.path)?
                 // Whoever had it meanwhile may have had it leave the branch.
                 && there.current_branch()?.as_ref() == Some(&branch)
+                && there.reference("HEAD")?.as_ref() == Some(&at)
             {
-                there.settle_at(&at)?;
                 held.push(right);
+                left.push((there, at));
             } else {
                 gone.remove(&branch);
             }
         }
+        let leave = |(there, at): &(Self, Oid)| {
+            // All worktrees see the references of each by the name of its git folder (gitglossary(7), per-worktree ref).
+            let its = format!("worktrees/{}", there.git_dir().file_name().unwrap_or_default());
+            settling(&format!("{its}/{SETTLED}"), &format!("{its}/HEAD"), at)
+        };
         let order = |(name, at): (&String, &Oid)| format!("delete refs/heads/{name} {at}\n");
-        let all: String = gone.iter().map(order).collect();
+        let all: String = left.iter().map(leave).chain(gone.iter().map(order)).collect();
         let done = Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?;
         if !done.status.success() {
             // All, or none of them: one was moved.
+            for (there, at) in &left {
+                there.settle_at(at)?;
+            }
             for (name, at) in &gone {
                 self.drop_reference(&format!("refs/heads/{name}"), at)?;
             }
@@ -217,7 +242,7 @@ impl Repository {
 
     /// Leaves the branch for the commit that it is at, which counts as settled.
     fn settle_at(&self, at: &Oid) -> Result<(), GitError> {
-        let orders = format!("update {SETTLED} {at}\noption no-deref\nupdate HEAD {at}\n");
+        let orders = settling(SETTLED, "HEAD", at);
         Git::output(self.git(), ["update-ref", "--stdin"], orders.as_bytes()).map(drop)
     }
 
@@ -288,8 +313,25 @@ impl Repository {
         }
     }
 
-    fn add_slot(&self, request: ReadyRequest<'_>) -> Result<(), GitError> {
-        let add = || self.add_empty_worktree(self.git().until(request.cancel), request.folder, request.at);
+    /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
+    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+        let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
+        let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
+        self.add_slot(request, is_new.then_some(branch))?;
+        let there = self.there(folder)?;
+        there.fill(at, cancel)?;
+        match is_new {
+            true => {
+                remove(&note(request.beside))?;
+                Ok(Readied::Ready { saved: None })
+            }
+            false => self.settle(&there, request, None),
+        }
+    }
+
+    fn add_slot(&self, request: ReadyRequest<'_>, branch: Option<&str>) -> Result<(), GitError> {
+        let ReadyRequest { folder, at, cancel, .. } = request;
+        let add = || self.add_empty_worktree(self.git().until(cancel), folder, (at, branch));
         match add() {
             // What another git left that was killed over it.
             Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
@@ -373,6 +415,11 @@ impl Repository {
         }
         Ok(None)
     }
+}
+
+/// How git is told that a worktree leaves its branch for a commit, which counts as settled.
+fn settling(mark: &str, head: &str, at: &Oid) -> String {
+    format!("update {mark} {at}\noption no-deref\nupdate {head} {at}\n")
 }
 
 /// The note that says a worktree is being made ready.

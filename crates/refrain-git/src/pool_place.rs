@@ -64,6 +64,18 @@ pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8
     (is_of(&named, repository)? && has_head(&named)).then_some(named)
 }
 
+impl Repository {
+    /// Whether git would find this worktree and its git folder where it did, as far as that can be told without asking it: of a
+    /// linked worktree without a configuration of its own only the file says that which leads there. Of what all worktrees are
+    /// configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
+    #[must_use]
+    pub fn is_where_it_was(&self) -> bool {
+        self.git_dir() != self.common_dir()
+            && git_dir(self, self.root()).is_some_and(|found| found == self.git_dir())
+            && self.git_dir().join("config.worktree").symlink_metadata().is_err()
+    }
+}
+
 /// There are no files, but git may still have the commits of submodules that were in them.
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     let left = repository.what_is_left(folder);
@@ -102,7 +114,7 @@ pub(crate) fn mend(
         remove(&git_dir)?;
     }
     let aside = aside(beside);
-    repository.add_empty_worktree(repository.git(), &aside, at)?;
+    repository.add_empty_worktree(repository.git(), &aside, (at, None))?;
     let git_dir = named(&aside.join(".git"))
         .ok_or_else(|| GitError::Answer { command: "worktree add", answer: aside.to_string() })?;
     write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Base, Dirty, Operation};
+use refrain_core::git::{Base, Dirty, Oid, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
-use crate::adopt::Made;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, environment, said};
+use crate::known::Known;
 use crate::operation;
-use crate::plain::Configured;
+use crate::plain::Configurations;
 use crate::staged::Staged;
 use crate::status::{self, Entry, Kind, Status};
 
@@ -33,18 +33,22 @@ pub struct Repository {
     env: Vec<(OsString, OsString)>,
     cancel: Option<Cancel>,
     limit: Option<Duration>,
-    /// What git is configured to do.
-    pub(crate) configured: Arc<Mutex<Option<Configured>>>,
+    /// What git is configured to do, here and in the other worktrees.
+    pub(crate) configured: Arc<Mutex<Configurations>>,
+    /// What never changes, for all worktrees.
+    known: Arc<Known>,
     memory: Mutex<Memory>,
 }
 
 /// What need not be asked again.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The last commit that was made here, or looked into.
-    pub(crate) made: Option<Made>,
     /// What stands in the private index.
     pub(crate) staged: Option<Staged>,
+    /// The head at the last survey, where nothing was changed then.
+    clean: Option<Oid>,
+    /// Nothing was run since git looked last.
+    is_still: bool,
 }
 
 impl Repository {
@@ -114,8 +118,8 @@ impl Repository {
         let root =
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
-        let (configured, memory) = (Arc::default(), Mutex::default());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, memory })
+        let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
+        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, known, memory })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -128,11 +132,16 @@ impl Repository {
     /// The same, in another environment of the person's.
     #[must_use]
     pub fn in_env(self, env: &[(OsString, OsString)]) -> Self {
-        Self { env: environment(env), configured: Arc::default(), ..self }
+        let env = environment(env);
+        let configured = match configuring(&env).eq(configuring(&self.env)) {
+            true => self.configured,
+            false => Arc::default(),
+        };
+        Self { env, configured, ..self }
     }
 
-    /// The same worktree for somebody else, without asking git again where it is, or how it is configured. Of its commits one
-    /// does not know what the other learns.
+    /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
+    /// hold. What is staged in it one does not know of the other.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -143,13 +152,14 @@ impl Repository {
             cancel: self.cancel.clone(),
             limit: self.limit,
             configured: Arc::clone(&self.configured),
+            known: Arc::clone(&self.known),
             memory: Mutex::default(),
         }
     }
 
     /// Another worktree of the same repository, of which somebody has seen where its git folder is.
     pub(crate) fn beside(&self, root: &Utf8Path, git_dir: Utf8PathBuf) -> Self {
-        Self { root: root.to_owned(), git_dir, configured: Arc::default(), ..self.again() }
+        Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
     /// The same, stopped by who may stop another.
@@ -191,6 +201,7 @@ impl Repository {
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
         let status = status::look(self.git())?;
+        self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
         let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
         let Status { head, branch, entries } = status;
         let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
@@ -221,10 +232,27 @@ impl Repository {
         self.root.as_std_path().join(std::ffi::OsStr::from_bytes(path))
     }
 
+    /// Says that nothing was run here since git looked last, and that this was a moment ago: the next tree, or commit, is of
+    /// what was there then. Where the head moved, or a file that git showed looks another, git is asked all the same.
+    pub fn is_still(&self) {
+        self.memory().is_still = true;
+    }
+
+    /// Whether somebody said so, and of a survey where the head was, if nothing was changed. It is told once.
+    pub(crate) fn last_look(&self) -> (bool, Option<Oid>) {
+        let mut memory = self.memory();
+        (std::mem::take(&mut memory.is_still), memory.clean.take())
+    }
+
     /// What need not be asked again.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         // What is in it is right or not there, whoever was disturbed while holding it.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of commits.
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Git in this worktree.
@@ -248,6 +276,14 @@ impl Repository {
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
+}
+
+/// Of an environment what git takes its configuration from, or who commits, and when.
+fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
+    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ"];
+    env.iter().filter(move |(name, _)| {
+        name.to_str().is_some_and(|name| name.starts_with("GIT_") || others.contains(&name))
+    })
 }
 
 /// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.

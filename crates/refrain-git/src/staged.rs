@@ -91,18 +91,39 @@ impl Staged {
         index: &Utf8Path,
         largest: u64,
     ) -> Result<Option<Self>, GitError> {
-        let Some(staged) = repository.memory().staged.take() else { return Ok(None) };
-        let is_there = staged.largest == largest
-            && staged.private == (index.to_owned(), seen(index))
-            && staged.person == Index::of(repository).seen()
-            && staged.looks == Looks::now(repository, &staged.status);
-        if !is_there {
-            return Ok(None);
-        }
+        let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
         let status = status::look(git)?;
         // Git read the same files again: what it says of them is what was staged only if they still are as they were.
         let is_same = status == staged.status && staged.looks == Looks::now(repository, &status);
         Ok(is_same.then_some(staged))
+    }
+
+    /// The same right behind such a look, where nothing was run since: git is asked only where the head has moved, or a file of
+    /// those that it showed is another.
+    pub(crate) fn take_again(
+        repository: &Repository,
+        git: Git<'_>,
+        index: &Utf8Path,
+        largest: u64,
+    ) -> Result<Option<Self>, GitError> {
+        match Self::last(repository, index, largest) {
+            Some(staged) if staged.status.stands(repository)? => Ok(Some(staged)),
+            Some(staged) => {
+                staged.keep_on(repository);
+                Self::take(repository, git, index, largest)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What was kept in mind last, if the private index, the person's, and the files that git showed look as they did.
+    fn last(repository: &Repository, index: &Utf8Path, largest: u64) -> Option<Self> {
+        let staged = repository.memory().staged.take()?;
+        let is_there = staged.largest == largest
+            && staged.private == (index.to_owned(), seen(index))
+            && staged.person == Index::of(repository).seen()
+            && staged.looks == Looks::now(repository, &staged.status);
+        is_there.then_some(staged)
     }
 
     /// Keeps it in mind once more.

@@ -4,6 +4,7 @@ use refrain_core::git::{Oid, RepoPath};
 
 use crate::error::GitError;
 use crate::git::Git;
+use crate::repository::Repository;
 
 /// How it is asked. Renames are a guess that nobody needs here; what is in a submodule is asked after, so that a change of
 /// its commit can be told from a change inside it.
@@ -66,6 +67,13 @@ pub(crate) struct Blob {
     /// In octal, as git writes it.
     pub(crate) mode: String,
     pub(crate) object: Oid,
+}
+
+impl Status {
+    /// Whether the head still is where it was, on the same branch.
+    pub(crate) fn stands(&self, repository: &Repository) -> Result<bool, GitError> {
+        Ok(repository.current_branch()? == self.branch && repository.reference("HEAD")? == self.head)
+    }
 }
 
 impl Entry {

@@ -4,12 +4,9 @@ use camino::Utf8Path;
 use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
 
 use crate::Cancel;
-use crate::adopt::Made;
 use crate::candidate::{Before, Rules, choose};
 use crate::error::GitError;
-use crate::git::Git;
 use crate::index::Index;
-use crate::line::tree_of;
 use crate::repository::Repository;
 use crate::stage::{self, stage};
 use crate::staged::{Looks, Staged};
@@ -44,6 +41,10 @@ impl Repository {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);
         let before = Before::of(base);
+        let (is_still, clean) = self.last_look();
+        if let Some(head) = clean.filter(|_| is_still && before.is_empty()) {
+            return Ok((self.tree_by(git, &head)?, Vec::new()));
+        }
         if before.is_empty()
             && let Some(staged) = Staged::take(self, git, index, largest_file)?
         {
@@ -58,7 +59,7 @@ impl Repository {
             && status.entries.is_empty()
             && let Some(head) = &status.head
         {
-            return Ok((self.known_tree(git, head)?, Vec::new()));
+            return Ok((self.tree_by(git, head)?, Vec::new()));
         }
         let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
         let begun = stage::begin(git)?;
@@ -70,15 +71,5 @@ impl Repository {
         let left_out = candidate.left_out.clone();
         Staged::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
         Ok((tree, left_out))
-    }
-
-    /// The tree of the commit that is checked out, which is asked for again and again.
-    pub(crate) fn known_tree(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
-        if let Some(made) = self.memory().made.as_ref().filter(|made| made.commit == *commit) {
-            return Ok(made.tree.clone());
-        }
-        let tree = tree_of(git, commit)?;
-        self.memory().made = Some(Made { commit: commit.clone(), tree: tree.clone() });
-        Ok(tree)
     }
 }

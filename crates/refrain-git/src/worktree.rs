@@ -175,11 +175,21 @@ impl Repository {
         Ok(None)
     }
 
-    /// Makes a worktree without files, its head at a commit. No hook runs, so it is short, and others may wait for it.
-    pub(crate) fn add_empty_worktree(&self, git: Git<'_>, path: &Utf8Path, at: &Oid) -> Result<(), GitError> {
+    /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is short, and
+    /// others may wait for it.
+    pub(crate) fn add_empty_worktree(
+        &self,
+        git: Git<'_>,
+        path: &Utf8Path,
+        (at, branch): (&Oid, Option<&str>),
+    ) -> Result<(), GitError> {
         let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
-        let add = ["worktree", "add", "--quiet", "--force", "--no-checkout", "--detach"];
-        past_half_made(|| git.output(add.into_iter().chain([path.as_str(), at.as_str()]), &[])).map(drop)
+        let add = ["worktree", "add", "--quiet", "--force", "--no-checkout"];
+        let on = match branch {
+            Some(branch) => vec![path.as_str(), branch],
+            None => vec!["--detach", path.as_str(), at.as_str()],
+        };
+        past_half_made(|| git.output(add.iter().chain(&on), &[])).map(drop)
     }
 
     /// Git dies over a worktree that another git is just making or removing: one is at it, or all look. The lock is on the
@@ -302,6 +312,16 @@ impl Repository {
     /// Which other worktree than the one at `path` has the branch checked out.
     pub(crate) fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
+        // Nearly always it is nowhere else, as the files say.
+        let main = self.common_dir().parent().unwrap_or(self.common_dir());
+        let is_main = main == asked || main == path;
+        let is_in_main =
+            !is_main && head_of(self.common_dir()).is_none_or(|on| on.as_deref() == Some(branch));
+        let is_on =
+            |it: &Worktree| it.branch.as_deref() == Some(branch) && it.path != asked && it.path != path;
+        if !is_in_main && self.linked().is_some_and(|all| !all.iter().any(is_on)) {
+            return Ok(None);
+        }
         let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
         let mut all = self.worktrees()?.into_iter();
         let found = all.find(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed));
@@ -313,6 +333,21 @@ impl Repository {
         Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
 
+    /// The linked worktrees, and the branches that are checked out in them, as the files say; none where those do not say all
+    /// of it, as while one is being made.
+    pub(crate) fn linked(&self) -> Option<Vec<Worktree>> {
+        let Ok(all) = self.common_dir().join("worktrees").read_dir_utf8() else {
+            let is_none = self.common_dir().join("worktrees").symlink_metadata().is_err();
+            return is_none.then(Vec::new);
+        };
+        let look = |dir: &Utf8Path| {
+            let file = fs::read_to_string(dir.join("gitdir")).ok()?;
+            let path = dir.join(file.trim_end()).parent()?.to_owned();
+            Some(Worktree { path, branch: head_of(dir)?, ..Worktree::default() })
+        };
+        all.map(|entry| look(entry.ok()?.path())).collect()
+    }
+
     /// All worktrees of the repository, the main one first.
     ///
     /// # Errors
@@ -322,6 +357,15 @@ impl Repository {
         let list = ["worktree", "list", "--porcelain", "-z"];
         Ok(parse(&past_half_made(|| self.git().output(list, &[]))?))
     }
+}
+
+/// The branch that the head in a git folder is on, none where it is on none; nothing where its file does not say that.
+pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
+    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let Some(name) = head.strip_prefix("ref: ") else { return Some(None) };
+    // With references that are kept in another way than in files, git names one there that nobody can have.
+    let branch = name.trim_end().strip_prefix("refs/heads/").filter(|name| *name != ".invalid")?;
+    Some(Some(branch.to_owned()))
 }
 
 impl Worktree {

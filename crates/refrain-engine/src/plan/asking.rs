@@ -80,14 +80,15 @@ impl Service {
             Ok(())
         })?;
         waiting.iter().for_each(|(_, path)| inbox::remove(path));
-        if journal.state().is_final() { self.put_away(journal.state()) } else { Ok(()) }
+        let state = journal.state();
+        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
+        if state.is_final() { self.put_away(state, &Landing::new(self, &self.host, env)) } else { Ok(()) }
     }
 
     /// What is left to do for a plan that is over, and recorded as that: its loops are, too, and git keeps nothing for it.
-    pub(super) fn put_away(&self, state: &PlanState) -> Result<(), EngineError> {
+    pub(super) fn put_away(&self, state: &PlanState, landing: &Landing) -> Result<(), EngineError> {
         let cancelled = self.cancel_tasks(state);
-        let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
-        Landing::new(self, &self.host, env).clear(state);
+        landing.clear(state);
         cancelled
     }
 

@@ -23,6 +23,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
 use super::landing::Landing;
+use super::round::{Turns, turns};
 use super::service::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of};
@@ -49,9 +50,10 @@ pub(super) struct PlanDrive {
     hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
-    /// Branches that are taken away beside everything else.
+    /// What is done beside everything else: branches are taken away, loops that ended are noted in the catalog.
     tidying: JoinSet<()>,
     quiet: Quiet,
+    turns: Turns,
     told: Option<Urgency>,
     work: Option<Work>,
     doorbell: pipe::Receiver,
@@ -97,6 +99,7 @@ impl PlanDrive {
             begun: Vec::new(),
             tidying: JoinSet::new(),
             quiet: Quiet::default(),
+            turns: turns(),
             told: None,
             work: None,
             doorbell,
@@ -226,12 +229,12 @@ impl PlanDrive {
     async fn let_go(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        let Self { journal, lock, service, mut tidying, .. } = self;
+        let Self { journal, lock, service, landing, mut tidying, .. } = self;
         while tidying.join_next().await.is_some() {}
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         blocking(move || {
             if state.is_final() {
-                service.put_away(&state)?;
+                service.put_away(&state, &landing)?;
             }
             drop((journal, lock));
             // Whoever asked while the lock was still held was told to wait for it: look once more.

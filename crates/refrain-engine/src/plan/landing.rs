@@ -211,6 +211,13 @@ impl Landing {
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
     }
 
+    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its worktree.
+    pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
+        if let Ok(repository) = self.repository(None) {
+            let _ = repository.prepare_branches(branches);
+        }
+    }
+
     /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
     /// tidiness: one that stays is in nobody's way, and is taken away when the plan is over.
     pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
@@ -402,9 +409,8 @@ impl Landing {
         // Only where a branch has it all.
         if state.handover.due.is_empty() && state.line.is_empty() {
             let kept = repository.references(&[state.spec.line(), state.spec.last_wave()]);
-            for (name, (at, _)) in kept.unwrap_or_default() {
-                let _ = repository.drop_reference(&name, &at);
-            }
+            let at = kept.unwrap_or_default().into_iter().map(|(name, (at, _))| (name, at)).collect();
+            let _ = repository.drop_references(&at);
         }
     }
 

@@ -14,6 +14,7 @@ use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
 use refrain_store::tasks::TaskFile;
+use tokio::sync::Semaphore;
 
 use super::drive::{Quiet, tell};
 use super::landing::Landing;
@@ -34,6 +35,15 @@ pub(super) struct Round {
     pub(super) running: Running,
 }
 
+/// Whose turn it is to have its worktree made ready: as many at a time as there are processors. With all at once none of their
+/// agents would be at work before the last one could be.
+pub(super) type Turns = Arc<Semaphore>;
+
+/// One for this machine.
+pub(super) fn turns() -> Turns {
+    Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+}
+
 /// What a round comes to before its loop is driven.
 enum Prepared {
     /// The loop, and the worktree that it has.
@@ -51,10 +61,13 @@ pub(super) struct Begin {
 }
 
 /// Has the round's loop driven, and says what came of it.
-pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> TaskEnded {
+pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: Turns) -> TaskEnded {
     let host = round.host.clone();
+    // It is never closed; without it there would only be less order.
+    let turn = turns.acquire_owned().await.ok();
     let (round, prepared) = blocking(move || {
         let prepared = round.prepare(slot);
+        drop(turn);
         (round, prepared)
     })
     .await;
@@ -70,7 +83,7 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet) -> Task
                 None => Ok(()),
             };
             let driven = match told {
-                Ok(()) => Box::pin(runner.drive(&host, Signals::None, || {})).await,
+                Ok(()) => Box::pin(runner.drive_unnoted(&host, Signals::None, || {})).await,
                 Err(error) => Err(error),
             };
             (driven, Some(slot))
@@ -98,7 +111,7 @@ impl Round {
         };
         // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
         let mut passed_over = Vec::new();
-        while stray::who_works_in(slot.folder().as_std_path()).is_some() {
+        while slot.folder().exists() && stray::who_works_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
             slot = Slot::take(project, &self.host.state_home)?;
         }

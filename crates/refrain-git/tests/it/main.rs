@@ -17,9 +17,15 @@ mod hooks;
 #[cfg(test)]
 mod landing;
 #[cfg(test)]
+mod looks;
+#[cfg(test)]
+mod objects;
+#[cfg(test)]
 mod odd_files;
 #[cfg(test)]
 mod place;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod pool;
 #[cfg(test)]

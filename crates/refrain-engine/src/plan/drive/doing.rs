@@ -58,6 +58,18 @@ impl PlanDrive {
             return Ok(());
         }
         self.commit().await?;
+        if self.begun.len() > 1 {
+            let (landing, state) = (self.landing.clone(), self.journal.state());
+            // What one made before is merged first, and its branch begins there.
+            let is_fresh = |place: usize| {
+                state.tasks[place].before.is_none() && self.begun.iter().any(|(task, ..)| *task == place)
+            };
+            let begun = state.running().filter(|(place, _)| is_fresh(*place)).map(|(place, running)| {
+                (state.spec.branch(&state.tasks[place].card.id, running.round), running.onto.clone())
+            });
+            let branches: Vec<_> = begun.collect();
+            blocking(move || landing.prepare_branches(&branches)).await;
+        }
         for (task, _, slot) in std::mem::take(&mut self.begun) {
             self.host(task, Some(slot));
         }
@@ -79,7 +91,7 @@ impl PlanDrive {
             running: running.clone(),
         };
         self.driven.insert(running.id.clone());
-        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet)));
+        self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
     }
 
     /// Tells the loops to rest, or to end.

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::PlanDrive;
 use crate::dispatcher::blocking;
 use crate::plan::work::{done, outcome};
+use crate::runner::note;
 use crate::signals::Wish;
 use crate::{EngineError, now};
 
@@ -70,6 +71,8 @@ impl PlanDrive {
                 let state = self.journal.state();
                 let of = state.running().find(|(place, _)| state.tasks[*place].card.id == ended.task);
                 if let Some(id) = of.map(|(_, running)| running.id.clone()) {
+                    let (data_home, dir) = (self.host.data_home.clone(), self.landing.loop_dir(&id));
+                    self.tidying.spawn_blocking(move || note(&data_home, &dir));
                     self.driven.remove(&id);
                 }
                 self.record(PlanEvent::TaskEnded(ended))

@@ -1,0 +1,115 @@
+//! What is known of commits: their trees and parents never change, so git is asked of each but once, for all worktrees of a
+//! repository. Where references are, which do change, is no part of it; only which branches were made for somebody who has not
+//! begun yet.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::git::Git;
+use crate::repository::Repository;
+
+/// How many commits are kept in mind; with more it begins anew.
+const MOST: usize = 20_000;
+
+/// What a commit holds, and what it stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) tree: Oid,
+    /// In their order.
+    pub(crate) parents: Vec<Oid>,
+}
+
+/// The commits that were made here, or that git was asked about; and the branches that wait for who is to begin on them.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<(HashMap<Oid, Head>, HashSet<String>)>);
+
+impl Known {
+    /// What is known of a commit.
+    pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
+        self.all(|(all, _)| all.get(commit).cloned())
+    }
+
+    /// Keeps a commit in mind.
+    pub(crate) fn learn(&self, commit: &Oid, head: Head) {
+        self.all(|(all, _)| {
+            if all.len() >= MOST {
+                all.clear();
+            }
+            all.insert(commit.clone(), head);
+        });
+    }
+
+    /// These references were made and wait for somebody.
+    pub(crate) fn expect(&self, names: impl Iterator<Item = String>) {
+        self.all(|(_, waiting)| waiting.extend(names));
+    }
+
+    /// Whether a reference waited for whoever asks: once, and never again.
+    pub(crate) fn take_expected(&self, name: &str) -> bool {
+        self.all(|(_, waiting)| waiting.remove(name))
+    }
+
+    fn all<T>(&self, ask: impl FnOnce(&mut (HashMap<Oid, Head>, HashSet<String>)) -> T) -> T {
+        // What is in it is right or not there, whoever was disturbed while holding it.
+        ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where commits stand, and what they hold.
+#[derive(Debug)]
+pub(crate) struct Heads(HashMap<Oid, Head>);
+
+impl Heads {
+    /// The first parent of one of them.
+    pub(crate) fn parent(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit)?.parents.first()
+    }
+
+    /// The tree of a commit, where it is one of them.
+    pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit).map(|head| &head.tree)
+    }
+}
+
+impl Repository {
+    /// Looks at commits; git is asked once about all that are not known.
+    pub(crate) fn heads(&self, git: Git<'_>, commits: &[Oid]) -> Result<Heads, GitError> {
+        let (mut heads, mut unknown) = (HashMap::new(), String::new());
+        for commit in commits {
+            match self.known().get(commit) {
+                Some(head) => drop(heads.insert(commit.clone(), head)),
+                None => unknown.extend([commit.as_str(), "\n"]),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(Heads(heads));
+        }
+        let words = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
+        let printed = git.text(words, unknown.as_bytes())?;
+        for line in printed.lines() {
+            let mut names = line.split_whitespace().map(str::parse);
+            let (Some(Ok(commit)), Some(Ok(tree))) = (names.next(), names.next()) else { continue };
+            let head = Head { tree, parents: names.filter_map(Result::ok).collect() };
+            self.known().learn(&commit, head.clone());
+            heads.insert(commit, head);
+        }
+        Ok(Heads(heads))
+    }
+
+    /// The tree of a commit, asked with this git.
+    pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
+        let heads = self.heads(git, std::slice::from_ref(commit))?;
+        heads.tree(commit).cloned().ok_or_else(|| GitError::NoCommit(commit.to_string()))
+    }
+
+    /// The trees of commits, in their order.
+    pub(crate) fn trees(&self, git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
+        let heads = self.heads(git, commits)?;
+        let tree = |commit: &Oid| heads.tree(commit).cloned();
+        let all: Option<Vec<Oid>> = commits.iter().map(tree).collect();
+        all.ok_or_else(|| GitError::NoCommit(commits.first().map(Oid::to_string).unwrap_or_default()))
+    }
+}

@@ -1,0 +1,199 @@
+//! Commits that are made without a git of their own: an object is a file under the name that its content has
+//! (gitformat-loose(5)), so there is nothing to decide about it. Who makes it, and in which zone, nobody but git knows: that is
+//! read from the last commit that it made here, and asked again where the configuration changed since, or the clocks may
+//! have been set.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use refrain_core::git::Oid;
+use sha1::{Digest, Sha1};
+
+use crate::error::GitError;
+use crate::git::{Git, said};
+use crate::index::is_summed_by_us;
+use crate::known::Head;
+use crate::line::Parts;
+use crate::plain::configured;
+use crate::repository::Repository;
+
+/// How long a zone stands, in seconds: all there are begin and end at the quarter of an hour.
+const QUARTER: u64 = 15 * 60;
+
+/// How hard an object is packed: as git does where nobody says.
+const LEVEL: u8 = 6;
+
+/// The variables that say when a commit is made.
+const WHEN: [&str; 2] = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"];
+
+/// A commit that is to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Object<'a> {
+    pub(crate) tree: &'a Oid,
+    pub(crate) parents: &'a [&'a Oid],
+    /// With its trailers.
+    pub(crate) message: &'a str,
+    pub(crate) is_signed: bool,
+}
+
+/// What is known of the last commit that git made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// There was none yet, or what it says is of no use.
+    #[default]
+    Unknown,
+    /// It was made in this quarter of an hour, and nobody looked into it.
+    Made(Oid, u64),
+    /// Who made it, in a quarter of an hour.
+    Says(Who, u64),
+}
+
+/// Who makes a commit: the lines of an author and a committer up to the time, and the zone behind that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    author: String,
+    committer: String,
+    zone: String,
+}
+
+impl Repository {
+    /// Adds a commit that no reference has yet; or what git said where it does not.
+    pub(crate) fn add_commit(
+        &self,
+        git: Git<'_>,
+        object: Object<'_>,
+    ) -> Result<Result<Oid, String>, GitError> {
+        let commit = match self.own_commit(git, object)? {
+            Some(commit) => commit,
+            None => match self.commit_tree(git, object)? {
+                Ok(commit) => commit,
+                Err(said) => return Ok(Err(said)),
+            },
+        };
+        let parents = object.parents.iter().copied().cloned().collect();
+        self.known().learn(&commit, Head { tree: object.tree.clone(), parents });
+        Ok(Ok(commit))
+    }
+
+    /// Has git add it.
+    fn commit_tree(&self, git: Git<'_>, object: Object<'_>) -> Result<Result<Oid, String>, GitError> {
+        let Object { tree, parents, message, is_signed } = object;
+        let mut args = vec!["commit-tree", tree.as_str()];
+        args.extend(parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
+        if is_signed {
+            args.push("-S");
+        }
+        args.extend(["-F", "-"]);
+        let done = Git::run(git, args, message.as_bytes())?;
+        if !done.status.success() {
+            return Ok(Err(said(&done)));
+        }
+        let commit = crate::merge::oid("commit-tree", &String::from_utf8_lossy(&done.stdout))?;
+        if !is_signed {
+            let last = Last::Made(commit.clone(), now() / QUARTER);
+            configured(self, git, |configured| configured.last = last)?;
+        }
+        Ok(Ok(commit))
+    }
+
+    /// Adds it without asking git, where it is known what git would do.
+    fn own_commit(&self, git: Git<'_>, object: Object<'_>) -> Result<Option<Oid>, GitError> {
+        if object.is_signed
+            || !is_summed_by_us(object.tree)
+            || object.message.contains('\0')
+            || self.env().iter().any(|(name, _)| name.to_str().is_some_and(|name| WHEN.contains(&name)))
+        {
+            return Ok(None);
+        }
+        let now = now();
+        let last = configured(self, git, |it| it.is_usual.then(|| it.last.clone()))?;
+        let who = match last {
+            Some(Last::Says(who, quarter)) if quarter == now / QUARTER => who,
+            Some(Last::Made(commit, quarter)) if quarter == now / QUARTER => {
+                let Some(who) = Who::of(&Parts::of(git, &commit)?.rest) else { return Ok(None) };
+                let last = Last::Says(who.clone(), quarter);
+                configured(self, git, |configured| configured.last = last)?;
+                who
+            }
+            Some(Last::Says(..) | Last::Made(..) | Last::Unknown) | None => return Ok(None),
+        };
+        let parents: String = object.parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+        let Who { author, committer, zone } = who;
+        let who = format!("{author} {now} {zone}\n{committer} {now} {zone}\n");
+        let content = format!("tree {}\n{parents}{who}\n{}", object.tree, object.message);
+        // Whatever is in the way of it: git says it better.
+        Ok(self.keep("commit", content.as_bytes()).ok())
+    }
+
+    /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
+    fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
+        let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
+        let name: String = Sha1::digest(&object).iter().map(|byte| format!("{byte:02x}")).collect();
+        let oid = name.parse().map_err(|_| ErrorKind::InvalidData)?;
+        let folder = self.common_dir().join("objects").join(&name[..2]);
+        let place = folder.join(&name[2..]);
+        if place.exists() {
+            return Ok(oid);
+        }
+        DirBuilder::new().recursive(true).create(&folder)?;
+        // Git sweeps away what is called so and was left.
+        let beside = folder.join(format!("tmp_obj_{}", &name[2..]));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&beside)?;
+        file.write_all(&compress_to_vec_zlib(&object, LEVEL))?;
+        fs::rename(&beside, &place)?;
+        Ok(oid)
+    }
+}
+
+impl Who {
+    /// Reads the lines behind the parents of a commit; none where there is more in them than who made it.
+    fn of(rest: &[u8]) -> Option<Self> {
+        let mut lines = str::from_utf8(rest).ok()?.lines();
+        let (author, zone) = Self::line(lines.next()?.strip_prefix("author ")?)?;
+        let (committer, same) = Self::line(lines.next()?.strip_prefix("committer ")?)?;
+        let who = Self {
+            author: format!("author {author}"),
+            committer: format!("committer {committer}"),
+            zone: zone.to_owned(),
+        };
+        (zone == same && lines.next()?.is_empty()).then_some(who)
+    }
+
+    /// `Name <address> seconds zone`: what stands before the time, and the zone.
+    fn line(line: &str) -> Option<(&str, &str)> {
+        let (rest, zone) = line.rsplit_once(' ')?;
+        let (who, seconds) = rest.rsplit_once(' ')?;
+        (who.ends_with('>') && seconds.parse::<u64>().is_ok()).then_some((who, zone))
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "a commit says when it was made, as git has it say")]
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_made_a_commit_is_read_from_one_that_says_no_more() {
+        let author = "author A B <a@b> 1700000000 +0530\n";
+        let committer = "committer C <> 1700000009 +0530\n";
+        let who = Who::of(format!("{author}{committer}\nSubject\n").as_bytes()).unwrap();
+        let said = (who.author.as_str(), who.committer.as_str(), who.zone.as_str());
+        assert_eq!(said, ("author A B <a@b>", "committer C <>", "+0530"));
+        for other in [
+            format!("{author}{committer}encoding latin1\n\nSubject\n"),
+            format!("{author}committer C <c> 1700000009 +0100\n\nSubject\n"),
+            format!("{committer}{author}\nSubject\n"),
+            author.to_owned(),
+        ] {
+            assert_eq!(Who::of(other.as_bytes()), None, "{other}");
+        }
+    }
+}

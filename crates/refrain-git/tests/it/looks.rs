@@ -1,0 +1,105 @@
+//! A look that another follows at once need not be repeated; what happened in between all the same is never committed
+//! unseen, nor to where the person is not any more.
+
+use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Skipped};
+use refrain_git::{CommitRequest, Repository, TreeRequest};
+use rstest::rstest;
+
+use crate::place::{Place, id, made, skipped};
+
+fn tree(place: &Place, repository: &Repository, base: &Base) -> Oid {
+    let index = place.top().join("loop/index");
+    let request =
+        TreeRequest { base, index: &index, largest_file: 1 << 20, allow_secrets: &[], cancel: None };
+    repository.tree(request).unwrap().0
+}
+
+fn commit(place: &Place, repository: &Repository, base: &Base) -> CommitReport {
+    let request = CommitRequest {
+        base,
+        last_head: base.head.as_ref(),
+        id: &id(),
+        iteration: 1,
+        message: "Do it",
+        index: &place.top().join("loop/index"),
+        largest_file: 1 << 20,
+        allow_secrets: &[],
+        cancel: None,
+    };
+    repository.commit(request).unwrap()
+}
+
+/// A worktree in which the agent changed something, and the tree that was told of it: twice, as of a file that was written in
+/// the same tick of the clock nothing is kept in mind.
+fn proven(place: &Place) -> (Repository, Base, Oid) {
+    let repository = place.repository();
+    let base = repository.survey().unwrap();
+    place.write("src/a.rs", "fn a() { done() }\n");
+    tree(place, &repository, &base);
+    let told = tree(place, &repository, &base);
+    (repository, base, told)
+}
+
+#[test]
+fn right_behind_a_survey_what_it_saw_is_the_candidate_and_later_what_is_there() {
+    let place = Place::new();
+    let repository = place.repository();
+    let base = repository.survey().unwrap();
+    let head: Oid = place.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
+    place.write("src/a.rs", "fn a() { later() }\n");
+    repository.is_still();
+    assert_eq!(tree(&place, &repository, &base), head);
+    assert_ne!(tree(&place, &repository, &base), head, "that is believed once");
+    repository.survey().unwrap();
+    repository.is_still();
+    assert_ne!(tree(&place, &repository, &base), head, "a survey that saw a change says nothing of the tree");
+}
+
+#[test]
+fn right_behind_the_proof_what_was_proven_is_committed() {
+    let place = Place::new();
+    let (repository, base, told) = proven(&place);
+    place.write("later.rs", "later\n");
+    repository.is_still();
+    let report = commit(&place, &repository, &base);
+    assert!(matches!(&report.result, CommitResult::Made { tree, .. } if *tree == told), "{report:?}");
+    assert_eq!(place.committed("HEAD"), ["M src/a.rs"]);
+    assert_eq!(place.status(), ["?? later.rs"]);
+}
+
+#[test]
+fn a_file_that_was_written_again_is_committed_as_it_is() {
+    let place = Place::new();
+    let (repository, base, told) = proven(&place);
+    place.write("src/a.rs", "fn a() { DONE() }\n");
+    repository.is_still();
+    made(&commit(&place, &repository, &base));
+    assert_ne!(place.git(&["rev-parse", "HEAD^{tree}"]), told.as_str());
+    assert!(place.status().is_empty());
+}
+
+#[rstest]
+#[case::another_branch(&["switch", "-qc", "theirs"], Skipped::OtherBranch { now: Some("theirs".into()) })]
+#[case::no_branch(&["switch", "-q", "--detach"], Skipped::OtherBranch { now: None })]
+fn who_is_elsewhere_by_then_has_nothing_committed_there(#[case] how: &[&str], #[case] expected: Skipped) {
+    let place = Place::new();
+    let (repository, base, _) = proven(&place);
+    place.git(how);
+    repository.is_still();
+    assert_eq!(skipped(&commit(&place, &repository, &base)), expected);
+}
+
+#[test]
+fn a_commit_that_came_in_between_is_what_it_is_made_on() {
+    let place = Place::new();
+    let (repository, base, _) = proven(&place);
+    place.write("theirs.rs", "theirs\n");
+    place.git(&["add", "theirs.rs"]);
+    place.git(&["commit", "-qm", "Theirs", "theirs.rs"]);
+    let theirs = place.head();
+    repository.is_still();
+    let commit = made(&commit(&place, &repository, &base));
+    assert_eq!(place.git(&["rev-parse", &format!("{commit}^")]), theirs.as_str());
+    assert_eq!(place.committed("HEAD"), ["M src/a.rs"]);
+    assert!(place.status().is_empty());
+}

@@ -1,0 +1,72 @@
+//! Commits that are made without a git of their own are as git would have made them, also where somebody changes who commits.
+
+use refrain_core::git::Oid;
+use refrain_git::Repository;
+use rstest::rstest;
+
+use crate::place::Place;
+
+/// Adds so many commits, each on the one before it.
+fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
+    let tree = repository.tree_of(begin).unwrap();
+    let mut made = vec![begin.clone()];
+    for message in messages {
+        let trailers = [("Refrain-Task", "1")];
+        let commit = repository.conflict_commit(made.last().unwrap(), &tree, message, &trailers, None);
+        made.push(commit.unwrap());
+    }
+    made.split_off(1)
+}
+
+/// What a commit says, but for when it was made.
+fn says(place: &Place, commit: &Oid) -> String {
+    let text = place.git(&["cat-file", "commit", commit.as_str()]);
+    let is_time = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit());
+    text.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_says_what_git_would_say_and_git_finds_no_fault_with_them() {
+    let place = Place::new();
+    let repository = place.repository();
+    let made = chain(&repository, &place.head(), &["First", "Second", "Third\n\nWith ü and a list:\n\n- a"]);
+    place.git(&["update-ref", "refs/heads/made", made[2].as_str()]);
+    place.git(&["fsck", "--strict", "--no-dangling"]);
+    let (first, third) = (says(&place, &made[0]), says(&place, &made[2]));
+    let head = |text: &str| {
+        let who = text.lines().filter(|line| line.starts_with("author ") || line.starts_with("committer "));
+        who.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(head(&first), ["author Test <test@localhost> +0000", "committer Test <test@localhost> +0000"]);
+    assert_eq!(head(&first), head(&third));
+    let by_git = ["commit-tree", &format!("{}^{{tree}}", made[2]), "-p", made[1].as_str(), "-m"];
+    let message = place.git(&["log", "-1", "--format=%B", made[2].as_str()]);
+    let again = place.git(&[&by_git[..], &[message.trim()]].concat());
+    assert_eq!(says(&place, &again.trim().parse().unwrap()), third);
+    assert_eq!(repository.tree_of(&made[2]).unwrap(), repository.tree_of(&place.head()).unwrap());
+}
+
+#[rstest]
+#[case::another_name(&["config", "user.name", "Another"], "author Another <test@localhost>")]
+#[case::another_encoding(&["config", "i18n.commitEncoding", "latin1"], "encoding latin1")]
+fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str], #[case] says_so: &str) {
+    let place = Place::new();
+    let repository = place.repository();
+    let made = chain(&repository, &place.head(), &["First", "Second", "Third"]);
+    assert!(!says(&place, &made[2]).contains(says_so));
+    place.git(how);
+    for commit in chain(&repository, &made[2], &["Fourth", "Fifth", "Sixth"]) {
+        assert!(says(&place, &commit).contains(says_so), "{}", says(&place, &commit));
+    }
+}
+
+#[test]
+fn when_a_commit_was_made_is_the_persons_to_say() {
+    let mut place = Place::new();
+    place.env.push(("GIT_COMMITTER_DATE".into(), "1700000000 +0200".into()));
+    let repository = place.repository();
+    for commit in chain(&repository, &place.head(), &["First", "Second", "Third"]) {
+        let text = place.git(&["cat-file", "commit", commit.as_str()]);
+        assert!(text.contains("committer Test <test@localhost> 1700000000 +0200"), "{text}");
+    }
+}

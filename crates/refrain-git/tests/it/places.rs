@@ -1,0 +1,111 @@
+//! Where references and worktrees are is read from git's files where those say it, and asked of git where they do not.
+
+use std::fs;
+
+use camino::Utf8PathBuf;
+use refrain_git::{Readied, ReadyRequest, Repository};
+use rstest::rstest;
+
+use crate::place::Place;
+
+#[rstest]
+#[case::as_files(&["status"])]
+#[case::packed(&["pack-refs", "--all"])]
+#[case::in_tables(&["refs", "migrate", "--ref-format=reftable"])]
+fn references_are_found_wherever_git_keeps_them(#[case] how: &[&str]) {
+    let place = Place::new();
+    let head = place.head();
+    for name in ["refs/heads/topic/one", "refs/refrain/plans/a/line"] {
+        place.git(&["update-ref", name, head.as_str()]);
+    }
+    place.git(&["symbolic-ref", "refs/heads/other", "refs/heads/topic/one"]);
+    // Only newer gits keep references in tables.
+    place.try_git(how);
+    let repository = place.repository();
+    for name in
+        ["HEAD", "refs/heads/main", "refs/heads/topic/one", "refs/heads/other", "refs/refrain/plans/a/line"]
+    {
+        assert_eq!(repository.reference(name).unwrap().as_ref(), Some(&head), "{name}");
+    }
+    for name in ["refs/heads/topic", "refs/heads/topic/two", "refs/refrain/none"] {
+        assert_eq!(repository.reference(name).unwrap(), None, "{name}");
+    }
+    let names = ["refs/heads/topic/one", "refs/heads/topic", "refs/heads/none"].map(str::to_owned);
+    let tree = repository.tree_of(&head).unwrap();
+    let found = repository.references(&names).unwrap();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [(names[0].clone(), (head.clone(), tree))]);
+    place.git(&["commit", "-q", "--allow-empty", "-m", "Next"]);
+    assert_ne!(repository.reference("HEAD").unwrap(), Some(head), "it is looked at each time");
+}
+
+fn linked(place: &Place) -> Repository {
+    let path = place.top().join("linked");
+    place.git(&["worktree", "add", "-q", "-b", "linked", path.as_str()]);
+    Repository::open(&path, &place.env).unwrap()
+}
+
+#[test]
+fn a_linked_worktree_is_where_it_was_until_something_says_else() {
+    let place = Place::new();
+    let linked = linked(&place);
+    assert!(linked.is_where_it_was());
+    // Of what all worktrees are configured to do this is only heeded in the main one.
+    place.git(&["config", "core.worktree", place.top().as_str()]);
+    let again = Repository::open(linked.root(), &place.env).unwrap();
+    assert_eq!((again.root(), again.git_dir()), (linked.root(), linked.git_dir()));
+    place.git(&["config", "--unset", "core.worktree"]);
+    place.git(&["config", "extensions.worktreeConfig", "true"]);
+    let own = Place::new_at(&place, linked.root().to_owned());
+    own.git(&["config", "--worktree", "core.worktree", place.top().as_str()]);
+    assert!(!linked.is_where_it_was(), "it has a configuration of its own");
+    assert!(!place.repository().is_where_it_was(), "of the main one git is asked");
+}
+
+#[test]
+fn one_that_leads_to_another_repository_is_not_where_it_was() {
+    let (place, other) = (Place::new(), Place::new());
+    let linked = linked(&place);
+    let dot_git = linked.root().join(".git");
+    let theirs = format!("gitdir: {}\n", other.root().join(".git"));
+    place.write_at(&dot_git, theirs);
+    assert!(!linked.is_where_it_was());
+    fs::remove_file(&dot_git).unwrap();
+    assert!(!linked.is_where_it_was());
+}
+
+#[test]
+fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
+    let place = Place::new();
+    let (repository, at) = (place.repository(), place.head());
+    let branches = ["one", "two"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
+    repository.prepare_branches(&branches).unwrap();
+    let ready = |number: u32, branch: &str| {
+        let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
+        fs::create_dir_all(&beside).unwrap();
+        let folder = beside.join("project");
+        let request = ReadyRequest {
+            folder: &folder,
+            beside: &beside,
+            branch,
+            at: &at,
+            was: None,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        };
+        assert_eq!(repository.ready(request).unwrap(), Readied::Ready { saved: None });
+        let there = Place::new_at(&place, folder);
+        assert_eq!(there.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
+        assert!(there.status().is_empty());
+        assert!(!beside.join("begun").exists());
+    };
+    ready(1, &branches[0].0);
+    // Somebody took it away again.
+    place.git(&["update-ref", "-d", "refs/heads/refrain/plan/two"]);
+    ready(2, &branches[1].0);
+    // One of them is there: none is made, and each is made with its worktree.
+    let more = ["one", "three"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
+    repository.prepare_branches(&more).unwrap();
+    assert_eq!(repository.reference("refs/heads/refrain/plan/three").unwrap(), None);
+    ready(3, &more[1].0);
+}
