@@ -32,6 +32,7 @@ pub mod spec;
 pub mod splice;
 pub mod state_file;
 pub mod stuck;
+pub mod summary;
 pub mod text;
 pub mod usage;
 pub mod values;
