@@ -19,6 +19,7 @@ pub mod git;
 pub mod ids;
 pub mod r#loop;
 pub mod mirror;
+pub mod mode;
 pub mod plan;
 pub mod price;
 pub mod promise;

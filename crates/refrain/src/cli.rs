@@ -101,6 +101,8 @@ enum ShownVerb {
 #[derive(Debug, Subcommand)]
 enum LoopVerb {
     Start(Box<cmd::start::Args>),
+    Research(Box<cmd::research::Args>),
+    Implement(Box<cmd::implement::Args>),
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
     Resume(cmd::resume::Args),
@@ -221,6 +223,8 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
 fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
+        LoopVerb::Research(args) => cmd::research::run(context, *args),
+        LoopVerb::Implement(args) => cmd::implement::run(context, *args),
         LoopVerb::Run(args) => cmd::run::run(context, &args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),

@@ -151,7 +151,10 @@ impl ConfigFile {
         let given = found.into_iter().filter(|one| !one.is_table).map(|one| {
             let value = match (one.path.as_slice(), one.value) {
                 ([table, _, last], toml::Value::String(file))
-                    if matches!((table.as_str(), last.as_str()), ("prompts", "file") | ("gates", "spec")) =>
+                    if matches!(
+                        (table.as_str(), last.as_str()),
+                        ("prompts" | "modes", "file") | ("gates", "spec")
+                    ) =>
                 {
                     toml::Value::String(folder.join(file).into_string())
                 }
@@ -231,6 +234,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let tables = [
         ("agents", config.agents.keys().collect::<Vec<_>>()),
         ("prompts", config.prompts.keys().collect()),
+        ("modes", config.modes.keys().collect()),
         ("gates", config.gates.keys().collect()),
     ];
     for (table, names) in tables {
@@ -252,9 +256,9 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if config.start.env.keys().any(|name| !is_variable(name)) {
         return at(&["start", "env"], VARIABLES);
     }
-    for (name, prompt) in &config.prompts {
-        if prompt.text.is_some() == prompt.file.is_some() {
-            return at(&["prompts", name], "accepted is either text or file");
+    for (table, texts) in [("prompts", &config.prompts), ("modes", &config.modes)] {
+        if let Some((name, _)) = texts.iter().find(|(_, it)| it.text.is_some() == it.file.is_some()) {
+            return at(&[table, name], "accepted is either text or file");
         }
     }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {

@@ -15,7 +15,7 @@ pub(crate) struct GitArgs {
     #[arg(long, value_enum, value_name = "WORKFLOW")]
     git_workflow: Option<Flow>,
     /// The same as --git-workflow commit
-    #[arg(long, conflicts_with = "git_workflow")]
+    #[arg(long, visible_alias = "commit-only", conflicts_with = "git_workflow")]
     auto_commit: bool,
     /// The message of its commits, with {loop}, {iteration}, {max} and {timestamp}; `loop: iteration {iteration}` where it is
     /// left out
