@@ -22,6 +22,7 @@ mod follow;
 mod foreign;
 mod gate;
 mod hearing;
+mod init;
 mod judge;
 mod keeping;
 mod mirror;
@@ -48,6 +49,7 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
+pub use init::{Extras, Fate, Prepared};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginError, PluginWork};

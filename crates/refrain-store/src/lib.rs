@@ -30,7 +30,7 @@ pub mod trust;
 pub mod worktree;
 
 pub use account::{AccountGate, Probe};
-pub use atomic::{make_dir, write_atomic, write_unsynced};
+pub use atomic::{append, create, make_dir, write_atomic, write_unsynced};
 pub use budget::{LedgerError, LedgerFile};
 pub use checkout::CleanPlace;
 pub use inbox::{Doorbell, Request};

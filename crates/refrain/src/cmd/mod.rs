@@ -16,6 +16,7 @@ mod git_args;
 pub(crate) mod heading;
 pub(crate) mod hook;
 pub(crate) mod implement;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;

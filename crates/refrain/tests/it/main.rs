@@ -36,6 +36,8 @@ mod hosted;
 #[cfg(test)]
 mod hostile_project;
 #[cfg(test)]
+mod init;
+#[cfg(test)]
 mod journals;
 #[cfg(test)]
 mod main_job;
