@@ -20,6 +20,7 @@ pub mod ids;
 pub mod r#loop;
 pub mod mirror;
 pub mod mode;
+pub mod notice;
 pub mod plan;
 pub mod price;
 pub mod promise;

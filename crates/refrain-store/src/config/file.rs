@@ -261,6 +261,9 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&[table, name], "accepted is either text or file");
         }
     }
+    if config.notify.webhook.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["notify", "webhook"], "accepted is a URL of http or https");
+    }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
         if let Err(error) = Protected::new(globs, &[]) {
             return at(&["protect", name], &error.to_string());
@@ -285,6 +288,11 @@ const VARIABLES: &str = "accepted are names of variables, but those that begin w
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("REFRAIN_")
+}
+
+fn is_web(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 fn is_name(name: &str) -> bool {

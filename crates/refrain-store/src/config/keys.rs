@@ -245,6 +245,12 @@ pub struct Notify {
     pub how: Option<NotifyHow>,
     /// A command that is given the message too (`--notify-command`).
     pub command: Option<Command>,
+    /// Where each is posted to as JSON, signed: a URL of http or https. The secret stands elsewhere.
+    pub webhook: Option<String>,
+    /// Waits for a provider that are longer are told too: like "30m"; or "none".
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub wait_longer_than: Option<Limit<Millis>>,
 }
 
 /// Where a notification is shown.

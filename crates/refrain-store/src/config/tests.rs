@@ -311,6 +311,8 @@ output = 10
 #[case("[agents.x]\nkind = 'acp'", ":1: agents.x: it needs a command")]
 #[case("[agents.x]", ":1: agents.x: it needs a command")]
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
+#[case("[notify]\nwebhook='ftp://x'", ":2: notify.webhook: accepted is a URL of http or https")]
+#[case("[notify]\nwebhook='https://'", ":2: notify.webhook: accepted is a URL of http or https")]
 #[case("[modes.x]\ntext='x'\nfile='y'", ":1: modes.x: accepted is either text or file")]
 #[case("[modes.X]\ntext='x'", ":1: modes.X: accepted are names of a-z, 0-9 and -, with a letter first")]
 #[case("[gates.x]\nhard = true", ":1: gates.x: accepted is either command or spec")]

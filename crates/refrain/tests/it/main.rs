@@ -91,6 +91,8 @@ mod task_worktrees;
 mod terminal;
 #[cfg(test)]
 mod verbs;
+#[cfg(test)]
+mod webhooks;
 
 use testkit::Sandbox;
 

@@ -6,7 +6,7 @@
 //! as much of HTTP/1.1 as the programs use, [`connection`] serves one of them, and [`state`] is what they all share.
 
 mod connection;
-mod http;
+pub(crate) mod http;
 mod refusal;
 mod request;
 mod script;
