@@ -136,6 +136,7 @@ fn finished(promised: bool) -> AttemptFinished {
         output_error: None,
         report: Some(Box::new(report)),
         preview: "The test still fails; the next iteration goes on from here.".into(),
+        summary: None,
         fingerprint: None,
         sealed: Default::default(),
     }

@@ -109,6 +109,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: heard.finding.last_line,
+        summary: heard.finding.summary,
         left: false,
         output_error: None,
         report: heard.report.map(Box::new),

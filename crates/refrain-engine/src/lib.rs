@@ -22,6 +22,8 @@ mod follow;
 mod foreign;
 mod gate;
 mod hearing;
+mod herald;
+mod init;
 mod judge;
 mod keeping;
 mod mirror;
@@ -42,6 +44,7 @@ mod seal;
 mod service;
 mod session;
 mod signals;
+mod webhook;
 
 pub use catalog::Listed;
 pub use clock::now;
@@ -49,6 +52,8 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
+pub use herald::Herald;
+pub use init::{Extras, Fate, Prepared};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginError, PluginWork};
@@ -70,6 +75,7 @@ pub use runner::Runner;
 pub use service::{Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
+pub use webhook::{Webhook, WebhookError};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

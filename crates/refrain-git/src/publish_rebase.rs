@@ -10,7 +10,7 @@ use crate::Cancel;
 use crate::error::GitError;
 use crate::git::{Git, said};
 use crate::handover::{HandOverRequest, HandedOver, Note};
-use crate::line::{Heads, New, since, tree_of, trees};
+use crate::line::{New, since};
 use crate::merge::{Merged, merge, oid};
 use crate::repository::Repository;
 
@@ -119,13 +119,13 @@ impl Repository {
         let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
         let line = since(git, base, now)?;
         // Signed commits are others each time, and hold the same.
-        Ok(made == line || (made.len() == line.len() && trees(git, &made)? == trees(git, &line)?))
+        Ok(made == line || (made.len() == line.len() && self.trees(git, &made)? == self.trees(git, &line)?))
     }
 
     /// The commits behind `base` made anew on `onto`, oldest first, or which does not go.
     fn replay(&self, git: Git<'_>, (base, head): (&Oid, &Oid), onto: &Oid) -> Result<Line, GitError> {
         let commits = since(git, base, head)?;
-        let heads = Heads::of(git, &commits)?;
+        let heads = self.heads(git, &commits)?;
         let (mut before, mut line) = (base.clone(), Vec::new());
         for commit in commits {
             let tip = line.last().unwrap_or(onto);
@@ -134,8 +134,8 @@ impl Repository {
                 Err(conflicts) => return Ok(Err((commit, conflicts))),
             };
             // What theirs has already would be an empty commit, which is only kept where it was made as one.
-            let was_empty = tree_of(git, &before)? == tree_of(git, &commit)?;
-            if was_empty || tree_of(git, &made)? != tree_of(git, tip)? {
+            let was_empty = self.tree_by(git, &before)? == self.tree_by(git, &commit)?;
+            if was_empty || self.tree_by(git, &made)? != self.tree_by(git, tip)? {
                 line.push(made);
             }
             before = commit;

@@ -6,7 +6,7 @@ use refrain_core::git::Oid;
 
 use crate::error::GitError;
 use crate::git::said;
-use crate::line::{since, tree_of};
+use crate::line::since;
 use crate::publish::Upstream;
 use crate::repository::Repository;
 
@@ -73,7 +73,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn standing_on(&self, base: &Oid, head: &Oid) -> Result<(Oid, Vec<Oid>), GitError> {
-        Ok((tree_of(self.git(), head)?, since(self.git(), base, head)?))
+        Ok((self.tree_by(self.git(), head)?, since(self.git(), base, head)?))
     }
 
     /// The branch that is checked out; none where the head is detached.

@@ -1,9 +1,11 @@
 //! One helper for whole files that must never be seen half written.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use camino::Utf8Path;
+use rustix::fs::OFlags;
 
 use crate::{DiskError, OnPath};
 
@@ -19,6 +21,37 @@ pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     file.as_file().sync_all().on("sync", path)?;
     file.persist(path).on("replace", path)?;
     sync_dir(dir)
+}
+
+/// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: where something is there, even a
+/// link that leads nowhere, that stays. After it returns, a crash or a power loss leaves the new file; before, none.
+///
+/// # Errors
+/// [`DiskError`]; nothing was made then.
+pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
+    let dir = path.parent().unwrap_or(Utf8Path::new("."));
+    // The process's own mask takes from it.
+    let mode = std::fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(dir).on("create a file in", dir)?;
+    file.write_all(bytes).on("write", path)?;
+    file.as_file().sync_all().on("sync", path)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => sync_dir(dir).map(|()| true),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error).on("create", path),
+    }
+}
+
+/// Puts `bytes` behind what `path` holds, which is a file and no link. What it holds stays, whatever happens; a power loss
+/// may leave a part of what was added, until this returns.
+///
+/// # Errors
+/// [`DiskError`]; a part may have been added then.
+pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = File::options().append(true).custom_flags(flags).open(path).on("open", path)?;
+    file.write_all(bytes).on("write", path)?;
+    file.sync_all().on("sync", path)
 }
 
 /// Replaces `path` with `bytes` for whoever reads it: never a mixture, also when this process is killed. Nothing is synced, so

@@ -202,6 +202,12 @@ impl LoopDir {
         self.0.join("state.md")
     }
 
+    /// How far a webhook was told of the loop.
+    #[must_use]
+    pub fn webhook(&self) -> Utf8PathBuf {
+        self.0.join("webhook.json")
+    }
+
     /// What a detached runner would have said on a terminal.
     #[must_use]
     pub fn runner_log(&self) -> Utf8PathBuf {

@@ -3,7 +3,8 @@
 //! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]),
 //! what is known of all their loops together ([`catalog`]), what they spent ([`LedgerFile`]), the files that agents read
 //! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), whether a project's part of
-//! that counts ([`trust`]), and what was put where agents load it from ([`plugins`]).
+//! that counts ([`trust`]), how far webhooks were told ([`webhook`]), and what was put where agents load it from
+//! ([`plugins`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
@@ -27,10 +28,11 @@ pub mod projects;
 pub mod sessions;
 pub mod tasks;
 pub mod trust;
+pub mod webhook;
 pub mod worktree;
 
 pub use account::{AccountGate, Probe};
-pub use atomic::{make_dir, write_atomic, write_unsynced};
+pub use atomic::{append, create, make_dir, write_atomic, write_unsynced};
 pub use budget::{LedgerError, LedgerFile};
 pub use checkout::CleanPlace;
 pub use inbox::{Doorbell, Request};

@@ -90,6 +90,7 @@ enum ShownVerb {
     Hook(cmd::hook::Args),
     Plugin(cmd::plugin::Args),
     Config(cmd::config::Args),
+    Init(cmd::init::Args),
     Trust(cmd::trust::Args),
     Promise(cmd::promise::Args),
     Demo(cmd::demo::Args),
@@ -101,6 +102,8 @@ enum ShownVerb {
 #[derive(Debug, Subcommand)]
 enum LoopVerb {
     Start(Box<cmd::start::Args>),
+    Research(Box<cmd::research::Args>),
+    Implement(Box<cmd::implement::Args>),
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
     Resume(cmd::resume::Args),
@@ -206,6 +209,7 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Shown(ShownVerb::Hook(args)) => Ok(cmd::hook::run(context, &args)),
         Verb::Shown(ShownVerb::Plugin(args)) => cmd::plugin::run(context, &args),
         Verb::Shown(ShownVerb::Config(args)) => cmd::config::run(context, &args),
+        Verb::Shown(ShownVerb::Init(args)) => cmd::init::run(context, &args),
         Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
         Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
         Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
@@ -221,6 +225,8 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
 fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
+        LoopVerb::Research(args) => cmd::research::run(context, *args),
+        LoopVerb::Implement(args) => cmd::implement::run(context, *args),
         LoopVerb::Run(args) => cmd::run::run(context, &args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),

@@ -5,6 +5,7 @@ mod cmd;
 mod committed;
 mod error;
 mod gated;
+mod herald;
 mod lines;
 mod live;
 mod notify;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use refrain_core::LoopId;
+use refrain_core::notice::Notice;
 use refrain_core::text::{clip, printable};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Status, StatusWord};
@@ -129,6 +130,16 @@ impl NotifyArgs {
         };
         let next = stopped.needs.map(|needs| format!("; next: {needs}")).unwrap_or_default();
         self.send(context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
+    }
+
+    /// Tells of a loop that waits for longer than the person wants to hear nothing.
+    pub(crate) fn tell_wait(&self, context: &Context, notice: &Notice) {
+        self.send(context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
+    }
+
+    /// Whether there is anybody to tell.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
     }
 
     /// Tells of a loop whose runner could not go on.

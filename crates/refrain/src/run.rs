@@ -10,6 +10,7 @@ use refrain_engine::{Runner, Service, Signals, chain};
 use crate::cli::Context;
 use crate::cmd::heading;
 use crate::error::{CliError, Code};
+use crate::herald;
 use crate::live::{Live, Manner};
 use crate::notify::NotifyArgs;
 use crate::out;
@@ -62,12 +63,20 @@ pub(crate) fn in_foreground(
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
+    let herald = herald::begin(context, &runner, &show.notify);
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the loop; if it panicked, the loop's own result is what counts.
         let _ = screen.join();
     }
-    let state = driven.inspect_err(|error| show.notify.tell_failure(context, id.as_str(), &chain(error)))?;
+    let state = match driven {
+        Ok(state) => state,
+        Err(error) => {
+            show.notify.tell_failure(context, id.as_str(), &chain(&error));
+            herald::finish(herald);
+            return Err(error.into());
+        }
+    };
     let status = view::status(&state, Alive::NOBODY);
     let printed = match (show.json, show.events) {
         (true, true) => out::print_json_line(&status),
@@ -76,6 +85,7 @@ pub(crate) fn in_foreground(
     };
     // Also where nobody reads any more.
     show.notify.tell(context, &status.id, &(&status).into());
+    herald::finish(herald);
     printed?;
     Ok(Code::from(status.status).into())
 }
@@ -104,6 +114,9 @@ pub(crate) fn detached(
     }
     let id = runner.id().to_string();
     note_objection(context, show, false);
+    if !show.quiet {
+        herald::note_objection(context, &runner);
+    }
     let mut words = ["-C", dir, "drive", &id].map(str::to_owned).to_vec();
     words.extend(show.notify.as_words());
     let state = service.detach(runner, &words)?;

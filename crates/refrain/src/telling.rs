@@ -281,7 +281,9 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let used = phrase::after(&phrase::used(&attempt.usage.into()));
-    format!("{} iteration {}{took}{used}: {how}\n", "·".dimmed(), attempt.id)
+    let said = attempt.finished.as_ref().and_then(|finished| finished.summary.as_deref());
+    let said = said.map(|said| format!("; it says: {}", printable(said))).unwrap_or_default();
+    format!("{} iteration {}{took}{used}: {how}{said}\n", "·".dimmed(), attempt.id)
 }
 
 /// What its agent's program said of a fault, and what was wrong with a claim that it nearly made.
@@ -424,12 +426,31 @@ fn closing(state: &LoopState) -> String {
     let mut text =
         format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
     let id = &status.id;
+    text.push_str(&said(state));
     let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
     text.push_str(&format!("  {} {next}\n", "next".dimmed()));
     if let Some(words) = committed::left_behind(state) {
         text.push_str(&format!("  {} {words}\n", "note".dimmed()));
     }
     text
+}
+
+/// How many iterations are told of at the end.
+const COLLECTED: usize = 20;
+
+/// What the agent said of its iterations, a line each; nothing where it said nothing.
+fn said(state: &LoopState) -> String {
+    let said = |attempt: &Attempt| {
+        let summary = attempt.finished.as_ref()?.summary.as_deref()?;
+        Some(format!("  {:<4} {}\n", attempt.id.to_string().dimmed(), printable(summary)))
+    };
+    let lines: Vec<_> = state.attempts.iter().filter_map(said).collect();
+    let earlier = lines.len().saturating_sub(COLLECTED);
+    let more = match earlier {
+        0 => String::new(),
+        more => format!("  {} {more} earlier: refrain report {}\n", "...".dimmed(), state.spec.id),
+    };
+    more + &lines[earlier..].concat()
 }
 
 /// A command line as it could be typed.

@@ -36,6 +36,9 @@ pub struct AttemptFinished {
     pub stderr_bytes: u64,
     /// The last line it said, for lists.
     pub preview: String,
+    /// What its message said of the iteration in one line, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// It left processes behind: `attempt.swept` says when nobody of them is left.
     #[serde(default, skip_serializing_if = "is_false")]
     pub left: bool,

@@ -9,6 +9,7 @@ mod gates;
 pub(crate) mod journal;
 mod journals;
 mod judges;
+mod notices;
 mod order;
 mod outcomes;
 mod properties;

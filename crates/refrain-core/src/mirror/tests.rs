@@ -39,6 +39,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: "it \"goes\" on".into(),
+        summary: None,
         left: false,
         output_error: None,
         report: None,

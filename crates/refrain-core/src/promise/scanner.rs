@@ -11,6 +11,7 @@ use super::echo::{Echo, Heard};
 use super::giving_up::{GIVES_UP, given_up};
 use super::line::{self, Says};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
+use crate::summary;
 use crate::text::{clip, printable};
 
 /// How much of each end of a line is looked at. A promise in the middle of a longer line is a mention anyway.
@@ -32,8 +33,8 @@ pub fn scan(promise: &Promise, message: &str) -> Finding {
 
 /// What an agent that was asked for it says of its iteration in one line, without the tag around it (seed 002).
 fn bare_summary(line: &str) -> &str {
-    let inner = line.strip_prefix("<iteration-summary>");
-    inner.and_then(|inner| inner.strip_suffix("</iteration-summary>")).unwrap_or(line).trim()
+    let inner = line.strip_prefix(summary::OPEN);
+    inner.and_then(|inner| inner.strip_suffix(summary::CLOSE)).unwrap_or(line).trim()
 }
 
 /// Reads one message.
@@ -48,6 +49,9 @@ pub struct Scanner {
     giving_up: Option<Finder<'static>>,
     /// The first reason for that.
     gave_up: Option<String>,
+    /// What a line must hold that begins a summary.
+    summarises: Finder<'static>,
+    summary: summary::Listener,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
     /// How long that line is in truth.
@@ -91,6 +95,8 @@ impl Scanner {
             comment: Finder::new("<!--"),
             giving_up: None,
             gave_up: None,
+            summarises: Finder::new(summary::OPEN),
+            summary: summary::Listener::default(),
             held: Vec::new(),
             held_length: 0,
             lines: 0,
@@ -160,6 +166,7 @@ impl Scanner {
             claimed: self.claimed,
             near_miss: self.near_miss.filter(|_| !self.claimed),
             gave_up: self.gave_up.filter(|_| !self.claimed),
+            summary: self.summary.finish(),
             last_line: clip(bare_summary(preview.trim()), PREVIEW).into_owned(),
         }
     }
@@ -173,6 +180,7 @@ impl Scanner {
             || self.words.iter().any(|word| word.find(bytes).is_some())
             || self.giving_up.as_ref().is_some_and(|words| words.find(bytes).is_some())
             || self.comment.find(bytes).is_some()
+            || self.summarises.find(bytes).is_some()
     }
 
     /// Keeps the begin of a line until its end comes; of an overlong one, both ends.
@@ -211,7 +219,7 @@ impl Scanner {
     fn line(&mut self, whole: &[u8], special: bool) {
         self.lines += 1;
         let bytes = &*both_ends(whole);
-        if special || self.in_comment || !self.open_tag.is_empty() {
+        if special || self.in_comment || !self.open_tag.is_empty() || self.summary.is_open() {
             self.hear_echo(bytes, |scanner| {
                 // A line that was too long to be held was searched as it came.
                 if scanner.held_length <= LONGEST_HELD {
@@ -287,6 +295,10 @@ impl Scanner {
         };
         if let Some(seen) = &seen {
             self.hear_giving_up(&seen.text, text);
+            // A line of the prompt is not the agent's word.
+            if !self.echo.has_line(text) {
+                self.summary.hear(&seen.text);
+            }
         }
         let Some(promise) = self.promise.clone() else { return };
         let wanted = promise.text.as_str();

@@ -29,6 +29,7 @@ impl Report {
         for iteration in &mut self.iterations {
             iteration.gates.iter_mut().for_each(gate);
             iteration.preview.iter_mut().for_each(one);
+            iteration.summary.iter_mut().for_each(one);
         }
         self
     }

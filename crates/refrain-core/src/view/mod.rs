@@ -265,6 +265,8 @@ pub struct Iteration {
     pub gates: Vec<Gate>,
     /// The last line that the agent said.
     pub preview: Option<String>,
+    /// What the agent said of it in one line, where it did.
+    pub summary: Option<String>,
 }
 
 /// Who drives a loop, as shown.
@@ -342,6 +344,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
                 usage: Usage::default(),
                 gates: Vec::new(),
                 preview: None,
+                summary: None,
             }
         }));
     Status {
@@ -482,7 +485,14 @@ impl Iteration {
                 .filter_map(|result| Gate::of(state, result))
                 .collect(),
             preview: attempt.finished.as_ref().map(|finished| finished.preview.clone()),
+            summary: attempt.finished.as_ref().and_then(|finished| finished.summary.clone()),
         }
+    }
+
+    /// What the agent said of it, as short as it did; none while it runs.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        self.summary.as_deref().or(self.preview.as_deref())
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,
         preview: finding.last_line,
+        summary: finding.summary,
         left: false,
         output_error: None,
         report: None,

@@ -93,6 +93,7 @@ fn finished(tells: bool) -> AttemptFinished {
         output_error: None,
         report: tells.then(|| Box::new(report)),
         preview: "not yet".into(),
+        summary: None,
         fingerprint: None,
         sealed: Default::default(),
     }

@@ -151,7 +151,10 @@ impl ConfigFile {
         let given = found.into_iter().filter(|one| !one.is_table).map(|one| {
             let value = match (one.path.as_slice(), one.value) {
                 ([table, _, last], toml::Value::String(file))
-                    if matches!((table.as_str(), last.as_str()), ("prompts", "file") | ("gates", "spec")) =>
+                    if matches!(
+                        (table.as_str(), last.as_str()),
+                        ("prompts" | "modes", "file") | ("gates", "spec")
+                    ) =>
                 {
                     toml::Value::String(folder.join(file).into_string())
                 }
@@ -231,6 +234,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let tables = [
         ("agents", config.agents.keys().collect::<Vec<_>>()),
         ("prompts", config.prompts.keys().collect()),
+        ("modes", config.modes.keys().collect()),
         ("gates", config.gates.keys().collect()),
     ];
     for (table, names) in tables {
@@ -252,10 +256,13 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if config.start.env.keys().any(|name| !is_variable(name)) {
         return at(&["start", "env"], VARIABLES);
     }
-    for (name, prompt) in &config.prompts {
-        if prompt.text.is_some() == prompt.file.is_some() {
-            return at(&["prompts", name], "accepted is either text or file");
+    for (table, texts) in [("prompts", &config.prompts), ("modes", &config.modes)] {
+        if let Some((name, _)) = texts.iter().find(|(_, it)| it.text.is_some() == it.file.is_some()) {
+            return at(&[table, name], "accepted is either text or file");
         }
+    }
+    if config.notify.webhook.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["notify", "webhook"], "accepted is a URL of http or https");
     }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
         if let Err(error) = Protected::new(globs, &[]) {
@@ -281,6 +288,11 @@ const VARIABLES: &str = "accepted are names of variables, but those that begin w
 
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("REFRAIN_")
+}
+
+fn is_web(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 fn is_name(name: &str) -> bool {

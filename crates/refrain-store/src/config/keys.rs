@@ -35,6 +35,8 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     /// Prompts, by name: `--prompt-name NAME`.
     pub prompts: BTreeMap<String, Prompt>,
+    /// Ways of working, by name: `--mode NAME`. One may take the place of a built-in one.
+    pub modes: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work.
     pub gates: BTreeMap<String, Gate>,
     /// The worktrees that the tasks of plans work in.
@@ -243,6 +245,12 @@ pub struct Notify {
     pub how: Option<NotifyHow>,
     /// A command that is given the message too (`--notify-command`).
     pub command: Option<Command>,
+    /// Where each is posted to as JSON, signed: a URL of http or https. The secret stands elsewhere.
+    pub webhook: Option<String>,
+    /// Waits for a provider that are longer are told too: like "30m"; or "none".
+    #[serde(deserialize_with = "written::duration_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub wait_longer_than: Option<Limit<Millis>>,
 }
 
 /// Where a notification is shown.
@@ -283,11 +291,11 @@ pub struct Agent {
     pub output_format: Option<OutputFormat>,
 }
 
-/// `[prompts.NAME]`: one of both.
+/// `[prompts.NAME]` and `[modes.NAME]`: one of both.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Prompt {
-    /// The task itself.
+    /// The text itself.
     pub text: Option<String>,
     /// The file that holds it, relative to the file that names it.
     #[schemars(with = "Option<String>")]

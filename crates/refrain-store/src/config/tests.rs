@@ -162,10 +162,11 @@ fn what_describes_an_agent_goes_with_it(#[case] layers: Layers, #[case] holds: H
 fn entries_of_named_tables_are_replaced_as_a_whole() {
     let home = Home::new()
         .user("[agents.a]\ncommand='user'\nmodel='m'\n[agents.b]\ncommand='b'\n[prices.m]\ninput=1\noutput='2'\n")
-        .project("[agents.a]\ncommand='project'\n[prompts.fix]\nfile='tasks/fix.md'\n");
+        .project("[agents.a]\ncommand='project'\n[prompts.fix]\nfile='tasks/fix.md'\n[modes.fix]\nfile='fix.md'\n");
     let config = home.load().config;
     assert_eq!((&config.agents["a"].model, config.agents.len()), (&None, 2));
     assert_eq!(config.prompts["fix"].file, Some(home.root.join("project/tasks/fix.md")));
+    assert_eq!(config.modes["fix"].file, Some(home.root.join("project/fix.md")));
     assert_eq!(home.load().price("m").unwrap().cached_input, Usd(1_000_000_000));
 }
 
@@ -313,6 +314,10 @@ output = 10
 #[case("[agents.x]\nkind = 'acp'", ":1: agents.x: it needs a command")]
 #[case("[agents.x]", ":1: agents.x: it needs a command")]
 #[case("[prompts.x]", ":1: prompts.x: accepted is either text or file")]
+#[case("[notify]\nwebhook='ftp://x'", ":2: notify.webhook: accepted is a URL of http or https")]
+#[case("[notify]\nwebhook='https://'", ":2: notify.webhook: accepted is a URL of http or https")]
+#[case("[modes.x]\ntext='x'\nfile='y'", ":1: modes.x: accepted is either text or file")]
+#[case("[modes.X]\ntext='x'", ":1: modes.X: accepted are names of a-z, 0-9 and -, with a letter first")]
 #[case("[gates.x]\nhard = true", ":1: gates.x: accepted is either command or spec")]
 #[case("[gates.x]\ncommand = 'a'\nspec = 'b.md'", ":1: gates.x: accepted is either command or spec")]
 #[case("[gates.x]\ncommand = 'a'\nmodel = 'b'", ":3: gates.x.model: a command has none; accepted with spec")]

@@ -44,6 +44,7 @@ fn finished(exit: Exit) -> Event {
         stdout_bytes: 12,
         stderr_bytes: 0,
         preview: "not yet".into(),
+        summary: None,
         left: false,
         output_error: None,
         report: None,
@@ -254,7 +255,8 @@ fn everything() -> Vec<Event> {
         unreachable!("it is an end")
     };
     let judged = adopted.report.clone();
-    let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, ..*near };
+    let summary = Some("found two bugs".into());
+    let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, summary, ..*near };
     // Three times in the same way: that is stuck here.
     let fails = |n| {
         let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];

@@ -12,15 +12,17 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
+use refrain_core::mode;
 use refrain_core::text::{clip, printable, squeeze};
+use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use super::{archive, cancel, pause, resume, steer, watch};
+use super::{archive, cancel, pause, resume, start, steer, watch};
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
-/// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents and prompts
+/// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents, prompts and modes
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -73,6 +75,9 @@ pub(crate) fn answer() -> bool {
 /// How much is said of a name, in bytes.
 const HELP: usize = 60;
 
+/// The verbs that start a loop with the options of `start`.
+const STARTS: [&str; 3] = ["start", "research", "implement"];
+
 /// Whether a verb can mean a loop.
 type CouldBe = fn(&Brief) -> bool;
 
@@ -104,17 +109,20 @@ fn completed() -> Command {
 }
 
 fn with_values(verbs: Command) -> Command {
-    let verbs = verbs.mut_subcommand("start", |start| {
-        // Each in its place: `mut_arg` would put it last, and the place of a word is its meaning.
-        start.mut_args(|arg| match arg.get_id().as_str() {
-            "prompt_file" => arg.value_hint(ValueHint::FilePath),
-            "working_dir" => arg.value_hint(ValueHint::DirPath),
-            "agent" => {
-                let kinds = arg.get_possible_values();
-                arg.add(ArgValueCandidates::new(move || agents(&kinds)))
-            }
-            "prompt_name" => arg.add(ArgValueCandidates::new(prompts)),
-            _ => arg,
+    let verbs = STARTS.iter().fold(verbs, |verbs, verb| {
+        verbs.mut_subcommand(verb, |start| {
+            // Each in its place: `mut_arg` would put it last, and the place of a word is its meaning.
+            start.mut_args(|arg| match arg.get_id().as_str() {
+                "prompt_file" => arg.value_hint(ValueHint::FilePath),
+                "working_dir" => arg.value_hint(ValueHint::DirPath),
+                "agent" => {
+                    let kinds = arg.get_possible_values();
+                    arg.add(ArgValueCandidates::new(move || agents(&kinds)))
+                }
+                "prompt_name" => arg.add(ArgValueCandidates::new(prompts)),
+                "mode" => arg.add(ArgValueCandidates::new(modes)),
+                _ => arg,
+            })
         })
     });
     MEANT.iter().fold(verbs, |verbs, (verb, could_be)| {
@@ -138,12 +146,26 @@ fn agents(kinds: &[PossibleValue]) -> Vec<CompletionCandidate> {
 
 /// The prompts that the configuration names.
 fn prompts() -> Vec<CompletionCandidate> {
-    let config = settings().map(|settings| settings.config);
-    let names = config.into_iter().flat_map(|config| config.prompts).map(|(name, prompt)| {
-        let task = prompt.text.or_else(|| prompt.file.map(Utf8PathBuf::into_string)).unwrap_or_default();
-        (name, clip(&squeeze(&printable(&task)), HELP).into_owned())
-    });
-    names.map(|(name, task)| CompletionCandidate::new(name).help(Some(StyledStr::from(task)))).collect()
+    let prompts = settings().map(|settings| settings.config.prompts).unwrap_or_default();
+    prompts.iter().map(|(name, prompt)| named(name, &says(prompt))).collect()
+}
+
+/// The modes: those that are built in, and those that the configuration names.
+fn modes() -> Vec<CompletionCandidate> {
+    let own = settings().map(|settings| settings.config.modes).unwrap_or_default();
+    let text = |name: &str| mode::built_in(name).unwrap_or_default().to_owned();
+    let modes = start::prompt::modes(&own).into_iter();
+    modes.map(|(name, prompt)| named(name, &prompt.map_or_else(|| text(name), says))).collect()
+}
+
+fn says(prompt: &Prompt) -> String {
+    let file = || prompt.file.as_ref().map(ToString::to_string);
+    prompt.text.clone().or_else(file).unwrap_or_default()
+}
+
+fn named(name: &str, text: &str) -> CompletionCandidate {
+    let help = clip(&squeeze(&printable(text)), HELP).into_owned();
+    CompletionCandidate::new(name).help(Some(StyledStr::from(help)))
 }
 
 /// What is configured where the words so far lead to.

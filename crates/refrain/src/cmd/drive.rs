@@ -10,7 +10,7 @@ use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::notify::NotifyArgs;
-use crate::{out, run};
+use crate::{herald, out, run};
 
 /// Drive a loop without a terminal
 #[derive(Debug, clap::Args)]
@@ -28,13 +28,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
+    let herald = herald::begin(context, &runner, &args.notify);
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
-    let status = view::status(&driven.inspect_err(failed)?, Alive::NOBODY);
+    let driven = driven.inspect_err(failed).map(|state| view::status(&state, Alive::NOBODY));
+    if let Some(status) = driven.as_ref().ok().filter(|status| status.has_stopped()) {
+        args.notify.tell(context, &status.id, &status.into());
+    }
+    herald::finish(herald);
+    let status = driven?;
     if !status.has_stopped() {
         // It was the turn of the loop's session.
         return Ok(Code::Done.into());
     }
-    args.notify.tell(context, &status.id, &(&status).into());
     Ok(Code::from(status.status).into())
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::notice::Notice;
 use refrain_core::plan::PlanEvent;
 use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
     let schemas = [
         ("status", schemars::schema_for!(Status)),
         ("list", schemars::schema_for!(Vec<Row>)),
+        ("webhook", schemars::schema_for!(Notice)),
         ("plan-status", schemars::schema_for!(PlanStatus)),
         ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
         ("plan-dry-run", schemars::schema_for!(Rehearsal)),

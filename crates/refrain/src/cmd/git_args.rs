@@ -15,7 +15,7 @@ pub(crate) struct GitArgs {
     #[arg(long, value_enum, value_name = "WORKFLOW")]
     git_workflow: Option<Flow>,
     /// The same as --git-workflow commit
-    #[arg(long, conflicts_with = "git_workflow")]
+    #[arg(long, visible_alias = "commit-only", conflicts_with = "git_workflow")]
     auto_commit: bool,
     /// The same as --git-workflow pr
     #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit"])]

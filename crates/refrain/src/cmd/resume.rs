@@ -17,7 +17,7 @@ use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot,
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
-use crate::{out, values};
+use crate::{herald, out, values};
 
 /// Let a stopped or crashed loop, or plan, go on
 #[derive(Debug, clap::Args)]
@@ -185,7 +185,9 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
         }
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
-    Ok(each(context, stopped.collect(), args).into())
+    let code = each(context, stopped.collect(), args);
+    herald::deliver_owed(context, service);
+    Ok(code.into())
 }
 
 fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, CliError> {

@@ -2,6 +2,7 @@
 
 mod kinds;
 pub(super) mod others;
+pub(super) mod prompt;
 pub(super) mod resolve;
 mod stuck;
 pub(super) mod work;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::ArgGroup;
+use clap::builder::NonEmptyStringValueParser;
 use refrain_core::mirror::Mirror;
 use refrain_core::text::printable;
 use refrain_core::{LoopId, Spec};
@@ -31,10 +33,25 @@ use crate::values;
 
 /// Start a loop
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("source"), after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
+    options: Options,
+    /// Its way of working: research, implement, or one that the configuration has under this name; what it is about is the
+    /// prompt, where there is one
+    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    mode: Option<String>,
+}
+
+/// What a loop is started with, whatever its mode.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("source"))]
+pub(super) struct Options {
+    #[command(flatten)]
     task: TaskArgs,
+    /// Your own words on how to go about it, behind all else that the prompt says
+    #[arg(help_heading = heading::RUN, long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    directions: Option<String>,
     /// The loop's id; made up from the command where it is left out
     #[arg(help_heading = heading::RUN, long, value_name = "ID")]
     name: Option<LoopId>,
@@ -61,8 +78,21 @@ pub(crate) struct Args {
 impl Args {
     /// The same with what was said in a session.
     pub(super) fn in_session(mut self, gates: GateArgs, until: UntilArgs, most: Option<u32>) -> Self {
-        self.work.gates = gates;
-        Self { until, max_iterations: most, ..self }
+        self.options.work.gates = gates;
+        self.options.until = until;
+        self.options.max_iterations = most;
+        self
+    }
+
+    /// A verb that is a mode: with these options, where a number that stands alone says how many iterations there are.
+    pub(super) fn of_mode(mode: &str, mut options: Options) -> Result<Self, CliError> {
+        if let [word] = options.task.words.as_slice()
+            && word.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            options.until = options.until.counting(word)?;
+            options.task.words.clear();
+        }
+        Ok(Self { options, mode: Some(mode.to_owned()) })
     }
 }
 
@@ -84,8 +114,19 @@ What is left out here, the configuration says: refrain config show. All about it
 
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    if args.plan.asked() {
-        let Args { task, name, work, promise, until, max_iterations, git, mirror, plan, show } = args;
+    if args.options.plan.asked() {
+        if let Some(mode) = &args.mode {
+            return Err(CliError::usage(format!(
+                "--mode {mode}: not with a plan: its tasks have ways of their own"
+            )));
+        }
+        let Options { task, directions, name, work, promise, until, max_iterations, git, mirror, plan, show } =
+            args.options;
+        if directions.is_some() {
+            return Err(CliError::usage(
+                "--directions: not with a plan: accepted is --spec-file, which every agent is told",
+            ));
+        }
         if let Some(mirror) = mirror.first() {
             return Err(CliError::usage(format!("--mirror {mirror}: not with a plan: accepted is a loop")));
         }
@@ -95,21 +136,22 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         plan::refuse_what_loops_have(&task, &promise, &git)?;
         return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
     }
-    let dir = match &args.work.working_dir {
+    let options = &args.options;
+    let dir = match &options.work.working_dir {
         Some(dir) => context.dir.join(dir),
         None => context.dir.clone(),
     };
     if !dir.is_dir() {
         return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
     }
-    if args.show.detach {
+    if options.show.detach {
         run::may_detach(context)?;
     }
     let service = Service::open(&dir, context.host.clone())?;
-    let chosen = Chosen { agent: args.work.agent.as_deref(), command: args.work.command.is_some() };
+    let chosen = Chosen { agent: options.work.agent.as_deref(), command: options.work.command.is_some() };
     let settings = service.settings(chosen, context.inside.is_none())?;
     mention_what_does_not_count(&settings);
-    let named = args.name.clone();
+    let named = options.name.clone();
     let (spec, notes) = resolve::spec(context, &args, &settings, &service, &dir)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
@@ -118,10 +160,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if !is_shared {
         mention_neighbours(&runner);
     }
-    if !args.show.quiet {
+    if !options.show.quiet {
         notes.tell(runner.id());
     }
-    let show = args.show.or_configured(&settings.config.notify);
+    let show = args.options.show.or_configured(&settings.config.notify);
     match show.detach {
         true => run::detached(context, &service, runner, dir.as_str(), &show),
         false => run::in_foreground(context, runner, &show),

@@ -118,9 +118,8 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         };
         let name = AttemptId { iteration: iteration.n, attempt: iteration.attempt }.to_string();
         let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
-        let preview = iteration.preview.as_deref().unwrap_or_default();
-        let line =
-            format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {}", printable(preview).replace('\n', " "));
+        let said = printable(iteration.said().unwrap_or_default()).replace('\n', " ");
+        let line = format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {said}");
         let line = width.map_or(line.clone(), |width| phrase::cut(&line, width));
         text.push_str(&format!("{}\n", line.trim_end()));
     }

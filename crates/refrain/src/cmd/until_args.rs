@@ -33,6 +33,16 @@ impl UntilArgs {
         said.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
     }
 
+    /// The same for exactly so many iterations, which a number alone says; not beside an option that says something else.
+    pub(crate) fn counting(self, number: &str) -> Result<Self, CliError> {
+        if let Some(flag) = self.given() {
+            let error = format!("{flag}: not beside {number}, which says how many iterations there are");
+            return Err(CliError::usage(error));
+        }
+        let count = values::iterations(number).map_err(|why| CliError::usage(format!("{number}: {why}")))?;
+        Ok(Self { iterations: Some(count), ..self })
+    }
+
     /// What both say together; this one first.
     pub(crate) fn or(self, other: Self) -> Self {
         if self.given().is_some() { self } else { other }

@@ -255,7 +255,7 @@ fn critiques(report: &Report) -> Section {
 }
 
 fn iterations(report: &Report) -> Section {
-    let head = ["iteration", "outcome", "exit", "took", "gates", "used", "last line"];
+    let head = ["iteration", "outcome", "exit", "took", "gates", "used", "it said"];
     let rows = report.iterations.iter().map(iteration);
     Section::new("Iterations").table("Every attempt, oldest first", &head, rows)
 }
@@ -280,7 +280,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
         Cell::number(took.map(|took| took.to_string()).unwrap_or_default()),
         Cell::plain(gates.join(", ")),
         Cell::plain(phrase::used(&it.usage)),
-        Cell::plain(it.preview.as_deref().unwrap_or_default()),
+        Cell::plain(it.said().unwrap_or_default()),
     ]
 }
 

@@ -61,7 +61,7 @@ fn each_verb_is_completed_with_the_loops_that_it_can_mean() {
 #[test]
 fn agents_and_prompts_of_the_configuration_are_completed() {
     let sandbox = sandbox();
-    let file = "[agents.careful]\nkind = \"claude\"\n[agents.house]\ncommand = \"./a.sh\"\n[prompts.fix]\ntext = \"Mend\\nit.\"\n";
+    let file = "[agents.careful]\nkind = \"claude\"\n[agents.house]\ncommand = \"./a.sh\"\n[prompts.fix]\ntext = \"Mend\\nit.\"\n[modes.polish]\ntext = \"Polish.\"\n";
     testkit::write(&sandbox.project().join("refrain.toml"), file);
     let adapters = ["acp", "claude", "codex", "gemini", "generic", "opencode"];
     let sorted = |words: &[&str]| {
@@ -70,10 +70,13 @@ fn agents_and_prompts_of_the_configuration_are_completed() {
         found
     };
     assert_eq!(sorted(&["refrain", "start", "--agent", ""]), adapters, "nobody trusts the file yet");
+    assert_eq!(follow(&sandbox, &["refrain", "start", "--mode", ""]), ["implement", "research"]);
     sandbox.refrain(&["trust"]).with_code(0);
     assert_eq!(sorted(&["refrain", "start", "--agent", "c"]), ["careful", "claude", "codex"]);
     assert_eq!(follow(&sandbox, &["refrain", "loop", "start", "--agent", "ho"]), ["house"]);
     assert_eq!(follow(&sandbox, &["refrain", "start", "--prompt-name", ""]), ["fix"]);
+    assert_eq!(follow(&sandbox, &["refrain", "start", "--mode", ""]), ["implement", "polish", "research"]);
+    assert_eq!(follow(&sandbox, &["refrain", "loop", "research", "--agent", "ho"]), ["house"]);
     let ask = ["--", "refrain", "start", "--prompt-name", ""];
     let fish = sandbox.command(&ask).env("_REFRAIN_COMPLETES", "fish").run().with_code(0);
     assert!(fish.has_line("fix\tMend it."), "with its begin as help: {fish:?}");

@@ -36,6 +36,8 @@ mod hosted;
 #[cfg(test)]
 mod hostile_project;
 #[cfg(test)]
+mod init;
+#[cfg(test)]
 mod journals;
 #[cfg(test)]
 mod main_job;
@@ -91,6 +93,8 @@ mod task_worktrees;
 mod terminal;
 #[cfg(test)]
 mod verbs;
+#[cfg(test)]
+mod webhooks;
 
 use testkit::Sandbox;
 

@@ -86,20 +86,20 @@ fn line(from: &mut impl BufRead) -> io::Result<Option<String>> {
 
 /// A whole answer.
 #[derive(Debug)]
-pub(super) struct Whole {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Value,
+pub(crate) struct Whole {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Value,
 }
 
 impl Whole {
     /// All is well, and this is it.
-    pub(super) const fn ok(body: Value) -> Self {
+    pub(crate) const fn ok(body: Value) -> Self {
         Self { status: 200, headers: Vec::new(), body }
     }
 
     /// Writes it; a `HEAD` gets no body.
-    pub(super) fn write(&self, to: &mut impl Write, with_body: bool) -> io::Result<()> {
+    pub(crate) fn write(&self, to: &mut impl Write, with_body: bool) -> io::Result<()> {
         let body = self.body.to_string();
         let mut text = format!("HTTP/1.1 {} Scripted\r\ncontent-type: application/json\r\n", self.status);
         for (name, value) in &self.headers {
@@ -115,7 +115,7 @@ impl Whole {
 }
 
 /// Begins an answer whose parts come one by one.
-pub(super) fn begin_stream(to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn begin_stream(to: &mut impl Write) -> io::Result<()> {
     to.write_all(
         b"HTTP/1.1 200 Scripted\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n",
     )?;
@@ -123,13 +123,13 @@ pub(super) fn begin_stream(to: &mut impl Write) -> io::Result<()> {
 }
 
 /// One part of it.
-pub(super) fn write_part(to: &mut impl Write, text: &str) -> io::Result<()> {
+pub(crate) fn write_part(to: &mut impl Write, text: &str) -> io::Result<()> {
     write!(to, "{:x}\r\n{text}\r\n", text.len())?;
     to.flush()
 }
 
 /// Its end.
-pub(super) fn end_stream(to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn end_stream(to: &mut impl Write) -> io::Result<()> {
     to.write_all(b"0\r\n\r\n")?;
     to.flush()
 }

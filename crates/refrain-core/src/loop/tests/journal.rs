@@ -117,6 +117,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         stdout_bytes: 0,
         stderr_bytes: 0,
         preview: String::new(),
+        summary: None,
         left: false,
         output_error: None,
         report: None,

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::which;
 use crate::cli::Context;
 use crate::cmd::start::others;
-use crate::cmd::start::resolve::read;
+use crate::cmd::start::prompt::read;
 use crate::error::{CliError, Code};
 use crate::out;
 use crate::run::ShowArgs;

@@ -1,8 +1,6 @@
 //! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
 //! leaves out, is built in. Nothing past here sees an option that means "default".
 
-use std::io::Read;
-
 use camino::Utf8Path;
 use refrain_core::budget::{Caps, Which};
 use refrain_core::git::GitSpec;
@@ -12,18 +10,15 @@ use refrain_core::spec::{
 };
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
+use refrain_engine::config::Settings;
 use refrain_engine::config::keys::{Gate, PROMISE, Start};
-use refrain_engine::config::{Settings, nearest};
 use refrain_engine::{Service, objection, prompt_limit};
 
-use super::Args;
-use super::work::{PromiseArgs, TaskArgs, WorkArgs};
+use super::work::{PromiseArgs, WorkArgs};
+use super::{Args, prompt};
 use crate::cli::Context;
 use crate::cmd::review_args;
 use crate::error::CliError;
-
-/// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
-const LARGEST_PROMPT: u64 = 10 << 20;
 
 /// The specification, and what a person should know of what proves it.
 pub(in crate::cmd) fn spec(
@@ -33,26 +28,26 @@ pub(in crate::cmd) fn spec(
     service: &Service,
     dir: &Utf8Path,
 ) -> Result<(Spec, Vec<String>), CliError> {
-    let start = &settings.config.start;
-    let (spec, notes) = common(context, &args.work, settings, service, dir)?;
-    let prompt = prompt(context, &args.task, settings)?;
+    let (start, options) = (&settings.config.start, &args.options);
+    let (spec, notes) = common(context, &options.work, settings, service, dir)?;
+    let prompt = prompt::prompt(context, args, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
             CliError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
         })?;
     }
-    let (until, most) = args.until.resolve(args.max_iterations, start.max_iterations)?;
+    let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
     let spec = Spec {
-        id: args.name.clone().unwrap_or(spec.id),
+        id: options.name.clone().unwrap_or(spec.id),
         prompt,
-        promise: promise(&args.promise, start, &spec.agent)?,
+        promise: promise(&options.promise, start, &spec.agent)?,
         limits: Limits { max_iterations: most, ..spec.limits },
-        mirrors: match args.mirror.as_slice() {
+        mirrors: match options.mirror.as_slice() {
             [] => start.mirrors.clone().unwrap_or_default(),
             mirrors => mirrors.to_vec(),
         },
         until,
-        git: args.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        git: options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
         ..spec
     };
     Ok((spec, notes))
@@ -110,7 +105,7 @@ pub(in crate::cmd) fn common(
 }
 
 /// Who said a value, for a refusal: the option, or the place in the configuration.
-fn who(is_option: bool, settings: &Settings, name: &str) -> String {
+pub(super) fn who(is_option: bool, settings: &Settings, name: &str) -> String {
     if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
 }
 
@@ -257,67 +252,4 @@ fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Optio
     let default = if agent.streams() { MatchMode::Tag } else { MatchMode::Plain };
     let mode = args.promise_match.map(MatchMode::from).or(start.promise_match).unwrap_or(default);
     Ok(Some(Promise { text, mode }))
-}
-
-/// The task: what the command line says, else the prompt that the configuration names.
-fn prompt(context: &Context, args: &TaskArgs, settings: &Settings) -> Result<String, CliError> {
-    let prompt = if let Some(text) = &args.prompt {
-        text.clone()
-    } else if let Some(file) = &args.prompt_file {
-        read(&format!("--prompt-file {file}"), &context.dir.join(file))?
-    } else if let Some(name) = &args.prompt_name {
-        named_prompt(&format!("--prompt-name {name}"), name, settings)?
-    } else if args.words == ["-"] {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", &error))?;
-        text
-    } else if !args.words.is_empty() {
-        args.words.join(" ")
-    } else if let Some(name) = &settings.config.start.prompt_name {
-        named_prompt(&format!("{} {name}", who(false, settings, "prompt-name")), name, settings)?
-    } else {
-        let error =
-            "nothing says what it is to do; accepted is PROMPT, --prompt, --prompt-file or --prompt-name";
-        return Err(CliError::usage(error));
-    };
-    if prompt.trim().is_empty() {
-        return Err(CliError::usage("the prompt is empty; accepted is what the agent is to do"));
-    }
-    Ok(prompt)
-}
-
-fn named_prompt(who: &str, name: &str, settings: &Settings) -> Result<String, CliError> {
-    let prompts = &settings.config.prompts;
-    let Some(prompt) = prompts.get(name) else {
-        let names: Vec<_> = prompts.keys().map(String::as_str).collect();
-        let advice = match (nearest(name, names.iter().copied()), names.is_empty()) {
-            (Some(meant), _) => format!("did you mean {meant}?"),
-            (None, false) => format!("accepted are {}", names.join(", ")),
-            (None, true) => "the configuration has none; accepted is a [prompts.NAME] of it".to_owned(),
-        };
-        return Err(CliError::usage(format!("{who}: there is no such prompt; {advice}")));
-    };
-    match (&prompt.text, &prompt.file) {
-        (Some(text), _) => Ok(text.clone()),
-        (None, Some(file)) => read(&format!("{who}: {file}"), file),
-        (None, None) => Ok(String::new()),
-    }
-}
-
-fn unreadable(name: &str, error: &std::io::Error) -> CliError {
-    CliError::usage(format!(
-        "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
-    ))
-}
-
-/// What a person wrote for an agent into a file.
-pub(in crate::cmd) fn read(name: &str, path: &Utf8Path) -> Result<String, CliError> {
-    let failed = |error| unreadable(name, &error);
-    // What is no file may never end, or never begin.
-    let meta = std::fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() || meta.len() > LARGEST_PROMPT {
-        let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));
-        return Err(failed(error));
-    }
-    std::fs::read_to_string(path).map_err(failed)
 }

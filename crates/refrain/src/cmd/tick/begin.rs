@@ -34,6 +34,9 @@ pub(super) struct Args {
     /// What stands before that in the prompt: how the command works
     #[arg(long, value_name = "TEXT")]
     lead: Option<String>,
+    /// The loop's mode, as with start
+    #[arg(long, value_name = "NAME", conflicts_with = "lead")]
+    mode: Option<String>,
     /// Which agent's session it is; found out where it is left out
     #[arg(long, value_name = "KIND", value_parser = super::super::hook::agent)]
     agent: Option<AgentKind>,
@@ -148,22 +151,24 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         tell(&id, state.spec.promise.as_ref());
         return Ok(Code::Done.into());
     }
-    if prompt.is_empty() && typed.prompt_file.is_none() && args.command.ends_with(":loop") {
+    let is_unsaid = prompt.is_empty() && typed.prompt_file.is_none();
+    if is_unsaid && args.command.ends_with(":loop") {
         return Err(CliError::usage(
             "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
         ));
     }
-    let prompt = match (&args.lead, prompt.is_empty()) {
-        (Some(lead), _) => format!("{lead} {prompt}").trim().to_owned(),
-        (None, true) if typed.prompt_file.is_none() => args.command.clone(),
-        (None, _) => prompt,
+    let prompt = match &args.lead {
+        Some(lead) => format!("{lead} {prompt}").trim().to_owned(),
+        None if is_unsaid && args.mode.is_none() => args.command.clone(),
+        None => prompt,
     };
     let isolation = match (typed.isolation, typed.loop_isolated) {
         (Some(Where::Subagent), _) | (_, true) => Isolation::Subagent,
         (Some(Where::SharedContext) | None, false) => Isolation::SharedContext,
     };
     let begun = SessionSpec { command: args.command, args: text, isolation };
-    let spec = spec(context, service, &typed, (agent, prompt, begun), gates)?;
+    let task = (args.mode.as_deref(), prompt);
+    let spec = spec(context, service, &typed, (agent, task, begun), gates)?;
     start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
@@ -295,20 +300,22 @@ fn spec(
     context: &Context,
     service: &Service,
     typed: &Typed,
-    (agent, prompt, begun): (AgentKind, String, SessionSpec),
+    (agent, (mode, prompt), begun): (AgentKind, (Option<&str>, String), SessionSpec),
     gates: GateArgs,
 ) -> Result<Spec, CliError> {
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
     let settings = service.settings(chosen, context.inside.is_none())?;
     let source = match &typed.prompt_file {
-        Some(file) if prompt.is_empty() => format!("--prompt-file={file}"),
+        Some(file) if prompt.is_empty() => Some(format!("--prompt-file={file}")),
         Some(_) => {
             return Err(CliError::usage("a prompt and --prompt-file: accepted is one of them"));
         }
-        None => format!("--prompt={prompt}"),
+        None if prompt.is_empty() && mode.is_some() => None,
+        None => Some(format!("--prompt={prompt}")),
     };
-    let words = ["start".to_owned(), format!("--agent={agent}"), source];
+    let words = ["start".to_owned(), format!("--agent={agent}")].into_iter().chain(source);
+    let words = words.chain(mode.map(|mode| format!("--mode={mode}")));
     let start = Words::try_parse_from(words).map_err(CliError::from)?.start;
     let start = start.in_session(gates, typed.until.clone(), typed.max);
     let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;

@@ -1,0 +1,133 @@
+//! What a person is told of who looks elsewhere: that a loop came to an end or needs them, and that it waits for longer than
+//! they want to hear nothing. Decided here, from a loop's events alone, so that whoever reads them again finds the same; how
+//! it is told is the business of others.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::Record;
+use crate::event::{Event, WaitKind};
+use crate::ids::LoopId;
+use crate::r#loop::LoopState;
+use crate::spec::Millis;
+use crate::view::{self, Alive, StatusWord};
+
+/// The version of [`Notice`]; goes up where a reader of the last one would be misled.
+pub const SCHEMA: u32 = 1;
+
+/// What happened, as webhooks get it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Notice {
+    /// The version of this object.
+    pub schema: u32,
+    /// Tells it from all others. The same however often it is sent: a receiver that has it already can drop it.
+    pub key: String,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: NoticeKind,
+    /// When, as the journal has it.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// Which loop.
+    pub id: LoopId,
+    /// The number of the event in its journal.
+    pub seq: u64,
+    /// The name of its project's folder.
+    pub project: String,
+    /// How it stands.
+    pub status: StatusWord,
+    /// Whether gates proved it; null where none decides.
+    pub verified: Option<bool>,
+    /// Why it stands so, in a sentence.
+    pub reason: String,
+    /// What a person has to do or type; null where nothing is needed.
+    pub needs: Option<String>,
+    /// Until when it waits, of one that does.
+    #[schemars(with = "Option<String>")]
+    pub wait_until: Option<Timestamp>,
+    /// The iteration that it is in.
+    pub iteration: u32,
+    /// How many it may have; null without a cap.
+    pub max_iterations: Option<u32>,
+    /// What the agent said of its last iteration in one line, where it did.
+    pub summary: Option<String>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum NoticeKind {
+    /// It stopped: it is done, at a limit, paused, cancelled, or needs a person.
+    #[serde(rename = "loop.ended")]
+    Ended,
+    /// It waits for its provider, for longer than was asked about.
+    #[serde(rename = "loop.waits")]
+    Waits,
+}
+
+/// Looks at a loop's events, in their order, for what a person is told of.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookout {
+    /// Waits that are longer are told.
+    longest: Option<Duration>,
+    /// When the first of the waits in a row began.
+    waits_since: Option<Timestamp>,
+    /// These waits were told of.
+    is_told: bool,
+}
+
+impl Lookout {
+    /// For waits that are longer than `longest`, where that is asked for; and for every end.
+    #[must_use]
+    pub fn new(longest: Option<Millis>) -> Self {
+        Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }
+    }
+
+    /// What there is to tell of the record; `state` is the loop's with it.
+    pub fn see(&mut self, record: &Record, state: &LoopState) -> Option<Notice> {
+        let is_end = matches!(record.event, Event::LoopEnded(_));
+        if is_end || matches!(record.event, Event::IterationBegun { .. } | Event::LoopResumed { .. }) {
+            *self = Self { waits_since: None, is_told: false, ..*self };
+            return is_end.then(|| notice(NoticeKind::Ended, record, state));
+        }
+        let Event::WaitStarted(wait) = &record.event else { return None };
+        // Of rests between iterations a person knows.
+        if wait.kind == WaitKind::Pace {
+            return None;
+        }
+        // An outage is many waits in a row.
+        let since = *self.waits_since.get_or_insert(record.at);
+        let length = Duration::try_from(wait.until.duration_since(since)).unwrap_or_default();
+        let is_news = self.longest.is_some_and(|longest| length > longest) && !self.is_told;
+        self.is_told |= is_news;
+        is_news.then(|| notice(NoticeKind::Waits, record, state))
+    }
+}
+
+fn notice(kind: NoticeKind, record: &Record, state: &LoopState) -> Notice {
+    let alive = match kind {
+        NoticeKind::Ended => Alive::NOBODY,
+        NoticeKind::Waits => Alive::DRIVEN,
+    };
+    let status = view::status(state, alive);
+    let last = state.last_charged().and_then(|attempt| attempt.finished.as_ref());
+    Notice {
+        schema: SCHEMA,
+        key: format!("{}_{}_{}", status.id, status.started_at.as_millisecond(), record.seq),
+        kind,
+        at: record.at,
+        seq: record.seq,
+        project: state.spec.project.file_name().unwrap_or_default().to_owned(),
+        status: status.status,
+        verified: status.verified,
+        reason: status.reason,
+        needs: status.needs,
+        wait_until: status.wait.map(|wait| wait.until),
+        iteration: status.iteration,
+        max_iterations: status.max_iterations,
+        summary: last.and_then(|finished| finished.summary.clone()),
+        id: status.id,
+    }
+}

@@ -1,0 +1,216 @@
+//! `refrain init`: a project is made ready for loops. What is there stays byte for byte: files are made where there are none,
+//! or text is put behind what they hold, where that is safe; for everything else a person is told what to add. All is looked
+//! at before anything is written.
+
+mod texts;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_store::{append, create};
+
+use crate::{EngineError, Service};
+
+/// What is asked for beside the configuration and the section for agents.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras {
+    /// Targets for Make.
+    pub make: bool,
+    /// Tasks for an editor.
+    pub vscode: bool,
+}
+
+/// A file, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Seen from the top of the worktree.
+    pub path: Utf8PathBuf,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was not there, and holds this.
+    Made(String),
+    /// This stands behind what it held.
+    Added(String),
+    /// It is there, and stays as it is.
+    Left,
+    /// It cannot be added to safely.
+    ByHand {
+        /// Why not.
+        why: &'static str,
+        /// What is to be added.
+        text: String,
+    },
+}
+
+/// What lies under a name.
+enum Found {
+    Nothing,
+    Text(String),
+    /// Nothing that text could be put behind.
+    Other(&'static str),
+}
+
+impl Service {
+    /// Makes the project ready for loops, or only says what that comes to.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the project's files cannot be looked at, and nothing was touched; or where one cannot be written:
+    /// those before it are, and a second try goes on from there.
+    pub fn init(&self, extras: Extras, is_rehearsal: bool) -> Result<Vec<Prepared>, EngineError> {
+        let top = &self.project.worktree;
+        let mut files = vec![self.configuration(top)?, section(top)?];
+        if extras.make {
+            files.extend(targets(top)?);
+        }
+        if extras.vscode {
+            files.push(tasks(top)?);
+        }
+        if !is_rehearsal {
+            files.iter_mut().try_for_each(|file| carry(top, file))?;
+        }
+        Ok(files)
+    }
+
+    fn configuration(&self, top: &Utf8Path) -> Result<Prepared, EngineError> {
+        let path = Utf8PathBuf::from("refrain.toml");
+        let fate = match look(&top.join(&path))? {
+            Found::Nothing => Fate::Made(texts::configuration(&self.offer(top)?)),
+            Found::Text(_) | Found::Other(_) => Fate::Left,
+        };
+        Ok(Prepared { path, fate })
+    }
+}
+
+/// The section for agents, in the file that they read: the one that has it, else the one that is there.
+fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
+    let found: Vec<_> = ["AGENTS.md", "CLAUDE.md"]
+        .into_iter()
+        .map(|name| Ok((Utf8PathBuf::from(name), look(&top.join(name))?)))
+        .collect::<Result<_, EngineError>>()?;
+    let has_it = |(_, found): &&(Utf8PathBuf, Found)| matches!(found, Found::Text(text) if text.contains(texts::SECTION_BEGINS));
+    if let Some((path, _)) = found.iter().find(has_it) {
+        return Ok(Prepared { path: path.clone(), fate: Fate::Left });
+    }
+    let is_text = |(_, found): &&(Utf8PathBuf, Found)| matches!(found, Found::Text(_));
+    let is_there = |(_, found): &&(Utf8PathBuf, Found)| !matches!(found, Found::Nothing);
+    let chosen = found.iter().find(is_text).or_else(|| found.iter().find(is_there)).or(found.first());
+    let (path, found) =
+        chosen.map_or((Utf8PathBuf::from("AGENTS.md"), &Found::Nothing), |(path, it)| (path.clone(), it));
+    let section = texts::SECTION.to_owned();
+    let fate = match found {
+        Found::Nothing => Fate::Made(section),
+        Found::Text(text) => Fate::Added(behind(text, &section)),
+        Found::Other(why) => Fate::ByHand { why, text: section },
+    };
+    Ok(Prepared { path, fate })
+}
+
+/// The targets: in the Makefile where there is none, else in a file that it includes.
+fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
+    let made = |path: &str| Prepared { path: path.into(), fate: Fate::Made(texts::TARGETS.to_owned()) };
+    let left = |path: &str| Prepared { path: path.into(), fate: Fate::Left };
+    // In the order in which Make looks for them.
+    for name in ["GNUmakefile", "makefile", "Makefile"] {
+        let (included, line) = ("refrain.mk", "include refrain.mk\n");
+        let fate = match look(&top.join(name))? {
+            Found::Nothing => continue,
+            Found::Text(text) if text.lines().any(|line| line.starts_with("loop-implement:")) => {
+                return Ok(vec![left(name)]);
+            }
+            Found::Text(text) if text.lines().any(includes) => Fate::Left,
+            Found::Text(text) if text.trim_end_matches(['\n', '\r']).ends_with('\\') => {
+                Fate::ByHand { why: "its last line goes on", text: line.to_owned() }
+            }
+            Found::Text(text) => Fate::Added(behind(&text, line)),
+            Found::Other(why) => Fate::ByHand { why, text: line.to_owned() },
+        };
+        let own = match look(&top.join(included))? {
+            Found::Nothing => made(included),
+            Found::Text(_) | Found::Other(_) => left(included),
+        };
+        return Ok(vec![own, Prepared { path: name.into(), fate }]);
+    }
+    Ok(vec![made("Makefile")])
+}
+
+/// Whether a line of a Makefile includes the file of ours, by its name or with all others of its kind.
+fn includes(line: &str) -> bool {
+    let words = ["include ", "-include ", "sinclude "];
+    words.iter().any(|word| line.starts_with(word)) && (line.contains("refrain.mk") || line.contains("*.mk"))
+}
+
+fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
+    let (folder, path) = (top.join(".vscode"), Utf8PathBuf::from(".vscode/tasks.json"));
+    let text = texts::TASKS.to_owned();
+    // Behind a link lies what is not the project's.
+    let is_folder = match fs::symlink_metadata(&folder) {
+        Ok(meta) => meta.is_dir(),
+        Err(error) if error.kind() == ErrorKind::NotFound => true,
+        Err(error) => return Err(unread(error)),
+    };
+    let found = if is_folder { look(&top.join(&path))? } else { Found::Other("its folder is none") };
+    let fate = match found {
+        Found::Nothing => Fate::Made(text),
+        Found::Text(own) if own.contains(texts::TASK_BEGINS) => Fate::Left,
+        Found::Text(_) => Fate::ByHand { why: "it has tasks of its own", text },
+        Found::Other(why) => Fate::ByHand { why, text },
+    };
+    Ok(Prepared { path, fate })
+}
+
+fn unread(error: io::Error) -> EngineError {
+    EngineError::Process("a file of the project cannot be looked at", error)
+}
+
+fn look(path: &Utf8Path) -> Result<Found, EngineError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) => Err(unread(error)),
+        Ok(meta) if meta.is_symlink() => Ok(Found::Other("it is a symbolic link")),
+        Ok(meta) if !meta.is_file() => Ok(Found::Other("it is no file")),
+        Ok(_) => match String::from_utf8(fs::read(path).map_err(unread)?) {
+            Ok(text) => Ok(Found::Text(text)),
+            Err(_) => Ok(Found::Other("it is no UTF-8 text")),
+        },
+    }
+}
+
+/// What is to be put behind a text so that `more` stands apart from it.
+fn behind(text: &str, more: &str) -> String {
+    let apart = match text {
+        "" => "",
+        text if text.ends_with("\n\n") => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    format!("{apart}{more}")
+}
+
+/// Writes it; one that somebody made meanwhile is left as it is.
+fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
+    let path = top.join(&file.path);
+    match &file.fate {
+        Fate::Made(text) => {
+            if let Some(folder) = path.parent().filter(|folder| *folder != top) {
+                match fs::create_dir(folder) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(EngineError::Process("a folder cannot be made in the project", error));
+                    }
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            if !create(&path, text.as_bytes())? {
+                file.fate = Fate::Left;
+            }
+        }
+        Fate::Added(text) => append(&path, text.as_bytes())?,
+        Fate::Left | Fate::ByHand { .. } => {}
+    }
+    Ok(())
+}

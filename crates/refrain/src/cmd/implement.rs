@@ -1,0 +1,27 @@
+//! `refrain implement`: `refrain start --mode implement`, as seed 002 has it.
+
+use std::process::ExitCode;
+
+use super::start::{self, Options};
+use crate::cli::Context;
+use crate::error::CliError;
+
+/// Start a loop that takes one piece of work after the other, builds it and verifies it
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain implement 20 --agent claude
+  refrain implement --commit-only \\
+    --agent claude \"Build the parser.\"
+
+A number alone says how many iterations there are. All else is as with start: refrain start --help, docs/modes.md";
+
+/// Starts it.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    start::run(context, start::Args::of_mode("implement", args.options)?)
+}

@@ -1,0 +1,28 @@
+//! `refrain research`: `refrain start --mode research`, as seed 002 has it.
+
+use std::process::ExitCode;
+
+use super::start::{self, Options};
+use crate::cli::Context;
+use crate::error::CliError;
+
+/// Start a loop that finds out and writes down, and writes no production code
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain research --agent claude
+  refrain research 10 --agent claude
+  refrain research --agent claude \\
+    \"Which parser fits?\"
+
+A number alone says how many iterations there are. All else is as with start: refrain start --help, docs/modes.md";
+
+/// Starts it.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    start::run(context, start::Args::of_mode("research", args.options)?)
+}

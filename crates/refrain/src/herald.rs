@@ -1,0 +1,75 @@
+//! Who is told of a loop while it is driven here: by the ways of `notify`, that it waits for long; by the webhook of the
+//! configuration, of that and of each end. What cannot be told is said once, and changes nothing.
+
+use refrain_core::notice::{Notice, NoticeKind};
+use refrain_core::spec::Millis;
+use refrain_engine::config::Chosen;
+use refrain_engine::config::keys::Notify;
+use refrain_engine::{Herald, Runner, Service, Webhook, chain};
+
+use crate::cli::Context;
+use crate::notify::NotifyArgs;
+use crate::out;
+
+/// Somebody tells of the loop, where that is configured.
+pub(crate) fn begin(context: &Context, runner: &Runner, notify: &NotifyArgs) -> Option<Herald> {
+    let service = Service::open(runner.worktree(), context.host.clone()).ok()?;
+    let config = configured(context, &service)?;
+    let (longest, webhook) = (longest(&config), webhook(context, &config));
+    let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
+    let (own, dir, notify) = (context.host.clone(), context.dir.clone(), notify.clone());
+    let (depth, inside) = (context.depth, context.inside.clone());
+    let context = Context { dir, host: own, depth, inside };
+    let tell = move |notice: &Notice| {
+        if notice.kind == NoticeKind::Waits {
+            notify.tell_wait(&context, notice);
+        }
+    };
+    is_asked.then(|| runner.herald(longest, webhook, tell).ok()).flatten()
+}
+
+/// Waits for what is still to be told, for some seconds, and says what has to be left for later.
+pub(crate) fn finish(herald: Option<Herald>) {
+    if let Some(why) = herald.and_then(Herald::finish) {
+        out::tell_line("", &format!("refrain: the webhook was not told: {why}"));
+    }
+}
+
+/// Tells the webhook what it is owed by loops of this project that nobody drives.
+pub(crate) fn deliver_owed(context: &Context, service: &Service) {
+    let Some(config) = configured(context, service) else { return };
+    let Some(webhook) = webhook(context, &config) else { return };
+    let why = match service.deliver_owed(longest(&config), &webhook) {
+        Ok(why) => why,
+        Err(error) => Some(chain(&error)),
+    };
+    if let Some(why) = why {
+        out::tell_line("", &format!("refrain: the webhook was not told: {why}"));
+    }
+}
+
+/// Says why the webhook would be told nothing, before anybody relies on it: a runner of its own has nobody to say it to.
+pub(crate) fn note_objection(context: &Context, runner: &Runner) {
+    let service = Service::open(runner.worktree(), context.host.clone()).ok();
+    if let Some(config) = service.and_then(|service| configured(context, &service)) {
+        webhook(context, &config);
+    }
+}
+
+/// What is configured; one that cannot be read is told of by whoever starts the loop.
+fn configured(context: &Context, service: &Service) -> Option<Notify> {
+    let settings = service.settings(Chosen::default(), context.inside.is_none()).ok()?;
+    Some(settings.config.notify)
+}
+
+fn longest(config: &Notify) -> Option<Millis> {
+    config.wait_longer_than.and_then(Option::from)
+}
+
+fn webhook(context: &Context, config: &Notify) -> Option<Webhook> {
+    let made = Webhook::new(config.webhook.as_ref()?, &context.host, context.inside.is_none());
+    made.inspect_err(|error| {
+        out::tell_line("", &format!("note: the webhook is told nothing: {}", chain(error)));
+    })
+    .ok()
+}

@@ -1,0 +1,211 @@
+//! `refrain init`: what it writes works, and what is there stays byte for byte.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use testkit::Sandbox;
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+const ALL: [&str; 3] = ["init", "--make", "--vscode"];
+
+fn read(sandbox: &Sandbox, name: &str) -> String {
+    fs::read_to_string(sandbox.project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn put(sandbox: &Sandbox, name: &str, text: &str) {
+    let path = sandbox.project().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    testkit::write(&path, text);
+}
+
+/// The program under its name, for whatever calls it by that.
+fn path(sandbox: &Sandbox) -> String {
+    let bin = sandbox.root().join("bin");
+    if !bin.exists() {
+        fs::create_dir(&bin).unwrap();
+        symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
+    }
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    format!("{}:{usual}", bin.display())
+}
+
+#[test]
+fn a_project_is_made_ready_once() {
+    let sandbox = sandbox();
+    let before = sandbox.snapshot();
+    let rehearsed = sandbox.refrain(&[&ALL[..], &["--dry-run"]].concat()).with_code(0).stdout;
+    assert_eq!(sandbox.snapshot(), before, "a rehearsal writes nothing");
+    let names = ["refrain.toml", "AGENTS.md", "Makefile", ".vscode/tasks.json"];
+    for name in names {
+        assert!(rehearsed.lines().any(|line| line == format!("{name}: would be written")), "{rehearsed}");
+    }
+    let said = sandbox.refrain(&ALL).with_code(0).stdout;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
+    assert!(lines[4].contains("refrain trust"), "{said}");
+    // What the rehearsal showed is what was written.
+    let shown: String = rehearsed
+        .lines()
+        .filter_map(|line| line.strip_prefix("  +"))
+        .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+        .collect();
+    assert_eq!(shown, names.map(|name| read(&sandbox, name)).concat());
+    let mode = fs::metadata(sandbox.project().join("refrain.toml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o644, 0o644, "it is a file of the project, which others read");
+
+    let with = sandbox.snapshot();
+    let again = sandbox.refrain(&ALL).with_code(0).stdout;
+    assert_eq!(again, names.map(|name| format!("{name}: left as it is\n")).concat());
+    assert_eq!(sandbox.snapshot(), with, "twice is once");
+}
+
+#[test]
+fn the_configuration_says_nothing_until_it_is_uncommented_and_then_what_the_project_offers() {
+    let sandbox = sandbox();
+    put(&sandbox, "Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\n");
+    put(&sandbox, "Cargo.lock", "");
+    put(&sandbox, "src/lib.rs", "");
+    sandbox.refrain(&["init"]).with_code(0);
+    let text = read(&sandbox, "refrain.toml");
+    for line in text.lines() {
+        assert!(line.is_empty() || line.starts_with('#') || line.starts_with('['), "{line}");
+    }
+    let shown = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
+    let values = |shown: &Value| shown["values"].as_array().unwrap().clone();
+    let before = values(&shown());
+    sandbox.refrain(&["trust"]).with_code(0);
+    let trusted = shown();
+    assert_eq!(trusted["project_file"]["trusted"], true);
+    assert_eq!(values(&trusted), before, "it says nothing yet");
+
+    // Every line of it that is no sentence.
+    let is_key = |line: &str| line.starts_with('[') || line.contains(" = ");
+    let bare = |line: &str| match line.strip_prefix("# ") {
+        Some(key) if is_key(key) && !key.starts_with("Gates") => key.to_owned(),
+        _ => line.to_owned(),
+    };
+    let used: String = text.lines().map(|line| bare(line) + "\n").collect();
+    put(&sandbox, "refrain.toml", &used.replace("command = \"./agent.sh\"\n", ""));
+    sandbox.refrain(&["trust"]).with_code(0);
+    let shown = values(&shown());
+    let value = |key: &str| {
+        let found = shown.iter().find(|it| it["key"] == key);
+        found.unwrap_or_else(|| panic!("{key} is not in {shown:#?}"))["value"].clone()
+    };
+    assert_eq!(value("start.max-iterations"), json!(20));
+    assert_eq!(value("git.workflow"), json!("commit"));
+    assert!(value("gates.cargo-test.command").as_str().unwrap().starts_with("cargo test"), "{shown:#?}");
+    assert!(value("modes.polish.text").is_string());
+}
+
+#[test]
+fn make_runs_loops() {
+    let sandbox = sandbox();
+    let path = path(&sandbox);
+    let agent = sandbox.agent("agent", CLAIM);
+    let make = |words: &[&str]| {
+        let run = sandbox.tool("make", words).env("PATH", &path);
+        run.env("REFRAIN_COMMAND", &agent).run()
+    };
+    put(&sandbox, "Makefile", "all:\n\t@echo mine");
+    sandbox.refrain(&["init", "--make"]).with_code(0);
+    assert_eq!(read(&sandbox, "Makefile"), "all:\n\t@echo mine\n\ninclude refrain.mk\n");
+    assert_eq!(make(&[]).with_code(0).stdout, "mine\n", "the first target is the usual one still");
+    let rehearsed = make(&["-n", "loop-implement", "ITERATIONS=20"]).with_code(0).stdout;
+    assert_eq!(rehearsed.trim_end(), "refrain implement 20");
+    make(&["loop-research", "REFRAIN_OPTIONS=--name one"]).with_code(0);
+    make(&["loop-implement", "ITERATIONS=2", "REFRAIN_OPTIONS=--name two"]).with_code(0);
+    let charged = |id: &str| sandbox.status(id)["charged"].clone();
+    assert_eq!((charged("one"), charged("two")), (json!(1), json!(2)));
+}
+
+#[rstest]
+#[case::included("include refrain.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
+#[case::with_all_others("-include make/*.mk\n", &["refrain.mk: written", "Makefile: left as it is"])]
+#[case::targets_of_that_name("loop-implement:\n\ttrue\n", &["Makefile: left as it is"])]
+#[case::empty("", &["refrain.mk: written", "Makefile: added to, behind what it holds"])]
+#[case::a_line_that_goes_on("A = b \\\n", &["refrain.mk: written", "Makefile: left as it is, as its last line goes on; to be added by hand:", "  + include refrain.mk"])]
+fn a_makefile_stays_as_it_is(#[case] text: &str, #[case] said: &[&str]) {
+    let sandbox = sandbox();
+    put(&sandbox, "Makefile", text);
+    let run = sandbox.refrain(&["init", "--make"]).with_code(0).stdout;
+    let lines: Vec<&str> = run.lines().skip(2).filter(|line| !line.starts_with("next: ")).collect();
+    assert_eq!(lines, said);
+    assert!(read(&sandbox, "Makefile").starts_with(text));
+}
+
+#[test]
+fn the_section_goes_into_the_file_that_agents_read_here() {
+    for (there, chosen) in [
+        ([Some("# Mine"), None], "AGENTS.md"),
+        ([None, Some("# Mine\r\n")], "CLAUDE.md"),
+        ([Some(""), Some("@AGENTS.md\n")], "AGENTS.md"),
+        ([Some("# Mine\n"), Some("<!-- refrain:begin -->\nold\n")], "CLAUDE.md"),
+    ] {
+        let sandbox = sandbox();
+        let names = ["AGENTS.md", "CLAUDE.md"];
+        let put =
+            |(name, text): (&&str, &Option<&str>)| text.iter().for_each(|text| put(&sandbox, name, text));
+        names.iter().zip(&there).for_each(put);
+        let said = sandbox.refrain(&["init"]).with_code(0).stdout;
+        assert!(said.contains(&format!("\n{chosen}: ")), "{said}");
+        for (name, text) in names.iter().zip(&there) {
+            let is_old = text.is_some_and(|text| text.contains("refrain:begin"));
+            match (text, *name == chosen && !is_old) {
+                (Some(text), true) => {
+                    let now = read(&sandbox, name);
+                    assert!(now.starts_with(text) && now.ends_with("<!-- refrain:end -->\n"), "{now}");
+                    assert!(now.contains("REFRAIN_STATE_FILE"), "{now}");
+                }
+                (Some(text), false) => assert_eq!(&read(&sandbox, name), text),
+                (None, _) => assert!(!sandbox.project().join(name).exists()),
+            }
+        }
+        let with = sandbox.snapshot();
+        sandbox.refrain(&["init"]).with_code(0);
+        assert_eq!(sandbox.snapshot(), with, "twice is once");
+    }
+}
+
+#[test]
+fn what_cannot_be_added_to_is_left_and_told() {
+    let sandbox = sandbox();
+    let outside = sandbox.root().join("outside.md");
+    testkit::write(&outside, "theirs\n");
+    symlink(&outside, sandbox.project().join("AGENTS.md")).unwrap();
+    symlink(sandbox.root().join("nowhere"), sandbox.project().join("refrain.toml")).unwrap();
+    testkit::write(&sandbox.project().join("Makefile"), b"all:\n\techo \xff\n");
+    put(&sandbox, ".vscode/tasks.json", "{ // mine\n}\n");
+    let before = sandbox.snapshot();
+    let said = sandbox.refrain(&ALL).with_code(0).stdout;
+    for line in [
+        "refrain.toml: left as it is",
+        "AGENTS.md: left as it is, as it is a symbolic link; to be added by hand:",
+        "refrain.mk: written",
+        "Makefile: left as it is, as it is no UTF-8 text; to be added by hand:",
+        "  + include refrain.mk",
+        ".vscode/tasks.json: left as it is, as it has tasks of its own; to be added by hand:",
+    ] {
+        assert!(said.lines().any(|found| found == line), "{line} is not in\n{said}");
+    }
+    fs::remove_file(sandbox.project().join("refrain.mk")).unwrap();
+    assert_eq!(sandbox.snapshot(), before);
+    assert_eq!(fs::read_to_string(outside).unwrap(), "theirs\n");
+    assert!(!sandbox.root().join("nowhere").exists());
+}
+
+#[test]
+fn tasks_of_the_editor_are_json_and_name_verbs_that_there_are() {
+    let sandbox = plain_folder();
+    sandbox.refrain(&ALL).with_code(0);
+    let tasks: Value = serde_json::from_str(&read(&sandbox, ".vscode/tasks.json")).unwrap();
+    for task in tasks["tasks"].as_array().unwrap() {
+        let verb = task["args"][0].as_str().unwrap();
+        sandbox.refrain(&[verb, "--help"]).with_code(0);
+    }
+    assert!(Path::new(&sandbox.project().join("AGENTS.md")).is_file(), "without a repository too");
+}

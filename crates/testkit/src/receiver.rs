@@ -1,0 +1,166 @@
+//! A receiver of webhooks on loopback: it keeps what it is sent, and answers as it is told, with 200 where nothing is said.
+
+use std::collections::VecDeque;
+use std::io::BufReader;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, spawn};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac::{HMAC_SHA256, Key, verify};
+use serde_json::{Value, json};
+
+use crate::eventually;
+use crate::model::http::{Incoming, Whole};
+
+/// What becomes of a request.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It is answered with this status.
+    Status(u16),
+    /// It is sent elsewhere.
+    Redirect(String),
+    /// It is never answered.
+    Hang,
+    /// The connection is closed.
+    HangUp,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// `webhook-id`.
+    pub id: String,
+    /// What it said.
+    pub json: Value,
+    timestamp: String,
+    signature: String,
+    body: String,
+}
+
+impl Received {
+    /// Whether it was signed with this secret, as Standard Webhooks has it.
+    #[must_use]
+    pub fn is_signed_with(&self, secret: &str) -> bool {
+        let Self { id, timestamp, body, .. } = self;
+        let key = Key::new(HMAC_SHA256, secret.as_bytes());
+        let signature = self.signature.strip_prefix("v1,").and_then(|text| STANDARD.decode(text).ok());
+        signature.is_some_and(|it| verify(&key, format!("{id}.{timestamp}.{body}").as_bytes(), &it).is_ok())
+    }
+}
+
+/// A receiver. It is gone, with its port, when it is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    received: Mutex<Vec<Received>>,
+    answers: Mutex<VecDeque<Answer>>,
+    is_over: AtomicBool,
+}
+
+impl Receiver {
+    /// One that answers so, in this order.
+    #[must_use]
+    pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), answers)
+    }
+
+    /// The same at an address where nobody listens.
+    #[must_use]
+    pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind(address).expect("nobody listens there");
+        let address = listener.local_addr().expect("it was just bound");
+        let shared =
+            Arc::new(Shared { answers: Mutex::new(answers.into_iter().collect()), ..Shared::default() });
+        let thread = {
+            let shared = Arc::clone(&shared);
+            spawn(move || {
+                // Those that are never answered stay open.
+                let mut open = Vec::new();
+                for stream in listener.incoming().flatten() {
+                    if shared.is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    open.extend(shared.serve(stream));
+                }
+            })
+        };
+        Self { address, shared, thread: Some(thread) }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is posted to.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/loops", self.address)
+    }
+
+    /// Everything that came so far.
+    #[must_use]
+    pub fn received(&self) -> Vec<Received> {
+        lock(&self.shared.received).clone()
+    }
+
+    /// Waits until so much has come.
+    #[track_caller]
+    pub fn wait_for(&self, count: usize) -> Vec<Received> {
+        let look = || Some(self.received()).filter(|all| all.len() >= count);
+        eventually(&format!("{count} webhooks"), look)
+    }
+}
+
+impl Shared {
+    /// Reads the request and answers it; the connection, where that is not answered.
+    fn serve(&self, mut stream: TcpStream) -> Option<TcpStream> {
+        let request = Incoming::read(&mut BufReader::new(&stream)).ok()??;
+        let header = |name: &str| request.header(name).to_owned();
+        let received = Received {
+            id: header("webhook-id"),
+            timestamp: header("webhook-timestamp"),
+            signature: header("webhook-signature"),
+            json: request.json(),
+            body: String::from_utf8_lossy(&request.body).into_owned(),
+        };
+        let answer = lock(&self.answers).pop_front().unwrap_or(Answer::Status(200));
+        let (status, mut headers) = match answer {
+            Answer::Status(status) => (status, vec![]),
+            Answer::Redirect(to) => (307, vec![("location", to)]),
+            Answer::Hang | Answer::HangUp => {
+                lock(&self.received).push(received);
+                return matches!(answer, Answer::Hang).then_some(stream);
+            }
+        };
+        headers.push(("connection", "close".to_owned()));
+        let _ = Whole { status, headers, body: json!({}) }.write(&mut stream, true);
+        lock(&self.received).push(received);
+        None
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the listener, so that it looks.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
