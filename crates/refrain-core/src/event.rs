@@ -435,6 +435,8 @@ pub enum Blocked {
     GaveUp,
     /// Its session ended its turn again and again without having done anything.
     Idle,
+    /// Its agent said `status: blocked` in `state.md`, and it still stood there behind one more iteration.
+    StateFile,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.
