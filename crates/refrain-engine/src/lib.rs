@@ -21,6 +21,7 @@ mod executor;
 mod follow;
 mod foreign;
 mod gate;
+mod glance;
 mod hearing;
 mod judge;
 mod keeping;
@@ -41,6 +42,7 @@ mod seal;
 mod service;
 mod session;
 mod signals;
+mod words;
 
 pub use catalog::Listed;
 pub use clock::now;
@@ -48,6 +50,7 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
+pub use glance::{Changed, Changes, Glance};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginError, PluginWork};
@@ -69,6 +72,7 @@ pub use runner::Runner;
 pub use service::{Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
+pub use words::{Answer, say};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

@@ -18,6 +18,7 @@ pub(crate) mod hook;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod plugin;
