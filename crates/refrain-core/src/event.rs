@@ -450,6 +450,8 @@ pub enum Blocked {
     Idle,
     /// What it did cannot be published.
     Publish,
+    /// Its agent said `status: blocked` in `state.md`, and it still stood there behind one more iteration.
+    StateFile,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

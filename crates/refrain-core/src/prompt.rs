@@ -6,6 +6,8 @@ mod touching;
 
 use std::fmt::Write;
 
+use camino::Utf8PathBuf;
+
 use crate::event::{ClaimSource, Exit};
 use crate::fingerprint::essence;
 use crate::gate::GateSpec;
@@ -79,7 +81,8 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
     let failed = last.and_then(|last| what_failed(last, printed.attempt, FAILURE_EXCERPT));
-    let news = [last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
+    let news =
+        [blocked(state), last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
     let touched = touching::what_was_touched(state, printed.touched, FAILURE_EXCERPT);
     let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
     let outside = outside::objection(state, printed.outside, FAILURE_EXCERPT);
@@ -122,6 +125,23 @@ fn separate(prompt: &mut String) {
     prompt.push_str(if prompt.ends_with('\n') { "\n" } else { "\n\n" });
 }
 
+/// That it said it needs a person, and has one more try.
+fn blocked(state: &LoopState) -> Option<String> {
+    let file = state_file(&state.spec);
+    let text = format!(
+        "BLOCKED: {file} says `status: blocked`. You have this one more iteration. Find another way, or do what does not depend \
+         on it, and set it back to `status: in-progress`. If nobody but a person can help, leave it as it is, and write down \
+         in Notes what they have to do: the loop then waits for them."
+    );
+    (state.blocked > 0).then_some(text)
+}
+
+/// The agent's own file, as it sees it.
+fn state_file(spec: &Spec) -> Utf8PathBuf {
+    let path = spec.state_file();
+    path.strip_prefix(&spec.working_dir).map(ToOwned::to_owned).unwrap_or(path)
+}
+
 fn how_to_claim(spec: &Spec) -> String {
     let mut text = String::from("---\nLOOP:\n");
     let (until, claim) = match spec.until {
@@ -145,11 +165,13 @@ fn how_to_claim(spec: &Spec) -> String {
         // Not a line of its own here: an agent that echoes its prompt would claim by it.
         let _ = writeln!(text, "- Only when {claim}, print {tag} alone on a line of your final message");
     }
-    let state_file = spec.state_file();
-    let state_file = state_file.strip_prefix(&spec.working_dir).unwrap_or(&state_file);
+    let state_file = state_file(spec);
     let claims =
         if spec.promise.is_some() { "claims the same".to_owned() } else { format!("claims that {claim}") };
-    let _ = writeln!(text, "- Keep notes for the next run in {state_file}; `status: done` there {claims}");
+    let _ = writeln!(
+        text,
+        "- Keep notes for the next run in {state_file}; `status: done` there {claims}, `status: blocked` asks for a person"
+    );
     if spec.git.workflow.commits() {
         text.push_str(match spec.has_hard_gates() {
             // What failed stays in the working tree: an agent that trusted to find it in the history would miss it.

@@ -46,6 +46,7 @@ fn spec(prompt: &str) -> Spec {
             max_cost: None,
             max_tokens: None,
             retry_for: None,
+            timeout_grace: None,
         },
         project: "/project".into(),
         worktree: "/project".into(),
@@ -78,7 +79,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
@@ -136,7 +137,7 @@ const LOOP: &str = "\
 LOOP:
 - You are run again and again until the work is done; each run starts afresh
 - Only when the task is completely finished, print <promise>COMPLETE</promise> alone on a line of your final message
-- Keep notes for the next run in .refrain/mend/state.md; `status: done` there claims the same
+- Keep notes for the next run in .refrain/mend/state.md; `status: done` there claims the same, `status: blocked` asks for a person
 ---";
 
 const SECOND: &str = "\

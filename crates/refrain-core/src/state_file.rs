@@ -1,12 +1,13 @@
 //! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Written once by
 //! Refrain; afterwards only the status line is ever touched, and every other byte is kept (seed 003, section 6.3).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LoopId;
 
 /// What the agent says of its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkStatus {
     /// It goes on.
@@ -15,6 +16,7 @@ pub enum WorkStatus {
     #[serde(alias = "Done", alias = "DONE")]
     Done,
     /// A person is needed.
+    #[serde(alias = "Blocked", alias = "BLOCKED")]
     Blocked,
 }
 
@@ -30,7 +32,7 @@ struct FrontMatter {
 #[must_use]
 pub fn initial(id: &LoopId, goal: &str) -> String {
     format!(
-        "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished\n\
+        "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished, blocked when a person is needed\n\
          ---\n\n# Goal\n\n{}\n\n# Progress\n\n# Next Action\n\n# Notes\n",
         goal.trim_end()
     )

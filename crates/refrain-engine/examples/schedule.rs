@@ -205,6 +205,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             max_cost: None,
             max_tokens: None,
             retry_for: None,
+            timeout_grace: None,
         },
         project: "/".into(),
         worktree: "/".into(),

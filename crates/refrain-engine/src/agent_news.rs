@@ -75,9 +75,9 @@ pub(crate) fn supervise(
                 left,
                 output_error,
             } => {
-                let says_done = || shared.lock().unwrap_or_else(PoisonError::into_inner).says_done(&spec);
+                let says = || shared.lock().unwrap_or_else(PoisonError::into_inner).says(&spec);
                 AgentNews::Finished(Box::new(AttemptFinished {
-                    state_done: exit != Exit::Lost && says_done(),
+                    state: if exit == Exit::Lost { None } else { says() },
                     stdout_bytes: stdout,
                     stderr_bytes: stderr,
                     left,

@@ -199,7 +199,9 @@ impl<'a> Drive<'a> {
                 Step::StopAttempt(because) => {
                     self.journal.push(Event::AttemptStopRequested { because }, now)?;
                     self.commit(Durability::Written).await?;
-                    self.crew.stop(ear::ladder(self.journal.state().spec.agent.kind));
+                    let LoopState { spec, limits, .. } = self.journal.state();
+                    let ladder = ear::ladder(spec.agent.kind).patient(limits.grace(because).map(Into::into));
+                    self.crew.stop(ladder);
                 }
                 Step::RunGate { .. } if self.lacks_ground(step) => self.work(step).await?,
                 Step::RunGate { gate, run } => self.start_gate(gate, run).await?,

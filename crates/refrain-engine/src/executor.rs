@@ -33,7 +33,11 @@ pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 
 /// Everything that must be there before the agent is: its folder, its prompt, the files that it reads. Then the job.
 pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Job<Hearing>, EngineError> {
-    files.lock().unwrap_or_else(PoisonError::into_inner).prepare(spec, plan.context.as_deref())?;
+    files.lock().unwrap_or_else(PoisonError::into_inner).prepare(
+        spec,
+        plan.context.as_deref(),
+        plan.is_blocked,
+    )?;
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&plan.dir.0).map_err(failed)?;
     // Not synced and not renamed: after a power loss no agent is there that could have been told it.
@@ -55,6 +59,7 @@ pub(crate) struct Plan {
     dir: AttemptDir,
     prompt: String,
     context: Option<String>,
+    is_blocked: bool,
     mirrored: Vec<Mirrored>,
     lock: Option<GeminiLock>,
     job: Job<Hearing>,
@@ -94,7 +99,15 @@ impl Plan {
         };
         let context = context::context(state, printed);
         let mirrored = mirror::files(state, context.as_deref());
-        Self { lock: GeminiLock::of(spec, env), dir, prompt, context, mirrored, job }
+        Self {
+            lock: GeminiLock::of(spec, env),
+            is_blocked: state.blocked > 0,
+            dir,
+            prompt,
+            context,
+            mirrored,
+            job,
+        }
     }
 }
 
@@ -192,7 +205,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     Some(AttemptFinished {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
-        state_done: exit == Exit::Unseen && WorktreeFiles::default().says_done(&state.spec),
+        state: if exit == Exit::Unseen { WorktreeFiles::default().says(&state.spec) } else { None },
         sealed: seal::attempt(&dir, state.spec.agent.streams()),
         ..finished(exit, heard)
     })

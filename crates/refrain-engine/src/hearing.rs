@@ -104,7 +104,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         promised: heard.finding.claimed,
         gave_up: heard.finding.gave_up,
         near_miss: heard.finding.near_miss,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

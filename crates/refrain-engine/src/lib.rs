@@ -21,6 +21,7 @@ mod executor;
 mod follow;
 mod foreign;
 mod gate;
+mod glance;
 mod hearing;
 mod herald;
 mod init;
@@ -45,6 +46,7 @@ mod service;
 mod session;
 mod signals;
 mod webhook;
+mod words;
 
 pub use catalog::Listed;
 pub use clock::now;
@@ -52,6 +54,7 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
+pub use glance::{Changed, Changes, Glance};
 pub use herald::Herald;
 pub use init::{Extras, Fate, Prepared};
 pub use mirror::{foreign_lock, left_to_others};
@@ -76,6 +79,7 @@ pub use service::{Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
 pub use webhook::{Webhook, WebhookError};
+pub use words::{Answer, say};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

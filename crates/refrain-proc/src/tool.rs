@@ -153,6 +153,12 @@ impl<'a> Tool<'a> {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
+    /// Our own program, in our language as it is: what it starts for the person is to find all as they have it.
+    #[must_use]
+    pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
+        Self { more_env: Vec::new(), ..Self::new(program, dir) }
+    }
+
     /// More arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {

@@ -121,7 +121,8 @@ impl Project {
     }
 
     /// A name that tells it from all others of the user's.
-    fn own_name(&self) -> String {
+    #[must_use]
+    pub fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
         format!("{}-{}", self.root.file_name().unwrap_or("project"), &hash[..8])
     }

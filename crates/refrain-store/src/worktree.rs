@@ -17,20 +17,21 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct WorktreeFiles {
     seen: Option<(u64, i64, i64, u64)>,
-    said_done: bool,
+    said: Option<WorkStatus>,
     /// Whether there may be a `context.md`: at first nobody knows.
     has_context: Option<bool>,
 }
 
 impl WorktreeFiles {
     /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
-    /// but for a `done` that came to nothing: it is set back, so that it has to be said anew. `context.md` holds what failed,
-    /// and is there only then.
+    /// but for a `done` that came to nothing, and a `blocked` that a person lets go on from or that was never said in this
+    /// loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew. `context.md` holds what
+    /// failed, and is there only then.
     ///
     /// # Errors
     /// [`DiskError`] where the worktree cannot be written.
-    pub fn prepare(&mut self, spec: &Spec, context: Option<&str>) -> Result<(), DiskError> {
-        self.prepare_folder(spec)?;
+    pub fn prepare(&mut self, spec: &Spec, context: Option<&str>, is_blocked: bool) -> Result<(), DiskError> {
+        self.prepare_folder(spec, is_blocked)?;
         let path = spec.context_file();
         match context {
             Some(text) => write_atomic(&path, text.as_bytes())?,
@@ -44,11 +45,11 @@ impl WorktreeFiles {
         Ok(())
     }
 
-    fn prepare_folder(&mut self, spec: &Spec) -> Result<(), DiskError> {
+    fn prepare_folder(&mut self, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
         let path = spec.state_file();
         let ignore = spec.worktree.join(".refrain/.gitignore");
         let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
-        if now.is_some() && now == self.seen && !self.said_done && ignore.exists() {
+        if now.is_some() && now == self.seen && self.said.is_none() && ignore.exists() {
             return Ok(());
         }
         let dir = spec.worktree_dir();
@@ -61,30 +62,37 @@ impl WorktreeFiles {
         if !path.exists() {
             write_atomic(&path, state_file::initial(&spec.id, &spec.prompt).as_bytes())?;
         }
-        self.take_back_done(spec)
+        self.take_back(spec, is_blocked)
     }
 
-    /// Whether the agent has said `status: done` since the last look. A file that is gone or unreadable says nothing.
-    pub fn says_done(&mut self, spec: &Spec) -> bool {
+    /// What the agent says of its work: `done` where it has said so since the last look, `blocked` where that stands there. A
+    /// file that is gone or unreadable says nothing.
+    pub fn says(&mut self, spec: &Spec) -> Option<WorkStatus> {
         let path = spec.state_file();
-        let Some(now) = fs::metadata(&path).ok().map(|meta| stamp(&meta)) else { return false };
-        if self.seen.replace(now) == Some(now) {
-            return false;
-        }
-        self.said_done =
-            read(&path).is_some_and(|text| state_file::status(&text, &spec.id) == Some(WorkStatus::Done));
-        self.said_done
+        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta))?;
+        let is_new = self.seen.replace(now) != Some(now);
+        let status = read(&path).and_then(|text| state_file::status(&text, &spec.id));
+        let said = status.filter(|status| match status {
+            WorkStatus::InProgress => false,
+            WorkStatus::Done => is_new,
+            WorkStatus::Blocked => true,
+        });
+        self.said = said;
+        said
     }
 
-    fn take_back_done(&mut self, spec: &Spec) -> Result<(), DiskError> {
+    fn take_back(&mut self, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
         let path = spec.state_file();
         let text = read(&path).unwrap_or_default();
-        if state_file::status(&text, &spec.id) == Some(WorkStatus::Done)
-            && let Some(text) = state_file::with_status(&text, WorkStatus::InProgress)
-        {
+        let came_to_nothing = match state_file::status(&text, &spec.id) {
+            Some(WorkStatus::Done) => true,
+            Some(WorkStatus::Blocked) => !is_blocked,
+            Some(WorkStatus::InProgress) | None => false,
+        };
+        if came_to_nothing && let Some(text) = state_file::with_status(&text, WorkStatus::InProgress) {
             write_atomic(&path, text.as_bytes())?;
         }
-        self.said_done = false;
+        self.said = None;
         self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
         Ok(())
     }

@@ -196,6 +196,7 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let durations = [
         (limits.max_duration, "in all"),
         (limits.timeout, "an attempt"),
+        (limits.timeout.and(limits.timeout_grace), "more for it to end"),
         (limits.idle_timeout, "of silence"),
         (limits.pause, "between iterations"),
         (limits.retry_for, "of waiting for its provider"),

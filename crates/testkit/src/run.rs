@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -67,6 +67,18 @@ impl Invocation {
     pub fn spawn(mut self) -> Session {
         let child = self.command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.words));
         Session { child, words: self.words, files: self.files }
+    }
+}
+
+impl Invocation {
+    /// Starts it with its standard input and output in the hands of whoever talks to it.
+    #[track_caller]
+    pub fn talk(mut self) -> (Session, ChildStdin, ChildStdout) {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut session = self.spawn();
+        let pipes = session.child.stdin.take().zip(session.child.stdout.take());
+        let (input, output) = pipes.expect("both are pipes");
+        (session, input, output)
     }
 }
 

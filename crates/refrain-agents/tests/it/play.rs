@@ -102,6 +102,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
             max_cost: None,
             max_tokens: None,
             retry_for: None,
+            timeout_grace: None,
         },
         project: "/repo".into(),
         worktree: "/repo".into(),

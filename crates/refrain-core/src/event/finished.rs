@@ -1,7 +1,7 @@
 //! What the processes of agents, critics and gates left behind when they ended.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::is_false;
 use crate::agent::AgentReport;
@@ -9,6 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
 use crate::spec::Millis;
+use crate::state_file::WorkStatus;
 
 /// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,9 +25,14 @@ pub struct AttemptFinished {
     /// Why it gave its task up, in its own words, where its message said so and made no promise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<String>,
-    /// Whether it set `status: done` in `state.md`.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub state_done: bool,
+    /// What it says of its work in `state.md`: `done` where it said so anew, `blocked` where that stands there.
+    #[serde(
+        default,
+        alias = "state_done",
+        deserialize_with = "said",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub state: Option<WorkStatus>,
     /// It was a session's turn in which nothing was done but to speak.
     #[serde(default, skip_serializing_if = "is_false")]
     pub idle: bool,
@@ -54,6 +60,20 @@ pub struct AttemptFinished {
     /// What is kept of it.
     #[serde(default, skip_serializing_if = "Sealed::is_nothing")]
     pub sealed: Sealed,
+}
+
+/// Journals of before said only whether it was done.
+fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Said {
+        Of(Option<WorkStatus>),
+        Done(bool),
+    }
+    Ok(match Said::deserialize(value)? {
+        Said::Of(status) => status,
+        Said::Done(is_done) => is_done.then_some(WorkStatus::Done),
+    })
 }
 
 /// What is kept of an attempt, so that it can be checked later: as far as its files could be read.

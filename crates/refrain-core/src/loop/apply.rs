@@ -98,6 +98,7 @@ impl LoopState {
             progress: Default::default(),
             feedback: Feedback { asked: started.spec.carried(), ..Feedback::default() },
             given_up: None,
+            blocked: 0,
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -411,6 +412,7 @@ impl LoopState {
                 self.cost_unknown = false;
                 (self.untold, self.untold_judges) = (0, 0);
                 self.given_up = None;
+                self.blocked = 0;
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }

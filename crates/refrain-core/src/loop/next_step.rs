@@ -24,6 +24,9 @@ pub const MAX_REFUNDS: u32 = 3;
 /// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
 /// them may have cost as much as the cap.
 const MAX_UNTOLD: u32 = 2;
+/// Iterations in a row that leave `status: blocked` behind and end a loop so: an agent that says it is granted one more, in
+/// which it is told that (issue 8).
+const MAX_BLOCKED: u32 = 2;
 /// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
 pub const MAX_CHURN: u32 = 3;
 /// An agent that fails within this time did not work, it could not.
@@ -324,6 +327,9 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
     if state.refunds_in_a_row >= MAX_REFUNDS {
         return Step::Finish(End::Blocked { why: Blocked::Refunds });
+    }
+    if state.blocked >= MAX_BLOCKED {
+        return Step::Finish(End::Blocked { why: Blocked::StateFile });
     }
     if state.given_up.is_some() {
         return unproven(state, End::Blocked { why: Blocked::GaveUp });

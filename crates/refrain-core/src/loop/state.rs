@@ -82,6 +82,8 @@ pub struct LoopState {
     pub feedback: Feedback,
     /// Why the agent gave the task up, until a person lets the loop go on.
     pub given_up: Option<String>,
+    /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person lets the loop go on.
+    pub blocked: u32,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.

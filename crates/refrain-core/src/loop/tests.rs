@@ -2,6 +2,7 @@
 
 mod allowance;
 mod asking;
+mod blocked;
 mod carried;
 mod deadlines;
 mod deciding;

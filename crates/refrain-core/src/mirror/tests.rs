@@ -34,7 +34,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         promised,
         near_miss: None,
         gave_up: None,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

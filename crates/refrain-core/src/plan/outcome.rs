@@ -38,7 +38,7 @@ impl TaskEnd {
                 let said = state.given_up.clone();
                 Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
             }
-            End::Blocked { why: Blocked::Session | Blocked::Idle } => {
+            End::Blocked { why: Blocked::Session | Blocked::Idle | Blocked::StateFile } => {
                 Self::Stopped(Stop::Other { reason: reason.to_owned() })
             }
             // Whoever else is started now meets the same.

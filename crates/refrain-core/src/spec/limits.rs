@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Usd;
+use crate::event::StopReason;
 
 /// Where a loop stops, and where an attempt does. `None` is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,10 @@ pub struct Limits {
     /// How long the loop may wait for a provider in a row; none is 24 h for a limit and 2 h for an outage.
     #[serde(default, rename = "retry_for_ms")]
     pub retry_for: Option<Millis>,
+    /// How long an agent that its time limit stops has to come to an end by itself, once it was asked to, before it is made
+    /// to; none is as long as its adapter gives it.
+    #[serde(default, rename = "timeout_grace_ms")]
+    pub timeout_grace: Option<Millis>,
 }
 
 impl Limits {
@@ -44,6 +49,12 @@ impl Limits {
     pub const DEFAULT_SILENCE: Millis = Millis(30 * 60 * 1000);
     /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
     pub const MAX_GRANT: u32 = 200;
+
+    /// How long an attempt that is stopped for this has to come to an end by itself, where that was said.
+    #[must_use]
+    pub fn grace(&self, because: StopReason) -> Option<Millis> {
+        self.timeout_grace.filter(|_| because == StopReason::TimeLimit)
+    }
 }
 
 /// A duration in whole milliseconds.

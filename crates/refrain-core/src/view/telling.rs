@@ -127,6 +127,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 format!("the agent gave the task up: {reason}{}", kept(state))
             }
             Blocked::Publish => published::blocked(state),
+            Blocked::StateFile => {
+                format!("the agent left status: blocked in {}", state.spec.state_file())
+            }
             Blocked::Idle => {
                 format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
             }
@@ -322,7 +325,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
                 format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
             }
-            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp | Blocked::Idle }) => {
+            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp | Blocked::Idle | Blocked::StateFile }) => {
                 format!("tell it what to do with refrain steer {id} TEXT, then {resume}")
             }
             Some(
@@ -337,6 +340,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             )
             | None => format!("see why with refrain logs {id}, mend it, then {resume}"),
         }),
+        StatusWord::Running | StatusWord::Waiting if state.blocked > 0 => Some(format!(
+            "its agent says in {} that it is blocked: tell it what to do with refrain steer {id} TEXT",
+            state.spec.state_file()
+        )),
         StatusWord::Running
         | StatusWord::Waiting
         | StatusWord::Completed

@@ -113,6 +113,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         max_cost: None,
         max_tokens: None,
         retry_for: None,
+        timeout_grace: None,
     };
     let begun =
         SessionSpec { command: "/refrain:loop".into(), args: String::new(), isolation: Default::default() };

@@ -51,7 +51,7 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
-        state_done: WorktreeFiles::default().says_done(spec),
+        state: WorktreeFiles::default().says(spec),
         idle: said.idle,
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,
@@ -133,7 +133,7 @@ fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, En
     };
     let prompt = prompt::assemble(state, printed);
     let context = context::context(state, printed);
-    WorktreeFiles::default().prepare(&state.spec, context.as_deref())?;
+    WorktreeFiles::default().prepare(&state.spec, context.as_deref(), state.blocked > 0)?;
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;

@@ -40,6 +40,15 @@ impl Default for StopLadder {
 }
 
 impl StopLadder {
+    /// The same, where the agent has so long to come to an end once it was asked to, unless it has longer anyway.
+    #[must_use]
+    pub fn patient(mut self, grace: Option<Duration>) -> Self {
+        if let (Some(asked), Some(grace)) = (self.0.first_mut(), grace) {
+            asked.grace = asked.grace.max(grace);
+        }
+        self
+    }
+
     /// How long the agent may take in all before it is killed.
     #[must_use]
     pub fn longest(&self) -> Duration {

@@ -85,7 +85,7 @@ fn finished(tells: bool) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 10,
         stderr_bytes: 0,

@@ -39,7 +39,7 @@ fn finished(exit: Exit) -> Event {
         promised: false,
         near_miss: None,
         gave_up: None,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 12,
         stderr_bytes: 0,

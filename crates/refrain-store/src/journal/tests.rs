@@ -58,6 +58,7 @@ pub(crate) fn started() -> Event {
                 max_cost: None,
                 max_tokens: None,
                 retry_for: None,
+                timeout_grace: None,
             },
             project: here.clone(),
             worktree: here.clone(),

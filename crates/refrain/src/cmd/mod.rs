@@ -20,6 +20,7 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod plugin;

@@ -59,6 +59,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
             max_cost: None,
             max_tokens: None,
             retry_for: None,
+            timeout_grace: None,
         },
         project: project.clone(),
         worktree: project.clone(),

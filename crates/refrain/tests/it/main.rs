@@ -42,6 +42,8 @@ mod journals;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod mirrors;
 #[cfg(test)]
 mod modes;

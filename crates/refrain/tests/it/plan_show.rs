@@ -120,7 +120,7 @@ line of your final message say so and why: `TASK_BLOCKED: <reason>`
 LOOP:
 - You are run again and again until the work is done; each run starts afresh
 - Only when the task is completely finished, print <promise>TASK_COMPLETE</promise> alone on a line of your final message
-- Keep notes for the next run in .refrain/ID/state.md; `status: done` there claims the same
+- Keep notes for the next run in .refrain/ID/state.md; `status: done` there claims the same, `status: blocked` asks for a person
 - What you change is committed once the gates that decide pass; leave that to it
 - Done is proven by gates that are run after you, not by you:
   - verify: `make check`

@@ -11,6 +11,7 @@ use super::money::withholds_cost;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit};
 use crate::ids::AttemptId;
 use crate::spec::Until;
+use crate::state_file::WorkStatus;
 
 impl LoopState {
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
@@ -47,6 +48,8 @@ impl LoopState {
             self.idle_turns = if is_idle { self.idle_turns + 1 } else { 0 };
             self.rested_since = Some(at);
             self.given_up = gave_up;
+            let is_blocked = claim.is_none() && says_blocked(finished.as_deref());
+            self.blocked = if is_blocked { self.blocked + 1 } else { 0 };
             self.phase = self.behind(flight.id, claim);
         } else {
             let hindered = self.hindrance(outcome, flight.id, finished.as_deref(), at);
@@ -116,7 +119,9 @@ impl LoopState {
         let is_endless = self.spec.until == Until::Forever;
         match exit {
             _ if finished.promised => Some(ClaimSource::Promise),
-            _ if finished.state_done => Some(ClaimSource::StateFile),
+            _ if finished.state == Some(WorkStatus::Done) => Some(ClaimSource::StateFile),
+            // Its silence is no claim then.
+            _ if says_blocked(Some(finished)) => None,
             Exit::Code(0) | Exit::Unseen if self.spec.promise.is_none() && !is_endless => {
                 let by_gates = self.spec.has_hard_gates();
                 Some(if by_gates { ClaimSource::Gates } else { ClaimSource::ExitCode })
@@ -131,6 +136,11 @@ fn speaks(finished: &AttemptFinished, cause: Cause) -> Option<Exit> {
     let Cause::Itself(exit) = cause else { return None };
     let is_whole = finished.report.as_ref().is_none_or(|report| report.is_final && report.fault.is_none());
     (exit != Exit::Lost && finished.output_error.is_none() && is_whole).then_some(exit)
+}
+
+/// Whether its agent says that a person is needed, however it ended: that stands on disk, and the loop can go on from there.
+pub(super) fn says_blocked(finished: Option<&AttemptFinished>) -> bool {
+    finished.is_some_and(|finished| finished.state == Some(WorkStatus::Blocked))
 }
 
 /// The attempt that comes next in the same iteration.

@@ -6,8 +6,9 @@ use std::mem;
 use jiff::Timestamp;
 
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
-use super::super::state::{LoopState, Outcome, Phase};
+use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
+use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
@@ -146,7 +147,9 @@ impl LoopState {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
-        let silent = last.filter(|last| last.outcome == Outcome::Ended);
+        let says_nothing =
+            |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
+        let silent = last.filter(says_nothing);
         if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
             (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
             **proving = Proving::new(proving.of, silent.claim, &self.spec.gates);

@@ -6,6 +6,7 @@ use crate::event::{AttemptFinished, Exit};
 use crate::fingerprint;
 use crate::r#loop::tests::journal::{finished, tokens};
 use crate::spec::Millis;
+use crate::state_file::WorkStatus;
 
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
@@ -102,7 +103,7 @@ pub(super) struct Agent {
     ends_at: Option<u64>,
     exit: Exit,
     promises: bool,
-    writes_done: bool,
+    writes: Option<WorkStatus>,
     pub(super) gives_up: bool,
     /// How long it goes on after it was told to stop.
     stubborn: u64,
@@ -121,8 +122,14 @@ pub(super) enum Sign {
 }
 
 impl Agent {
-    /// An agent that is started at `now`. `able` ones claim, if they work at all.
-    pub(super) fn sample(random: &mut Random, temper: Temper, now: u64, able: bool) -> Self {
+    /// An agent that is started at `now`. `able` ones claim, if they work at all; some that do not call for a person where it
+    /// `despairs`.
+    pub(super) fn sample(
+        random: &mut Random,
+        temper: Temper,
+        now: u64,
+        (able, despairs): (bool, bool),
+    ) -> Self {
         let role = temper.role(random);
         let spawns_at = now + random.below(50);
         let (lasts, exit) = match role {
@@ -191,7 +198,11 @@ impl Agent {
             ends_at: lasts.map(|ms| spawns_at + ms),
             exit,
             promises: claims && !by_file,
-            writes_done: claims && by_file,
+            writes: match claims {
+                true => by_file.then_some(WorkStatus::Done),
+                // By no number of its own, so that all else stays as it is.
+                false => (despairs && !spawns_at.is_multiple_of(8)).then_some(WorkStatus::Blocked),
+            },
             gives_up: (by_file || !claims) && random.once_in(12),
             stubborn: random.maybe(2, 100, 12_000).unwrap_or(20),
         }
@@ -222,7 +233,7 @@ impl Agent {
                 None => Sign::Printed,
             };
         }
-        let Self { exit, promises, writes_done, gives_up, leaves, fills, is_cut_off, .. } = *self;
+        let Self { exit, promises, writes, gives_up, leaves, fills, is_cut_off, .. } = *self;
         let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1)));
         let report = AgentReport {
             is_final: !is_cut_off,
@@ -236,7 +247,7 @@ impl Agent {
         };
         let finished = AttemptFinished {
             promised: promises,
-            state_done: writes_done,
+            state: writes,
             gave_up: gives_up.then(|| "no".to_owned()),
             left: leaves.is_some(),
             report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),

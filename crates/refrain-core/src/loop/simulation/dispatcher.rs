@@ -213,7 +213,8 @@ impl World {
             tally.add("loop", "steered");
         }
         let able = u64::from(id.iteration) >= self.able_from;
-        let mut agent = Agent::sample(&mut self.random, self.temper, self.real, able);
+        let whether = (able, self.despairs);
+        let mut agent = Agent::sample(&mut self.random, self.temper, self.real, whether);
         // Nobody listens for it elsewhere.
         agent.gives_up &= self.state.spec.task.is_some();
         self.agent = Some(agent);

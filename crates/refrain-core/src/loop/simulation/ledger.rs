@@ -17,6 +17,7 @@ use crate::git::{Checkout, CommitResult, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, OnStuck, Spec, Until};
+use crate::state_file::WorkStatus;
 
 /// What is known of a loop from its records, and from where its runners died.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub(super) struct Ledger {
     touched: bool,
     /// The agent said that it cannot be done, and nobody let the loop go on since.
     gave_up: bool,
+    /// How many iterations in a row said that a person is needed, since nobody let the loop go on.
+    blocked: u32,
     /// What the gates are asked about has more to it than its tree shows.
     partial: bool,
     /// The next candidate is the first one behind an attempt or a commit.
@@ -138,6 +141,7 @@ impl Ledger {
             criticised: 0,
             touched: false,
             gave_up: false,
+            blocked: 0,
             partial: false,
             fresh: true,
             silent: false,
@@ -444,7 +448,7 @@ impl Ledger {
                     limits.max_duration.is_none_or(|all| self.active < all.into()),
                     "resumed to end at once"
                 );
-                (self.kept, self.gave_up) = (false, false);
+                (self.kept, self.gave_up, self.blocked) = (false, false, 0);
                 self.limits = limits.clone();
                 (self.refunds, self.instant_failures, self.paused) = (0, 0, None);
                 (self.driven, self.had_runner, self.waiting) = (false, false, false);
@@ -472,6 +476,7 @@ impl Ledger {
         assert!(self.cancelled.is_none(), "it goes on after a cancel");
         assert!(self.paused.is_none(), "it goes on after a pause");
         assert!(!self.gave_up, "it goes on though the agent gave up");
+        assert!(self.blocked < 2, "it goes on though nobody but a person can help");
         assert!(self.refunds < 3, "a fourth attempt after three refunds");
         assert!(self.limits.max_iterations.is_none_or(|cap| self.charged < cap), "it goes on past its cap");
         let over = self.limits.max_duration.is_some_and(|all| self.active >= all.into());
@@ -576,8 +581,10 @@ impl Ledger {
             None
         } else if finished.promised {
             Some(ClaimSource::Promise)
-        } else if finished.state_done {
+        } else if finished.state == Some(WorkStatus::Done) {
             Some(ClaimSource::StateFile)
+        } else if finished.state == Some(WorkStatus::Blocked) {
+            None
         } else if self.spec.promise.is_none()
             && self.spec.until != Until::Forever
             && (finished.exit == Exit::Code(0) || by_itself)
@@ -589,7 +596,10 @@ impl Ledger {
         let is_good = finished.exit == Exit::Code(0) || by_itself;
         self.gave_up = finished.gave_up.is_some() && claim.is_none() && stopped.is_none() && !cut_off;
         self.silent = is_good && claim.is_none() && !self.gave_up && stopped.is_none() && !cut_off;
-        self.silent &= self.spec.task.is_some() && self.spec.promise.is_some() && self.has_hard_gates();
+        let is_blocked = finished.state == Some(WorkStatus::Blocked) && claim.is_none();
+        self.blocked = if is_blocked { self.blocked + 1 } else { 0 };
+        self.silent &=
+            !is_blocked && self.spec.task.is_some() && self.spec.promise.is_some() && self.has_hard_gates();
         self.fresh = true;
         let worked = report.and_then(|report| report.tokens).is_some_and(|(_, tokens)| tokens.counted() > 0);
         let good = worked || claim.is_some() || finished.exit == Exit::Code(0) || flight.stopped.is_some();
@@ -651,6 +661,7 @@ impl Ledger {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
+            End::Blocked { why: Blocked::StateFile } => assert!(self.blocked >= 2, "it had no second try"),
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
@@ -694,6 +705,7 @@ impl Ledger {
         assert_eq!(state.pause, self.paused);
         assert_eq!(state.wait.is_some(), self.waiting, "it waits for nothing, or not at all");
         assert_eq!(state.refunds_in_a_row, self.refunds);
+        assert_eq!(state.blocked, self.blocked);
         assert_eq!(state.ended.map(|ended| ended.end), self.ended);
         assert_eq!(state.limits, self.limits);
         assert_eq!(state.spent.tokens.counted(), self.tokens, "tokens are lost, or counted twice");

@@ -18,6 +18,7 @@ use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec, Until};
+use crate::state_file::WorkStatus;
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
@@ -46,6 +47,8 @@ pub(super) struct World {
     pub(super) outside: Outside,
     /// Its gates write, more often than not.
     pub(super) restless: bool,
+    /// Its agents call for a person, more often than others.
+    pub(super) despairs: bool,
     /// What is in the worktree, as a number.
     pub(super) tree: u32,
     /// When nobody is left of the last attempt.
@@ -136,6 +139,7 @@ impl World {
             temper,
             able_from,
             restless,
+            despairs: Random::new(seed ^ 0x6865_6c70).once_in(20),
             started: Vec::new(),
             told: Vec::new(),
             deaths: BTreeSet::new(),
@@ -177,7 +181,8 @@ impl World {
             if is_refused && attempt.claim.is_some() {
                 tally.add("gate", "refused a claim");
             }
-            let said = attempt.finished.as_ref().is_some_and(|it| it.promised || it.state_done);
+            let said =
+                attempt.finished.as_ref().is_some_and(|it| it.promised || it.state == Some(WorkStatus::Done));
             if said && !matches!(attempt.outcome, Outcome::Claimed) {
                 tally.add("agent", "claimed, but was stopped");
             }

@@ -18,6 +18,7 @@ use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
+use crate::state_file::WorkStatus;
 
 /// The instant `ms` milliseconds after every test's first event.
 pub(crate) fn time(ms: i64) -> Timestamp {
@@ -34,6 +35,7 @@ pub(in crate::r#loop) fn unlimited() -> Limits {
         max_cost: None,
         max_tokens: None,
         retry_for: None,
+        timeout_grace: None,
     }
 }
 
@@ -112,7 +114,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
-        state_done: false,
+        state: None,
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,
@@ -124,6 +126,11 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         fingerprint: None,
         sealed: Default::default(),
     }
+}
+
+/// What an agent leaves behind that needs a person.
+pub(in crate::r#loop) fn blocked() -> AttemptFinished {
+    AttemptFinished { state: Some(WorkStatus::Blocked), ..finished(Exit::Code(0)) }
 }
 
 /// What an agent leaves behind whose stream came to this; it said that it is over.
@@ -147,7 +154,7 @@ pub(in crate::r#loop) fn tokens(input: u64, output: u64) -> Tokens {
 pub(in crate::r#loop) fn claiming(claim: ClaimSource) -> AttemptFinished {
     AttemptFinished {
         promised: claim == ClaimSource::Promise,
-        state_done: claim == ClaimSource::StateFile,
+        state: (claim == ClaimSource::StateFile).then_some(WorkStatus::Done),
         ..finished(Exit::Code(0))
     }
 }
@@ -485,6 +492,9 @@ impl Journal {
             End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
             End::Blocked { why: Blocked::Idle } => {
                 (0..MAX_IDLE_TURNS).fold(Self::in_session(), |journal, _| journal.turns(idle()))
+            }
+            End::Blocked { why: Blocked::StateFile } => {
+                Self::running().attempts(blocked()).attempts(blocked())
             }
             End::Blocked { why: Blocked::GaveUp } => {
                 let gave_up = Some("there is no such file".to_owned());

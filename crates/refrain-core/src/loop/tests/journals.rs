@@ -16,6 +16,7 @@ use crate::event::{
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
 use crate::spec::{CritiqueSpec, Limits, Millis, OnStuck, Secret, Spec};
+use crate::state_file::WorkStatus;
 
 pub(super) fn ms() -> impl Strategy<Value = Option<Millis>> {
     prop_oneof![
@@ -31,6 +32,7 @@ pub(super) fn limits() -> impl Strategy<Value = Limits> {
             max_cost: None,
             max_tokens: None,
             retry_for: None,
+            timeout_grace: None,
             max_iterations,
             max_duration,
             timeout,
@@ -92,7 +94,7 @@ pub(super) fn end_of_attempt() -> impl Strategy<Value = AttemptFinished> {
         |(exit, promised, state_done, (stdout_bytes, stderr_bytes, preview))| AttemptFinished {
             promised,
             gave_up: stdout_bytes.is_multiple_of(16).then(|| preview.clone()),
-            state_done,
+            state: state_done.then_some(WorkStatus::Done),
             stdout_bytes,
             stderr_bytes,
             summary: stdout_bytes.is_multiple_of(3).then(|| preview.clone()),

@@ -5,6 +5,7 @@ use rstest::rstest;
 use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop};
 use crate::event::{Ask, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
 use crate::r#loop::{MAX_REFUNDS, Outcome, Phase, Step};
+use crate::state_file::WorkStatus;
 
 const QUICK: i64 = 1_999;
 const SLOW: i64 = 2_000;
@@ -92,7 +93,7 @@ fn a_claim_has_a_source(
     let mut spec = spec();
     spec.promise = spec.promise.filter(|_| with_promise);
     let mut end = finished(exit);
-    (end.promised, end.state_done) = (promised, state_done);
+    (end.promised, end.state) = (promised, state_done.then_some(WorkStatus::Done));
     let journal = Journal::of(spec).taken_over().spawns().ends(end);
     let last = journal.state.attempts.last().unwrap();
     assert_eq!(last.claim, claim);
@@ -118,7 +119,7 @@ fn a_stopped_attempt_claims_nothing(
     let mut spec = spec();
     spec.promise = spec.promise.filter(|_| with_promise);
     let mut end = finished(Exit::Code(0));
-    (end.promised, end.state_done) = (true, true);
+    (end.promised, end.state) = (true, Some(WorkStatus::Done));
     let state = Journal::of(spec).taken_over().spawns().then(stop(because)).ends(end).state;
     assert_eq!(state.attempts[0].claim, None);
     assert_ne!(state.attempts[0].outcome, Outcome::Claimed);

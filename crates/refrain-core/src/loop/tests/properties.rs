@@ -288,7 +288,7 @@ fn names_in_the_journal_are_dotted_and_stable() {
         (Event::LoopEnded(End::Paused), r#"{"type":"loop.ended","data":{"status":"paused"}}"#),
         (
             Event::LoopResumed { limits: Limits { timeout: Some(Millis(5)), ..unlimited() } },
-            r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null,"max_cost_usd":null,"max_tokens":null,"retry_for_ms":null}}}"#,
+            r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null,"max_cost_usd":null,"max_tokens":null,"retry_for_ms":null,"timeout_grace_ms":null}}}"#,
         ),
     ] {
         assert_eq!(serde_json::to_string(&event).unwrap(), text);

@@ -92,6 +92,10 @@ pub(in crate::cmd) struct WorkArgs {
     /// How long one attempt may take; a bare number is seconds
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub(in crate::cmd) timeout: Option<Limit<Millis>>,
+    /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; 3s for most
+    /// agents where it is left out
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    pub(in crate::cmd) timeout_grace: Option<Millis>,
     /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
     #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
     pub(in crate::cmd) idle_timeout: Option<Limit<Millis>>,

@@ -1,0 +1,130 @@
+//! What a surface that speaks a protocol shows of a loop beside its status: what it was asked to do, what its agent noted in
+//! `state.md`, and that either has changed. Secrets are taken out here, as from a report: what is shown leaves the machine.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use refrain_core::state_file::{self, WorkStatus};
+use refrain_core::text::printable;
+use refrain_core::view::Status;
+use refrain_core::{LoopId, Spec};
+use refrain_store::notice::Notice;
+use refrain_store::{LoopDir, journal, projects, worktree};
+
+use crate::redact::Redactor;
+use crate::service::{Located, look};
+use crate::{EngineError, Service};
+
+/// A loop at a glance.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// How it stands.
+    pub status: Status,
+    /// What it was asked to do.
+    pub goal: String,
+    /// Where its `state.md` lies.
+    pub state_file: Utf8PathBuf,
+    /// What stands there, less secrets and control characters; none where it is gone or is no file of its worktree's own.
+    pub notes: Option<String>,
+    /// What the agent says there of its work.
+    pub says: Option<WorkStatus>,
+}
+
+impl Service {
+    /// A loop at a glance.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn glance(&self, id: &LoopId) -> Result<Glance, EngineError> {
+        let Located { dir, .. } = self.locate(id)?;
+        let state = journal::read(&dir)?.state;
+        let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
+        let clean = |text: &str| redactor.clean(&printable(text));
+        let noted = noted(spec, &dir);
+        Ok(Glance {
+            status: look(&dir, &state),
+            goal: clean(&spec.prompt),
+            state_file: spec.state_file(),
+            says: noted.as_deref().and_then(|text| state_file::status(text, id)),
+            notes: noted.as_deref().map(clean),
+        })
+    }
+
+    /// Says when a loop's, or a plan's, journal or its `state.md` changes.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or no notices can be had.
+    pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
+        let (dir, state_file) = match self.has_plan(id) {
+            true => (self.project.plan_dir(id), self.project.plan_dir(id).state_file()),
+            false => {
+                let dir = self.locate(id)?.dir;
+                let state_file = journal::read(&dir)?.state.spec.state_file();
+                (dir, state_file)
+            }
+        };
+        let changes = Changes { notice: Notice::new()?, files: [dir.journal(), state_file], seen: [None; 2] };
+        changes.files.iter().for_each(|file| changes.notice.watch(file));
+        Ok(Changes { seen: changes.stamps(), ..changes })
+    }
+
+    /// The folders of all projects that Refrain has worked in and that are still there.
+    #[must_use]
+    pub fn known_projects(&self) -> Vec<Utf8PathBuf> {
+        projects::listed(&self.host.data_home).into_iter().filter(|root| root.is_dir()).collect()
+    }
+}
+
+/// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
+/// place would show any file of the person's, and is not followed.
+fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
+    let own = spec.worktree.canonicalize_utf8().ok().map(|worktree| Spec { worktree, ..spec.clone() });
+    let own =
+        own.filter(|own| own.state_file().canonicalize_utf8().is_ok_and(|path| path == own.state_file()));
+    match own {
+        Some(own) => worktree::notes(&own),
+        None => fs::read_to_string(dir.state_file()).ok(),
+    }
+}
+
+/// Whether a file is another than when it was looked at: its inode, time and length.
+type Stamp = Option<(u64, i64, i64, u64)>;
+
+/// Watches a loop. Blocks; belongs on a thread of its own.
+#[derive(Debug)]
+pub struct Changes {
+    notice: Notice,
+    /// The journal, and `state.md`.
+    files: [Utf8PathBuf; 2],
+    seen: [Stamp; 2],
+}
+
+/// What has changed of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Its journal.
+    pub journal: bool,
+    /// Its `state.md`.
+    pub state: bool,
+}
+
+impl Changes {
+    /// Waits for a notice, at most so long; what has changed since the last call. However much that is, it is said once.
+    pub fn wait(&mut self, at_most: Duration) -> Changed {
+        self.notice.wait(Some(at_most));
+        let now = self.stamps();
+        let [journal, state] = [0, 1].map(|file| now[file] != self.seen[file]);
+        self.seen = now;
+        Changed { journal, state }
+    }
+
+    fn stamps(&self) -> [Stamp; 2] {
+        let stamp = |file: &Utf8PathBuf| {
+            let meta = fs::metadata(file).ok()?;
+            Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+        };
+        self.files.each_ref().map(stamp)
+    }
+}

@@ -1,0 +1,264 @@
+//! What callers are told, in the names of seed 003 (section 6.1): what a model needs to know of a loop, and not all that
+//! `status --json` says of it, as every word costs whoever asks.
+
+use jiff::Timestamp;
+use refrain_core::LoopId;
+use refrain_core::spec::{AgentKind, Millis};
+use refrain_core::state_file::WorkStatus;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{Kind, StatusWord};
+use refrain_engine::Glance;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A loop, or a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct LoopView {
+    /// Its id.
+    pub(crate) id: LoopId,
+    /// What drives it: a runner's processes, a live session, a plan; or it is a plan.
+    pub(crate) kind: Kind,
+    /// The project's name in the addresses of resources.
+    pub(crate) project: String,
+    /// What it was asked to do, or whose tasks it works on.
+    pub(crate) goal: String,
+    /// The folder that its agent works in.
+    pub(crate) workspace_dir: String,
+    /// Its `state.md`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state_file: Option<String>,
+    /// Where it stands.
+    pub(crate) status: StatusWord,
+    /// Iterations that count against the cap.
+    pub(crate) iteration_count: u32,
+    /// The cap; null is none.
+    pub(crate) max_iterations: Option<u32>,
+    /// What it cost, in US dollars; null where its agent does not tell.
+    pub(crate) total_cost_usd: Option<f64>,
+    /// What it may cost; null is no limit.
+    pub(crate) max_cost_usd: Option<f64>,
+    /// How many minutes one iteration may take; null is no limit.
+    pub(crate) max_tick_duration_minutes: Option<f64>,
+    /// Who works.
+    pub(crate) agent: AgentKind,
+    /// With which model; null is its own choice.
+    pub(crate) model: Option<String>,
+    /// Whether gates proved the work; null where no gate decides.
+    pub(crate) verified: Option<bool>,
+    /// When it was started.
+    #[schemars(with = "String")]
+    pub(crate) started_at: Timestamp,
+    /// When its last iteration was over.
+    #[schemars(with = "Option<String>")]
+    pub(crate) last_tick_at: Option<Timestamp>,
+    /// When it stopped.
+    #[schemars(with = "Option<String>")]
+    pub(crate) finished_at: Option<Timestamp>,
+    /// Why it stands where it stands, in a line.
+    pub(crate) reason: String,
+    /// What a person has to do for it to go on; null where nothing.
+    pub(crate) needs: Option<String>,
+    /// Why it stopped short of being done; null where it did not.
+    pub(crate) last_error: Option<String>,
+}
+
+impl LoopView {
+    /// Of a loop.
+    pub(super) fn of(glance: &Glance, project: String) -> Self {
+        let status = &glance.status;
+        let ticks = status.iterations.iter().flatten().filter(|tick| tick.charged);
+        Self {
+            id: status.id.clone(),
+            kind: status.kind,
+            project,
+            goal: glance.goal.clone(),
+            workspace_dir: status.worktree.clone(),
+            state_file: Some(glance.state_file.to_string()),
+            status: status.status,
+            iteration_count: status.charged,
+            max_iterations: status.max_iterations,
+            total_cost_usd: status.usage.cost_usd,
+            max_cost_usd: status.limits.max_cost.map(f64::from),
+            max_tick_duration_minutes: status.limits.timeout.map(minutes),
+            agent: status.agent,
+            model: status.model.clone(),
+            verified: status.verified,
+            started_at: status.started_at,
+            last_tick_at: ticks.filter_map(|tick| tick.ended_at).max(),
+            finished_at: status.ended_at,
+            reason: status.reason.clone(),
+            needs: status.needs.clone(),
+            last_error: fell_short(status.status).then(|| status.reason.clone()),
+        }
+    }
+
+    /// Of a plan.
+    pub(super) fn of_plan(plan: &PlanStatus, project: String) -> Self {
+        Self {
+            id: plan.id.clone(),
+            kind: plan.kind,
+            project,
+            goal: format!("the tasks of {}", plan.tag),
+            workspace_dir: plan.project.clone(),
+            state_file: None,
+            status: plan.status,
+            iteration_count: plan.usage.iterations_used,
+            max_iterations: Some(plan.usage.iterations_granted),
+            total_cost_usd: plan.usage.cost_usd,
+            max_cost_usd: plan.limits.max_cost.map(f64::from),
+            max_tick_duration_minutes: None,
+            agent: plan.agent,
+            model: plan.model.clone(),
+            verified: plan.verified,
+            started_at: plan.started_at,
+            last_tick_at: None,
+            finished_at: plan.ended_at,
+            reason: plan.reason.clone(),
+            needs: plan.needs.clone(),
+            last_error: fell_short(plan.status).then(|| plan.reason.clone()),
+        }
+    }
+
+    /// Whether nothing more happens unless a person lets it go on.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.status.has_stopped()
+    }
+}
+
+/// Whether it stopped without being done, and nobody wanted that.
+fn fell_short(status: StatusWord) -> bool {
+    match status {
+        StatusWord::Blocked
+        | StatusWord::Crashed
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck
+        | StatusWord::Failed => true,
+        StatusWord::Running
+        | StatusWord::Waiting
+        | StatusWord::Paused
+        | StatusWord::Completed
+        | StatusWord::Cancelled
+        | StatusWord::IterationCap => false,
+    }
+}
+
+fn minutes(Millis(ms): Millis) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "no limit is longer than a year")]
+    let ms = ms as f64;
+    ms / 60_000.0
+}
+
+/// What `loop_start` and `plan_run` answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Started {
+    /// It exists, and has a runner of its own.
+    pub(crate) started: bool,
+    /// How it stands.
+    #[serde(rename = "loop")]
+    pub(crate) view: LoopView,
+    /// What whoever started it should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What `loop_status` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Status {
+    /// How it stands.
+    #[serde(rename = "loop")]
+    pub(crate) view: LoopView,
+    /// What its agent says of its work in the front matter of `state.md`; null where that cannot be read.
+    pub(crate) frontmatter: Option<FrontMatter>,
+    /// The first 40 lines of `state.md`: the agent's own words.
+    pub(crate) state_excerpt: Option<String>,
+    /// The tasks of a plan; left out of a loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tasks: Option<Tasks>,
+}
+
+/// The front matter of `state.md`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct FrontMatter {
+    /// Whose file it is.
+    pub(crate) loop_id: LoopId,
+    /// in-progress, done or blocked.
+    #[schemars(with = "String")]
+    pub(crate) status: WorkStatus,
+}
+
+/// The tasks of a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Tasks {
+    /// How many there are.
+    pub(crate) total: usize,
+    /// How many are done.
+    pub(crate) done: usize,
+    /// What is worked on, and the ids of its loops.
+    pub(crate) current: Vec<String>,
+    /// What is not done, and why.
+    pub(crate) blocked: Vec<String>,
+}
+
+impl From<&PlanStatus> for Tasks {
+    fn from(plan: &PlanStatus) -> Self {
+        let current = plan.current.iter().map(|it| format!("{} ({}): {}", it.task, it.id_of_loop, it.title));
+        let blocked = plan.blocked.iter().map(|it| format!("{}: {}: {}", it.task, it.title, it.reason));
+        Self {
+            total: plan.tasks_total,
+            done: plan.tasks_done,
+            current: current.collect(),
+            blocked: blocked.collect(),
+        }
+    }
+}
+
+/// How far a loop is, for whoever waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Progress {
+    /// Iterations that count.
+    pub(crate) charged: u32,
+    /// How many there may be.
+    pub(crate) of: Option<u32>,
+    pub(crate) status: StatusWord,
+    pub(crate) reason: String,
+}
+
+/// What `loop_list` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Listing {
+    /// How many are listed.
+    pub(crate) count: usize,
+    /// Those that are not over, oldest first; or with those that are, newest first.
+    pub(crate) loops: Vec<LoopView>,
+    /// What could not be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unread: Vec<String>,
+}
+
+/// What `loop_stop` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Stopped {
+    /// Whether it was asked to stop; false where it had stopped already.
+    pub(crate) stop_requested: bool,
+    /// Which.
+    pub(crate) loop_id: LoopId,
+    /// Where it stands now.
+    pub(crate) status: StatusWord,
+}
+
+/// What `loop_steer` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Steered {
+    /// The loop has heard it: its agent is told with its next iteration.
+    pub(crate) steered: bool,
+    /// Which.
+    pub(crate) loop_id: LoopId,
+}
+
+/// What `loop_report` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Reported {
+    /// The report, as `refrain report --json` prints it (docs/schema).
+    pub(crate) report: Value,
+}

@@ -1,0 +1,39 @@
+//! What can be asked of loops from outside, whatever the protocol. Everything here blocks, and belongs on a thread that may.
+
+mod address;
+mod answer;
+mod asking;
+mod places;
+mod reading;
+mod refusal;
+mod seeing;
+mod starting;
+mod wanted;
+
+use camino::Utf8PathBuf;
+use refrain_engine::{EngineError, Host};
+
+pub(crate) use address::{Address, Part};
+pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
+pub(crate) use reading::addresses;
+pub(crate) use refusal::Refusal;
+pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
+
+/// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    host: Host,
+    /// Canonical, at least one; the first is where work begins that names no place.
+    roots: Vec<Utf8PathBuf>,
+}
+
+/// A folder that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    /// It is not there, or is no folder.
+    #[error("{0}: there is no such folder")]
+    NoFolder(Utf8PathBuf),
+    /// No project can be found in it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

@@ -1,0 +1,110 @@
+//! Which folders may be worked in, and which projects lie there. Whatever a caller names is resolved first, links followed,
+//! and then has to lie inside a folder that the person opened (issue 8): text is compared nowhere.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_engine::{EngineError, Host, Service};
+
+use super::{Desk, DeskError, Refusal};
+
+impl Desk {
+    /// A desk for these folders, or for the project that `here` lies in where there are none.
+    ///
+    /// # Errors
+    /// [`DeskError`] for the first folder that cannot be opened.
+    pub fn open(host: Host, here: &Utf8Path, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+        let own = Service::open(here, host.clone())?.project().worktree.clone();
+        let named: Vec<_> =
+            if roots.is_empty() { vec![own] } else { roots.iter().map(|root| here.join(root)).collect() };
+        let open = |root: &Utf8PathBuf| match root.canonicalize_utf8() {
+            Ok(root) if root.is_dir() => Ok(root),
+            _ => Err(DeskError::NoFolder(root.clone())),
+        };
+        Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// The version of Refrain.
+    pub(crate) fn version(&self) -> &str {
+        &self.host.version
+    }
+
+    /// The folder that a caller means; the first root where none is named.
+    pub(super) fn folder(&self, workspace: Option<&str>) -> Result<Utf8PathBuf, Refusal> {
+        let [first, ..] = self.roots.as_slice() else { return Err(Refusal::new("no folder is open")) };
+        let Some(asked) = workspace else { return Ok(first.clone()) };
+        let roots: Vec<_> = self.roots.iter().map(|root| root.as_str()).collect();
+        // One text for what is not there and for what is outside: what lies there is nobody's business.
+        let refused = || {
+            let roots = roots.join(" or ");
+            Refusal::new(format!("workspace {asked}: accepted is a folder inside {roots}, links followed"))
+        };
+        let found = first.join(asked).canonicalize_utf8().map_err(|_| refused())?;
+        let is_inside = self.roots.iter().any(|root| found.starts_with(root));
+        if asked.is_empty() || !is_inside || !found.is_dir() {
+            return Err(refused());
+        }
+        // What lies there may say by its `.git` that it belongs to a project elsewhere.
+        let data = self.service(&found)?.project().data.clone();
+        let known = self.roots.iter().filter_map(|root| self.service(root).ok());
+        let mut known = known.map(|service| service.project().data.clone());
+        match self.roots.iter().any(|root| data.starts_with(root)) || known.any(|known| known == data) {
+            true => Ok(found),
+            false => Err(refused()),
+        }
+    }
+
+    /// A file that a caller names, as seen from a folder.
+    pub(super) fn file(&self, name: &str, asked: &str, folder: &Utf8Path) -> Result<Utf8PathBuf, Refusal> {
+        let found = folder.join(asked).canonicalize_utf8().ok();
+        let found =
+            found.filter(|found| found.is_file() && self.roots.iter().any(|root| found.starts_with(root)));
+        found.ok_or_else(|| {
+            let roots = self.roots.iter().map(|root| root.as_str()).collect::<Vec<_>>().join(" or ");
+            Refusal::new(format!("{name} {asked}: accepted is a file inside {roots}, links followed"))
+        })
+    }
+
+    /// The door to the project that a folder lies in.
+    pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, EngineError> {
+        Service::open(folder, self.host.clone())
+    }
+
+    /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
+    pub(super) fn services(&self) -> Vec<Service> {
+        let own: Vec<_> = self.roots.iter().filter_map(|root| self.service(root).ok()).collect();
+        let known = own.first().map(Service::known_projects).unwrap_or_default();
+        let inside = |root: &Utf8PathBuf| {
+            root.canonicalize_utf8().is_ok_and(|root| self.roots.iter().any(|open| root.starts_with(open)))
+        };
+        let known = known.iter().filter(|root| inside(root)).filter_map(|root| self.service(root).ok());
+        let mut seen = BTreeSet::new();
+        let known: Vec<_> = own.into_iter().chain(known).collect();
+        known.into_iter().filter(|service| seen.insert(service.project().data.clone())).collect()
+    }
+
+    /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
+    pub(super) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
+        let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
+        let services = match workspace {
+            Some(_) => vec![self.service(&self.folder(workspace)?)?],
+            None => self.services(),
+        };
+        let has = |service: &&Service| service.locate(&id).is_ok() || service.has_plan(&id);
+        let found: Vec<_> = services.iter().filter(has).collect();
+        match found.as_slice() {
+            [only] => Ok(((*only).clone(), id)),
+            // The first project's own words, which name the loop that was probably meant.
+            [] => match services.first().map(|service| service.locate(&id)) {
+                Some(Err(error)) => Err(error.into()),
+                _ => Err(Refusal::new(format!("no loop {id}"))),
+            },
+            [..] => {
+                let places: Vec<_> = found.iter().map(|service| service.project().root.as_str()).collect();
+                let places = places.join(" and ");
+                Err(Refusal::new(format!("loop_id {id}: there is one in {places}; workspace says which")))
+            }
+        }
+    }
+}

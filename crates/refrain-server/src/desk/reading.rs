@@ -1,0 +1,95 @@
+//! Reading a loop's `state.md` and its journal, as far as they may leave the machine.
+
+use refrain_core::plan::PlanEvent;
+use refrain_core::{Event, LoopId, Record};
+use refrain_engine::{Changes, Service};
+use serde::Serialize;
+use serde_json::json;
+
+use super::address::{Address, Part};
+use super::seeing::name;
+use super::{Desk, LoopView, Refusal, Which};
+
+/// How much of a journal is read at once, in bytes; an event that is larger is named, and left out.
+const LARGEST: usize = 1 << 20;
+
+impl Desk {
+    /// What stands at an address.
+    pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
+        let (service, id) = self.at(address)?;
+        match address.part {
+            Part::State if service.has_plan(&id) => {
+                Err(Refusal::new(format!("{id} is a plan, which has no state.md")))
+            }
+            Part::State => {
+                let gone = || Refusal::new(format!("{id} has no state.md"));
+                service.glance(&id)?.notes.ok_or_else(gone)
+            }
+            Part::Journal { from, limit } if service.has_plan(&id) => {
+                Ok(page(service.plan_events(&id)?, PlanEvent::redacted, from, limit))
+            }
+            Part::Journal { from, limit } => Ok(page(service.events(&id)?, Event::redacted, from, limit)),
+        }
+    }
+
+    /// Says when something at an address changes.
+    pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {
+        let (service, id) = self.at(address)?;
+        Ok(service.changes(&id)?)
+    }
+
+    /// Says when a loop, or a plan, gets on.
+    pub(crate) fn changes(&self, which: &Which) -> Result<Changes, Refusal> {
+        let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
+        Ok(service.changes(&id)?)
+    }
+
+    fn at(&self, address: &Address) -> Result<(Service, LoopId), Refusal> {
+        let mut services = self.services().into_iter();
+        let service = services.find(|service| name(service).eq_ignore_ascii_case(&address.project));
+        let service =
+            service.ok_or_else(|| Refusal::new(format!("{address}: there is no such project here")))?;
+        if !service.has_plan(&address.id) {
+            service.locate(&address.id)?;
+        }
+        Ok((service, address.id.clone()))
+    }
+}
+
+/// Where a loop that is listed can be read.
+pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
+    let at = |part| Address { project: view.project.clone(), id: view.id.clone(), part };
+    view.state_file.iter().map(|_| at(Part::State)).chain([at(Part::TAIL)]).collect()
+}
+
+/// Some of these events, one line each: from that number on, or the last.
+fn page<E: Serialize>(
+    records: Vec<Record<E>>,
+    redacted: impl Fn(E) -> E,
+    from: Option<u64>,
+    limit: usize,
+) -> String {
+    let skipped = match from {
+        Some(from) => records.iter().take_while(|record| record.seq < from).count(),
+        None => records.len().saturating_sub(limit),
+    };
+    let mut text = String::new();
+    for record in records.into_iter().skip(skipped).take(limit) {
+        let line = line(Record { event: redacted(record.event), ..record });
+        if !text.is_empty() && text.len() + line.len() > LARGEST {
+            break;
+        }
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
+
+fn line<E: Serialize>(record: Record<E>) -> String {
+    let (seq, at) = (record.seq, record.at);
+    match serde_json::to_string(&record) {
+        Ok(line) if line.len() <= LARGEST => line,
+        Ok(line) => json!({"seq": seq, "at": at, "left_out": format!("{} bytes", line.len())}).to_string(),
+        Err(error) => json!({"seq": seq, "at": at, "left_out": error.to_string()}).to_string(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Looking: how a loop stands, which there are, and what shows that one is done.
+
+use std::cmp::Reverse;
+
+use refrain_core::view::StatusWord;
+use refrain_engine::{Brief, Listed, Service, chain};
+use serde::Serialize;
+
+use super::answer::FrontMatter;
+use super::{Desk, List, Listing, LoopView, Progress, Refusal, Reported, Status, Which};
+
+/// How much of `state.md` is shown (seed 003).
+const EXCERPT: usize = 40;
+/// How long a line of it may be, in characters: whoever reads it pays for it.
+const LONGEST_LINE: usize = 400;
+/// How many of those that are over are listed (seed 003).
+const MOST_LISTED: usize = 50;
+/// How much of a goal a list shows, in characters.
+const SHORT_GOAL: usize = 200;
+
+impl Desk {
+    /// How a loop, or a plan, stands.
+    pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
+        let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
+        let project = name(&service);
+        if service.has_plan(&id) {
+            let plan = service.plan_status(&id)?;
+            let view = LoopView::of_plan(&plan, project);
+            return Ok(Status { view, frontmatter: None, state_excerpt: None, tasks: Some((&plan).into()) });
+        }
+        let glance = service.glance(&id)?;
+        Ok(Status {
+            view: LoopView::of(&glance, project),
+            frontmatter: glance.says.map(|status| FrontMatter { loop_id: id, status }),
+            state_excerpt: glance.notes.as_deref().map(excerpt),
+            tasks: None,
+        })
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self, which: &Which) -> Result<Progress, Refusal> {
+        let LoopView { iteration_count, max_iterations, status, reason, .. } = self.status(which)?.view;
+        Ok(Progress { charged: iteration_count, of: max_iterations, status, reason })
+    }
+
+    /// The loops and plans that are not over, oldest first; or all, the last first.
+    pub(crate) fn list(&self, asked: &List) -> Result<Listing, Refusal> {
+        let services = match &asked.workspace {
+            Some(workspace) => vec![self.service(&self.folder(Some(workspace))?)?],
+            None => self.services(),
+        };
+        let (mut found, mut unread) = (Vec::new(), Vec::new());
+        for service in &services {
+            for row in service.list()? {
+                match row {
+                    Listed::Loop(brief) if asked.include_finished || is_open(&brief) => {
+                        found.push((service, brief))
+                    }
+                    Listed::Loop(_) => {}
+                    Listed::Damaged { name, error } => unread.push(format!("{name}: {}", chain(&error))),
+                }
+            }
+        }
+        found.sort_by_key(|(_, brief)| Reverse(brief.updated_at));
+        found.truncate(if asked.include_finished { MOST_LISTED } else { usize::MAX });
+        let mut loops = Vec::new();
+        for (service, brief) in found {
+            match view(service, &brief) {
+                Ok(view) => loops.push(view),
+                // It went away in between, or was damaged.
+                Err(refusal) => unread.push(format!("{}: {refusal}", brief.id)),
+            }
+        }
+        if !asked.include_finished {
+            loops.sort_by_key(|view| view.started_at);
+        }
+        Ok(Listing { count: loops.len(), loops, unread })
+    }
+
+    /// What was asked and claimed, and what proved it: secrets are left out.
+    pub(crate) fn report(&self, which: &Which) -> Result<Reported, Refusal> {
+        let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
+        if !service.has_plan(&id) {
+            return Ok(Reported { report: object(&service.report(&id)?)? });
+        }
+        let plan = object(&service.plan_status(&id)?)?;
+        let rounds = service.plan_rounds(&id)?.into_iter();
+        let loops: Vec<_> = rounds.map(|round| service.report(&round.id)).collect::<Result<_, _>>()?;
+        Ok(Reported { report: serde_json::json!({"schema": 1, "plan": plan, "loops": object(&loops)?}) })
+    }
+}
+
+/// A loop, or a plan, as a list shows it.
+fn view(service: &Service, brief: &Brief) -> Result<LoopView, Refusal> {
+    let view = match service.has_plan(&brief.id) {
+        true => LoopView::of_plan(&service.plan_status(&brief.id)?, name(service)),
+        false => LoopView::of(&service.glance(&brief.id)?, name(service)),
+    };
+    Ok(LoopView { goal: cut(&view.goal, SHORT_GOAL), ..view })
+}
+
+/// The project's name in the addresses of resources.
+pub(super) fn name(service: &Service) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    service.project().own_name().chars().map(plain).collect()
+}
+
+/// Whether it may still get on, by itself or once a person has done something.
+fn is_open(brief: &Brief) -> bool {
+    matches!(brief.status, StatusWord::Paused | StatusWord::Blocked) || !brief.has_stopped()
+}
+
+fn excerpt(notes: &str) -> String {
+    let lines: Vec<_> = notes.lines().take(EXCERPT).map(|line| cut(line, LONGEST_LINE)).collect();
+    lines.join("\n")
+}
+
+/// The beginning of a text, with a mark where there is more.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn object(value: &impl Serialize) -> Result<serde_json::Value, Refusal> {
+    serde_json::to_value(value).map_err(|error| Refusal::new(error.to_string()))
+}

@@ -1,0 +1,10 @@
+//! The door over protocols. What agents and other programs ask of loops arrives here, is held against its bounds and the
+//! folders that the person opened, and goes on to [`refrain_engine::Service`]; nothing is decided about a loop here, and none
+//! is driven: each has a runner of its own, which outlives this process.
+//!
+//! [`Desk`] is what can be asked, whatever the protocol; [`mcp`] speaks the Model Context Protocol.
+
+mod desk;
+pub mod mcp;
+
+pub use desk::{Desk, DeskError};

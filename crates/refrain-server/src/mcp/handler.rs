@@ -1,0 +1,89 @@
+//! What the server says of itself, and where each request goes.
+
+use rmcp::model::{
+    Implementation, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
+
+use super::{Mcp, resources};
+use crate::desk::Refusal;
+
+/// What a model is told of all tools together.
+const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
+    goal, plan_run for the tasks of a plan; both answer at once, and what they start goes on by itself. Ask loop_status with \
+    wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \
+    it. Where needs is not null, a person has to do that.";
+
+#[tool_handler(router = self.tools)]
+impl ServerHandler for Mcp {
+    fn get_info(&self) -> ServerConfig {
+        let can = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
+        let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
+        ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.at_desk(resources::listed).await.map_err(failed)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.at_desk(move |desk| resources::read(desk, &request.uri)).await;
+        read.map(Into::into).map_err(not_found)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.follow(request.uri, context.peer).await.map_err(not_found)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.forget(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.follow_all(subscription).await.map_err(not_found)
+    }
+}
+
+fn failed(refusal: Refusal) -> ErrorData {
+    ErrorData::internal_error(refusal.to_string(), None)
+}
+
+fn not_found(refusal: Refusal) -> ErrorData {
+    ErrorData::resource_not_found(refusal.to_string(), None)
+}

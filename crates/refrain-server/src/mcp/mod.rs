@@ -1,0 +1,42 @@
+//! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It says what [`Desk`]
+//! does in the protocol's words. A request that is cancelled, or a client that goes away, ends nothing but the answer.
+
+mod handler;
+mod resources;
+mod stdio;
+mod tools;
+mod updates;
+
+use std::sync::Arc;
+
+use rmcp::handler::server::router::tool::ToolRouter;
+
+pub use self::stdio::serve_stdio;
+use self::updates::Subscriptions;
+use crate::desk::{Desk, Refusal};
+
+/// One client's server.
+#[derive(Clone, Debug)]
+struct Mcp {
+    desk: Arc<Desk>,
+    tools: ToolRouter<Self>,
+    subscriptions: Arc<Subscriptions>,
+}
+
+impl Mcp {
+    fn new(desk: Arc<Desk>) -> Self {
+        Self { desk, tools: Self::tool_router(), subscriptions: Arc::default() }
+    }
+
+    /// Does what blocks on a thread that may.
+    async fn at_desk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let desk = self.desk.clone();
+        let done = tokio::task::spawn_blocking(move || work(&desk)).await;
+        done.unwrap_or_else(|error| {
+            Err(Refusal::new(format!("refrain broke off in the middle of this: {error}")))
+        })
+    }
+}

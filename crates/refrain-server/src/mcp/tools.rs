@@ -1,0 +1,170 @@
+//! The tools. What they are called, take and answer is public: seed 003's words, one tool for each of its actions, as a tool
+//! whose parameters depend on one of them cannot be typed.
+
+use std::time::{Duration, Instant};
+
+use refrain_core::view::StatusWord;
+use refrain_engine::Changes;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::handler::server::wrapper::{Json, Parameters};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, tool, tool_router};
+use serde_json::json;
+
+use super::Mcp;
+use crate::desk::{
+    List, Listing, PlanRun, Progress, Refusal, Reported, Start, Started, Status, Steer, Steered, Stop,
+    Stopped, Which, WithWait,
+};
+
+/// How often somebody who waits makes sure that they are still waited for.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl IntoCallToolResult for Refusal {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(self.to_string())]);
+        result.structured_content = Some(json!({"error": self.to_string()}));
+        Ok(result.into())
+    }
+}
+
+#[tool_router(vis = "pub(super)")]
+impl Mcp {
+    #[tool(
+        description = "Start a loop: a coding agent is run again and again on one goal, each time with a fresh session, until \
+                       the work is done and, with gates, proven. It runs by itself in the background and outlives this \
+                       session. Between iterations only the files and .refrain/ID/state.md remain. Ask loop_status how it \
+                       gets on.",
+        annotations(
+            title = "Start a loop",
+            read_only_hint = false,
+            destructive_hint = true,
+            open_world_hint = true
+        )
+    )]
+    async fn loop_start(&self, Parameters(asked): Parameters<Start>) -> Result<Json<Started>, Refusal> {
+        self.at_desk(move |desk| desk.start(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "How a loop, or a plan, stands: status, iterations, cost, what it needs from a person, and the \
+                       beginning of its state.md. With wait_seconds it answers once the loop has got on.",
+        annotations(title = "Show a loop", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn loop_status(
+        &self,
+        Parameters(asked): Parameters<WithWait>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<Json<Status>, Refusal> {
+        asked.check()?;
+        let which = asked.which();
+        if asked.wait_seconds > 0 {
+            self.wait(which.clone(), Duration::from_secs(asked.wait_seconds.into()), context).await?;
+        }
+        self.at_desk(move |desk| desk.status(&which)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Stop a loop, or a plan, for good: after the iteration at work, or now. Files stay as they are.",
+        annotations(
+            title = "Stop a loop",
+            read_only_hint = false,
+            destructive_hint = true,
+            idempotent_hint = true
+        )
+    )]
+    async fn loop_stop(&self, Parameters(asked): Parameters<Stop>) -> Result<Json<Stopped>, Refusal> {
+        self.at_desk(move |desk| desk.stop(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "The loops and plans that are not over, oldest first; with include_finished the last 50, newest first.",
+        annotations(title = "List loops", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn loop_list(&self, Parameters(asked): Parameters<List>) -> Result<Json<Listing>, Refusal> {
+        self.at_desk(move |desk| desk.list(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Say something to the agent of a loop: it is told with its next iteration.",
+        annotations(title = "Steer a loop", read_only_hint = false, destructive_hint = false)
+    )]
+    async fn loop_steer(&self, Parameters(asked): Parameters<Steer>) -> Result<Json<Steered>, Refusal> {
+        self.at_desk(move |desk| desk.steer(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "What a loop, or a plan, was asked, what its agent claimed, what proved it and what it took.",
+        annotations(title = "Report on a loop", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn loop_report(&self, Parameters(asked): Parameters<Which>) -> Result<Json<Reported>, Refusal> {
+        self.at_desk(move |desk| desk.report(&asked)).await.map(Json)
+    }
+
+    #[tool(
+        description = "Work on all tasks of a plan in the background, several at a time: each is a loop in a worktree of its \
+                       own, and what is proven lands on the branch. loop_status, loop_stop and loop_report take its id.",
+        annotations(
+            title = "Run a plan",
+            read_only_hint = false,
+            destructive_hint = true,
+            open_world_hint = true
+        )
+    )]
+    async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<Started>, Refusal> {
+        self.at_desk(move |desk| desk.run_plan(&asked)).await.map(Json)
+    }
+}
+
+impl Mcp {
+    /// Waits until the loop has got on, the time is over, or nobody waits any more; says how far it is meanwhile.
+    async fn wait(
+        &self,
+        which: Which,
+        at_most: Duration,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), Refusal> {
+        let until = Instant::now() + at_most;
+        let (token, asked) = (context.meta.get_progress_token(), which.clone());
+        // Before the first look: what happens in between is noticed.
+        let mut changes = self.at_desk(move |desk| desk.changes(&asked)).await?;
+        let (mut begun, mut heard) = (None::<Progress>, 0);
+        loop {
+            let asked = which.clone();
+            let now = self.at_desk(move |desk| desk.progress(&asked)).await?;
+            if let Some(token) = &token {
+                // A client that does not listen is not waited for longer than it waits.
+                let _ = context.peer.notify_progress(notice(token.clone(), &now, heard)).await;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let begun = begun.get_or_insert_with(|| now.clone());
+            let has_got_on = begun.charged != now.charged || begun.status != now.status;
+            if now.status.has_stopped() || has_got_on || left.is_zero() || context.ct.is_cancelled() {
+                return Ok(());
+            }
+            changes = self.at_desk(move |_| Ok(next(changes, until))).await?;
+            heard += 1;
+        }
+    }
+}
+
+/// The next change, or a moment later.
+fn next(mut changes: Changes, until: Instant) -> Changes {
+    let left = until.saturating_duration_since(Instant::now());
+    changes.wait(left.min(LOOK));
+    changes
+}
+
+/// How far it is: the iterations that count, and of the one at work a share that grows with each look, as the protocol wants
+/// it to grow.
+fn notice(token: ProgressToken, progress: &Progress, heard: u32) -> ProgressNotificationParam {
+    let share = 1.0 - 1.0 / (f64::from(heard) + 2.0);
+    let share = if progress.status == StatusWord::Completed { 0.0 } else { share };
+    let notice = ProgressNotificationParam::new(token, f64::from(progress.charged) + share);
+    let notice = notice.with_message(progress.reason.clone());
+    match progress.of {
+        Some(most) => notice.with_total(f64::from(most)),
+        None => notice,
+    }
+}

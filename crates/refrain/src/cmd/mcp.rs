@@ -1,0 +1,41 @@
+//! `refrain mcp`.
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use refrain_server::{Desk, DeskError, mcp};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::run;
+
+/// Let agents start loops and watch them, as a server of the Model Context Protocol on standard input and output
+///
+/// It is started by the agent that uses it: docs/mcp.md says how Claude Code, Codex, Gemini CLI and OpenCode are told. What
+/// is started through it is a loop like any other, with a runner of its own that outlives the server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A folder that loops may work in; may be said again. The project that this is run in, where it is left out
+    #[arg(long, value_name = "DIR")]
+    root: Vec<Utf8PathBuf>,
+}
+
+/// Serves one client until it goes away.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let desk = Desk::open(context.host.clone(), &context.dir, &args.root).map_err(refused)?;
+    let runtime = run::runtime()?;
+    let served = runtime.block_on(mcp::serve_stdio(desk));
+    // Whoever waits for a loop is waited for by nobody any more.
+    runtime.shutdown_background();
+    served.map_err(|error| CliError::new(Code::Failed, format!("the client began no session: {error}")))?;
+    Ok(Code::Done.into())
+}
+
+fn refused(error: DeskError) -> CliError {
+    match error {
+        DeskError::NoFolder(folder) => {
+            CliError::usage(format!("--root {folder}: accepted is a folder that is there"))
+        }
+        DeskError::Engine(error) => error.into(),
+    }
+}
