@@ -62,11 +62,11 @@ impl GitLab {
         pipelines.retain(|it| seen.insert((it.name.clone(), it.source.clone())));
         let mut list: Vec<Check> = Vec::new();
         for pipeline in &pipelines {
-            let endpoint = self.at(&format!("pipelines/{}/jobs?include_retried=false", pipeline.id));
+            let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
             list.extend(self.program.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
         }
         // What others report stands beside the jobs, which are told here once more.
-        let endpoint = self.at(&format!("repository/commits/{head}/statuses?all=false"));
+        let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
         for status in self.program.all(&endpoint, |page: Vec<Status>| page)? {
             if !list.iter().any(|check| check.name == status.name) {
                 list.push(Check::from(status));
