@@ -115,7 +115,7 @@ impl GitHub {
     pub(super) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
         let runs = self.program.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
-        let statuses = self.program.all(&commit("status?"), |page: Combined| page.statuses)?;
+        let statuses = self.program.all(&commit("status"), |page: Combined| page.statuses)?;
         let required = self.required(base)?;
         let mut list: Vec<Check> = runs.into_iter().map(Check::from).collect();
         list.extend(statuses.into_iter().map(Check::from));

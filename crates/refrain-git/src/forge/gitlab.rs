@@ -170,9 +170,14 @@ impl Host for GitLab {
 
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble> {
         let endpoint = self.at(&format!("merge_requests/{number}/merge"));
-        let merged: Request =
-            self.program.send("PUT", &endpoint, &json!({ "sha": head, "squash": squash }))?;
-        Ok(merged.merge_commit_sha.or(merged.squash_commit_sha))
+        let body = json!({ "sha": head, "squash": squash });
+        let now = PullRequest::from(self.program.send::<Request>("PUT", &endpoint, &body)?);
+        match now.state {
+            State::Merged => Ok(now.merged_as),
+            State::Open | State::Closed => {
+                Err(Trouble::Refused { status: 200, said: "it is not merged yet".to_owned() })
+            }
+        }
     }
 
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {

@@ -1,6 +1,8 @@
 //! What GitLab has of a commit's checks: the jobs of its pipelines, and what others report of it. Whether there should be some
 //! follows from the pipelines and from the file that configures them.
 
+use std::collections::HashSet;
+
 use refrain_core::git::Oid;
 use refrain_core::text::{clip, printable};
 use serde::Deserialize;
@@ -18,6 +20,10 @@ const SUMMARY: usize = 4 << 10;
 struct Pipeline {
     id: u64,
     status: String,
+    /// For what it runs, and what began it: of those that agree in both only the newest counts.
+    #[serde(rename = "ref")]
+    name: Option<String>,
+    source: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,15 +56,17 @@ struct Project {
 
 impl GitLab {
     pub(super) fn all_checks(&self, head: &Oid) -> Result<Checks, Trouble> {
-        let pipelines: Vec<Pipeline> =
-            self.program.get(&self.at(&format!("pipelines?sha={head}&per_page=30")))?;
+        let endpoint = self.at(&format!("pipelines?sha={head}&order_by=id&sort=desc&per_page=30"));
+        let mut pipelines: Vec<Pipeline> = self.program.get(&endpoint)?;
+        let mut seen = HashSet::new();
+        pipelines.retain(|it| seen.insert((it.name.clone(), it.source.clone())));
         let mut list: Vec<Check> = Vec::new();
         for pipeline in &pipelines {
-            let endpoint = self.at(&format!("pipelines/{}/jobs?include_retried=false", pipeline.id));
+            let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
             list.extend(self.program.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
         }
         // What others report stands beside the jobs, which are told here once more.
-        let endpoint = self.at(&format!("repository/commits/{head}/statuses?all=false"));
+        let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
         for status in self.program.all(&endpoint, |page: Vec<Status>| page)? {
             if !list.iter().any(|check| check.name == status.name) {
                 list.push(Check::from(status));

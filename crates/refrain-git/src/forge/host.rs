@@ -297,12 +297,12 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     }
 }
 
-/// The end of a log, at most so many bytes, without the time before each line and without what came after the last error that is
+/// The end of a log, at most so many bytes, without colours, without the time before each line and without what came after the last error that is
 /// marked: there the runner only cleans up.
 fn log_end(log: &[u8], most: usize) -> String {
     /// What a forge writes before what went wrong.
     const ERROR: &str = "##[error]";
-    let text = String::from_utf8_lossy(log);
+    let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
     let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();
     let last = lines.iter().rposition(|line| line.starts_with(ERROR)).map_or(lines.len(), |at| at + 1);
     let mut left = most;
@@ -341,6 +341,7 @@ mod tests {
         let end = "test a … FAILED\n\n##[error]Process completed with exit code 101.";
         assert_eq!(log_end(log.as_bytes(), 1 << 10), format!("##[group]Run tests\n{end}"));
         assert_eq!(log_end(log.as_bytes(), 66), end);
+        assert_eq!(log_end(b"\x1b[31mred\x1b[0m\x1b[0K\n", 12), "red");
         assert_eq!(log_end(b"plain\nlast line\n", 12), "last line");
         assert_eq!(log_end(b"", 12), "");
     }

@@ -151,15 +151,15 @@ impl Program {
         self.read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
     }
 
-    /// A list of which it gives so many at once; `of` finds it in each answer. The endpoint has a query already.
+    /// A list of which it gives so many at once; `of` finds it in each answer.
     pub(super) fn all<P: DeserializeOwned, T>(
         &self,
         endpoint: &str,
         of: impl Fn(P) -> Vec<T>,
     ) -> Result<Vec<T>, Trouble> {
-        let mut found = Vec::new();
+        let (mut found, joint) = (Vec::new(), if endpoint.contains('?') { '&' } else { '?' });
         for page in 1..=MOST_PAGES {
-            let more = of(self.get(&format!("{endpoint}&per_page={PAGE}&page={page}"))?);
+            let more = of(self.get(&format!("{endpoint}{joint}per_page={PAGE}&page={page}"))?);
             let is_last = more.len() < PAGE;
             found.extend(more);
             if is_last {

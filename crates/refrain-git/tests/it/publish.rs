@@ -210,6 +210,18 @@ fn a_hook_of_the_persons_may_refuse_a_push() {
 }
 
 #[test]
+fn who_is_quicker_is_seen_after_the_push() {
+    let it = Published::new();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
+    it.place.git(&["--git-dir", it.remote().as_str(), "update-ref", "refs/heads/main", it.begin.as_str()]);
+    // Between the look and the push.
+    it.place.hook("pre-push", &format!("git --git-dir {} update-ref refs/heads/main {theirs}", it.remote()));
+    assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
+    assert_eq!(it.there("main"), Some(theirs));
+}
+
+#[test]
 fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
     let it = Published::new();
     it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);

@@ -75,7 +75,10 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
             world.pipeline = head;
             let is_open = |(_, state): &(String, &str)| matches!(*state, "queued" | "in_progress");
             let status = if look.iter().any(is_open) { "running" } else { "success" };
-            Reply::json(&if look.is_empty() { json!([]) } else { json!([{ "id": 1, "status": status }]) })
+            let newest = json!({ "id": 1, "status": status, "ref": "main", "source": "push" });
+            // One that somebody began anew, and that has no say any more.
+            let oldest = json!({ "id": 0, "status": "running", "ref": "main", "source": "push" });
+            Reply::json(&if look.is_empty() { json!([]) } else { json!([newest, oldest]) })
         }
         "jobs" => {
             let look = world.look(&world.pipeline.clone(), false);
