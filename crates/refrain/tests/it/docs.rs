@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
-use testkit::{Gate, Invocation, Sandbox, Signal};
+use testkit::{Forge, Gate, Invocation, Sandbox, Signal};
 
 use crate::sandbox;
 
@@ -51,6 +51,8 @@ struct Place {
     sandbox: Sandbox,
     gate: Gate,
     path: String,
+    /// The forge that `origin` is at, where the document is about that.
+    forge: Option<Forge>,
 }
 
 impl Place {
@@ -107,11 +109,27 @@ impl Place {
         sandbox.git(&["commit", "-qm", "Begin"]);
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
-        Self { gate: sandbox.gate("go"), sandbox, path }
+        Self { gate: sandbox.gate("go"), sandbox, path, forge: None }
+    }
+
+    /// The same, with a remote at a forge.
+    fn with_a_forge() -> Self {
+        let mut place = Self::new();
+        let forge = Forge::github(place.sandbox.root());
+        place.sandbox.git(&["remote", "add", "origin", &forge.url()]);
+        place.forge = Some(forge);
+        place.run("git push --quiet origin main");
+        place
     }
 
     fn shell(&self, line: &str) -> Invocation {
-        self.sandbox.tool("bash", &["-c", line]).env("PATH", &self.path)
+        let forge: Vec<_> = self.forge.iter().flat_map(Forge::env).collect();
+        // Its programs come first; those of the place stand in for the rest.
+        let before =
+            forge.iter().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path.split(':').next());
+        let path = before.map_or_else(|| self.path.clone(), |before| format!("{before}:{}", self.path));
+        let shell = self.sandbox.tool("bash", &["-c", line]);
+        forge.iter().fold(shell, |shell, (name, value)| shell.env(name, value)).env("PATH", &path)
     }
 
     /// The loop that these words could mean, as completion has it.
@@ -169,7 +187,10 @@ fn run_document(path: &Path) {
         return;
     }
     println!("{}", path.display());
-    let place = Place::new();
+    let place = match path.ends_with("publishing.md") {
+        true => Place::with_a_forge(),
+        false => Place::new(),
+    };
     for line in commands {
         println!("  {line}");
         place.run(&line);
