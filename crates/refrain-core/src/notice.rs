@@ -1,5 +1,5 @@
-//! What a person is told of who looks elsewhere: that a loop came to an end or needs them, and that it waits for longer than
-//! they want to hear nothing. Decided here, from a loop's events alone, so that whoever reads them again finds the same; how
+//! What a person is told of who looks elsewhere: that a loop, or a plan, came to an end or needs them, and that a loop waits
+//! for longer than they want to hear nothing. Decided here, from the events of a journal alone, so that whoever reads them again finds the same; how
 //! it is told is the business of others.
 
 use std::time::Duration;
@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Record;
 use crate::event::{Event, WaitKind};
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
-use crate::spec::Millis;
+use crate::plan::{PlanEvent, PlanState};
+use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
+use crate::{Fold, Record};
 
 /// The version of [`Notice`]; goes up where a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
@@ -31,7 +32,7 @@ pub struct Notice {
     /// When, as the journal has it.
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// Which loop.
+    /// Which loop, or plan.
     pub id: LoopId,
     /// The number of the event in its journal.
     pub seq: u64,
@@ -48,9 +49,9 @@ pub struct Notice {
     /// Until when it waits, of one that does.
     #[schemars(with = "Option<String>")]
     pub wait_until: Option<Timestamp>,
-    /// The iteration that it is in.
-    pub iteration: u32,
-    /// How many it may have; null without a cap.
+    /// The iteration that it is in; null of a plan.
+    pub iteration: Option<u32>,
+    /// How many it may have; null without a cap, and of a plan.
     pub max_iterations: Option<u32>,
     /// What the agent said of its last iteration in one line, where it did.
     pub summary: Option<String>,
@@ -65,9 +66,21 @@ pub enum NoticeKind {
     /// It waits for its provider, for longer than was asked about.
     #[serde(rename = "loop.waits")]
     Waits,
+    /// A plan stopped, likewise.
+    #[serde(rename = "plan.ended")]
+    PlanEnded,
 }
 
-/// Looks at a loop's events, in their order, for what a person is told of.
+/// What has a journal that people are told of.
+pub trait Noticed: Fold {
+    /// What there is to tell of the record, of which this is the state.
+    fn notice(&self, record: &Record<Self::Event>, lookout: &mut Lookout) -> Option<Notice>;
+
+    /// What its agents were started with.
+    fn spec(&self) -> &Spec;
+}
+
+/// What was seen of a loop's events, in their order, that bears on what a person is told.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookout {
     /// Waits that are longer are told.
@@ -85,8 +98,7 @@ impl Lookout {
         Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }
     }
 
-    /// What there is to tell of the record; `state` is the loop's with it.
-    pub fn see(&mut self, record: &Record, state: &LoopState) -> Option<Notice> {
+    fn see(&mut self, record: &Record, state: &LoopState) -> Option<Notice> {
         let is_end = matches!(record.event, Event::LoopEnded(_));
         if is_end || matches!(record.event, Event::IterationBegun { .. } | Event::LoopResumed { .. }) {
             *self = Self { waits_since: None, is_told: false, ..*self };
@@ -106,26 +118,73 @@ impl Lookout {
     }
 }
 
+impl Noticed for LoopState {
+    fn notice(&self, record: &Record, lookout: &mut Lookout) -> Option<Notice> {
+        lookout.see(record, self)
+    }
+
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+}
+
+impl Noticed for PlanState {
+    fn notice(&self, record: &Record<PlanEvent>, _: &mut Lookout) -> Option<Notice> {
+        let PlanEvent::Ended(_) = record.event else { return None };
+        let status = view::plan::status(self, &Default::default(), Some(false), record.at);
+        Some(Notice {
+            schema: SCHEMA,
+            key: key(&status.id, status.started_at, record.seq),
+            kind: NoticeKind::PlanEnded,
+            at: record.at,
+            seq: record.seq,
+            project: folder(&self.spec.each),
+            status: status.status,
+            verified: status.verified,
+            reason: status.reason,
+            needs: status.needs,
+            wait_until: None,
+            iteration: None,
+            max_iterations: None,
+            summary: None,
+            id: status.id,
+        })
+    }
+
+    fn spec(&self) -> &Spec {
+        &self.spec.each
+    }
+}
+
+/// The same however often it is told, and of nothing else: a name can be given again once a loop is archived.
+fn key(id: &LoopId, started_at: Timestamp, seq: u64) -> String {
+    format!("{id}_{}_{seq}", started_at.as_millisecond())
+}
+
+fn folder(spec: &Spec) -> String {
+    spec.project.file_name().unwrap_or_default().to_owned()
+}
+
 fn notice(kind: NoticeKind, record: &Record, state: &LoopState) -> Notice {
     let alive = match kind {
-        NoticeKind::Ended => Alive::NOBODY,
+        NoticeKind::Ended | NoticeKind::PlanEnded => Alive::NOBODY,
         NoticeKind::Waits => Alive::DRIVEN,
     };
     let status = view::status(state, alive);
     let last = state.last_charged().and_then(|attempt| attempt.finished.as_ref());
     Notice {
         schema: SCHEMA,
-        key: format!("{}_{}_{}", status.id, status.started_at.as_millisecond(), record.seq),
+        key: key(&status.id, status.started_at, record.seq),
         kind,
         at: record.at,
         seq: record.seq,
-        project: state.spec.project.file_name().unwrap_or_default().to_owned(),
+        project: folder(&state.spec),
         status: status.status,
         verified: status.verified,
         reason: status.reason,
         needs: status.needs,
         wait_until: status.wait.map(|wait| wait.until),
-        iteration: status.iteration,
+        iteration: Some(status.iteration),
         max_iterations: status.max_iterations,
         summary: last.and_then(|finished| finished.summary.clone()),
         id: status.id,

@@ -55,7 +55,7 @@ pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
 pub use glance::{Changed, Changes, Glance};
-pub use herald::Herald;
+pub use herald::{Audience, Herald};
 pub use init::{Extras, Fate, Prepared};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};

@@ -124,6 +124,7 @@ enum LoopVerb {
 }
 
 /// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
+#[derive(Clone)]
 pub(crate) struct Context {
     /// Where the person is, or said to be by `-C`.
     pub(crate) dir: Utf8PathBuf,

@@ -1,31 +1,38 @@
-//! Who is told of a loop while it is driven here: by the ways of `notify`, that it waits for long; by the webhook of the
+//! Who is told of a loop, or a plan, while it is driven here: by the ways of `notify`, that it waits for long; by the webhook of the
 //! configuration, of that and of each end. What cannot be told is said once, and changes nothing.
 
+use std::io;
+
+use camino::Utf8Path;
 use refrain_core::notice::{Notice, NoticeKind};
 use refrain_core::spec::Millis;
 use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::Notify;
-use refrain_engine::{Herald, Runner, Service, Webhook, chain};
+use refrain_engine::{Audience, Herald, Service, Webhook, chain};
 
 use crate::cli::Context;
 use crate::notify::NotifyArgs;
 use crate::out;
 
-/// Somebody tells of the loop, where that is configured.
-pub(crate) fn begin(context: &Context, runner: &Runner, notify: &NotifyArgs) -> Option<Herald> {
-    let service = Service::open(runner.worktree(), context.host.clone()).ok()?;
+/// Somebody tells of what this process is about to drive in that worktree, where that is configured.
+pub(crate) fn begin(
+    context: &Context,
+    worktree: &Utf8Path,
+    notify: &NotifyArgs,
+    herald: impl FnOnce(Audience) -> io::Result<Herald>,
+) -> Option<Herald> {
+    let service = Service::open(worktree, context.host.clone()).ok()?;
     let config = configured(context, &service)?;
     let (longest, webhook) = (longest(&config), webhook(context, &config));
     let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
-    let (own, dir, notify) = (context.host.clone(), context.dir.clone(), notify.clone());
-    let (depth, inside) = (context.depth, context.inside.clone());
-    let context = Context { dir, host: own, depth, inside };
-    let tell = move |notice: &Notice| {
+    let (context, notify) = (context.clone(), notify.clone());
+    let tell = Box::new(move |notice: &Notice| {
+        // Of an end the runner itself tells.
         if notice.kind == NoticeKind::Waits {
             notify.tell_wait(&context, notice);
         }
-    };
-    is_asked.then(|| runner.herald(longest, webhook, tell).ok()).flatten()
+    });
+    is_asked.then(|| herald(Audience { longest, webhook, tell }).ok()).flatten()
 }
 
 /// Waits for what is still to be told, for some seconds, and says what has to be left for later.
@@ -35,7 +42,7 @@ pub(crate) fn finish(herald: Option<Herald>) {
     }
 }
 
-/// Tells the webhook what it is owed by loops of this project that nobody drives.
+/// Tells the webhook what it is owed by loops and plans of this project that nobody drives.
 pub(crate) fn deliver_owed(context: &Context, service: &Service) {
     let Some(config) = configured(context, service) else { return };
     let Some(webhook) = webhook(context, &config) else { return };
@@ -49,8 +56,8 @@ pub(crate) fn deliver_owed(context: &Context, service: &Service) {
 }
 
 /// Says why the webhook would be told nothing, before anybody relies on it: a runner of its own has nobody to say it to.
-pub(crate) fn note_objection(context: &Context, runner: &Runner) {
-    let service = Service::open(runner.worktree(), context.host.clone()).ok();
+pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
+    let service = Service::open(worktree, context.host.clone()).ok();
     if let Some(config) = service.and_then(|service| configured(context, &service)) {
         webhook(context, &config);
     }

@@ -63,7 +63,7 @@ pub(crate) fn in_foreground(
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
-    let herald = herald::begin(context, &runner, &show.notify);
+    let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the loop; if it panicked, the loop's own result is what counts.
@@ -115,7 +115,7 @@ pub(crate) fn detached(
     let id = runner.id().to_string();
     note_objection(context, show, false);
     if !show.quiet {
-        herald::note_objection(context, &runner);
+        herald::note_objection(context, runner.worktree());
     }
     let mut words = ["-C", dir, "drive", &id].map(str::to_owned).to_vec();
     words.extend(show.notify.as_words());

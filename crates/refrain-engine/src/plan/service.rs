@@ -43,6 +43,11 @@ impl PlanRunner {
         self.journal.state()
     }
 
+    /// What an observer in this process reads, and is woken by.
+    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<Pulse>) {
+        (&self.journal, Arc::clone(&self.pulse))
+    }
+
     /// Follows the plan from its first event on, in this process.
     #[must_use]
     pub fn follow(&self) -> PlanFollower {

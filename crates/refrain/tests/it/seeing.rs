@@ -126,6 +126,7 @@ fn status_json_is_the_contracts_object() {
         "usage",
         "gates",
         "preview",
+        "summary",
     ];
     for row in rows {
         let keys: Vec<_> = row.as_object().unwrap().keys().collect();

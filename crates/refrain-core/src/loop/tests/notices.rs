@@ -6,7 +6,7 @@ use super::journal::{Journal, failing, finished};
 use crate::agent::FaultKind;
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::r#loop::LoopState;
-use crate::notice::{Lookout, Notice, NoticeKind};
+use crate::notice::{Lookout, Notice, NoticeKind, Noticed};
 use crate::spec::Millis;
 use crate::view::StatusWord;
 
@@ -17,7 +17,7 @@ fn told(journal: &Journal, longest: Option<u64>) -> Vec<Notice> {
     let mut state = LoopState::begin(first).unwrap();
     let see = |record| {
         state.apply(record).unwrap();
-        lookout.see(record, &state)
+        state.notice(record, &mut lookout)
     };
     rest.iter().filter_map(see).collect()
 }

@@ -9,6 +9,7 @@ use refrain_engine::{DETACHED_READY, EngineError, PlanRunner, Service, Signals, 
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::herald;
 use crate::notify::NotifyArgs;
 use crate::out::{self, Target};
 use crate::plan::screen::PlanScreen;
@@ -36,12 +37,21 @@ pub(super) fn in_foreground(
         screen.join(&service, runner.state());
         std::thread::spawn(move || screen.run(&service, follower))
     });
+    let worktree = &service.project().worktree;
+    let herald = herald::begin(context, worktree, &show.notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the plan; if it panicked, the plan's own result is what counts.
         let _ = screen.join();
     }
-    let state = driven.inspect_err(|error| show.notify.tell_failure(context, id.as_str(), &chain(error)))?;
+    let state = match driven {
+        Ok(state) => state,
+        Err(error) => {
+            show.notify.tell_failure(context, id.as_str(), &chain(&error));
+            herald::finish(herald);
+            return Err(error.into());
+        }
+    };
     let status = ended(&state);
     let printed = match (show.json, show.events) {
         (true, true) => out::print_json_line(&status),
@@ -50,6 +60,7 @@ pub(super) fn in_foreground(
     };
     // Also where nobody reads any more.
     show.notify.tell(context, &status.id, &(&status).into());
+    herald::finish(herald);
     printed?;
     Ok(Code::from(status.status).into())
 }
@@ -69,6 +80,9 @@ pub(super) fn detached(
 ) -> Result<ExitCode, CliError> {
     let id = runner.id().clone();
     run::note_objection(context, show, false);
+    if !show.quiet {
+        herald::note_objection(context, &service.project().worktree);
+    }
     let mut words = ["-C", dir, "drive", id.as_str()].map(str::to_owned).to_vec();
     words.extend(show.notify.as_words());
     service.detach_plan(runner, &words)?;
@@ -91,9 +105,15 @@ pub(crate) fn alone(
 ) -> Result<ExitCode, CliError> {
     let runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
+    let worktree = &service.project().worktree;
+    let herald = herald::begin(context, worktree, notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| notify.tell_failure(context, id.as_str(), &chain(error));
-    let status = ended(&driven.inspect_err(failed)?);
-    notify.tell(context, id, &(&status).into());
+    let status = driven.inspect_err(failed).map(|state| ended(&state));
+    if let Ok(status) = &status {
+        notify.tell(context, id, &status.into());
+    }
+    herald::finish(herald);
+    let status = status?;
     Ok(Code::from(status.status).into())
 }
