@@ -8,6 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Millis;
+use crate::text::{clip, printable, squeeze};
+
+/// How much of a tool's name is kept, in bytes.
+const LONGEST_NAME: usize = 100;
 
 /// One thing that an agent's stream says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -294,6 +298,9 @@ pub struct AgentReport {
     /// Whether it was told to go on with a session of before: what that used is in the session's totals.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resumed: bool,
+    /// The tool that it used last, where it was cut off: what it was at when it had to be stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_tool: Option<String>,
     /// How many things it said that this version does not know.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
@@ -325,14 +332,17 @@ impl AgentReport {
             AgentEvent::Fault(fault) => self.fault = Some(fault.clone()),
             AgentEvent::Final { ok, .. } => {
                 self.is_final = true;
+                self.last_tool = None;
                 if *ok {
                     self.fault = None;
                 }
             }
+            AgentEvent::ToolCall { name, .. } => {
+                self.last_tool = Some(clip(&squeeze(&printable(name)), LONGEST_NAME).into_owned());
+            }
             AgentEvent::Unknown => self.unknown += 1,
             AgentEvent::Text { .. }
             | AgentEvent::Thought(_)
-            | AgentEvent::ToolCall { .. }
             | AgentEvent::ToolResult { .. }
             | AgentEvent::Retry(_)
             | AgentEvent::Notice(_) => {}

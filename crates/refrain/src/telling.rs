@@ -268,7 +268,12 @@ fn summary(attempt: &Attempt) -> String {
             format!("ended by signal {signal}").yellow().to_string()
         }
         (Outcome::Failed, _) => "failed".yellow().to_string(),
-        (Outcome::TimeLimit, _) => "stopped at its time limit".yellow().to_string(),
+        (Outcome::TimeLimit, _) => {
+            let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref());
+            let tool = report.and_then(|report| report.last_tool.as_ref());
+            let last = tool.map(|tool| format!(", last in its tool {tool}")).unwrap_or_default();
+            format!("stopped at its time limit{last}").yellow().to_string()
+        }
         (Outcome::Silence, _) => "stopped after its silence".yellow().to_string(),
         (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
         (Outcome::Cancelled, _) => "cancelled".to_owned(),

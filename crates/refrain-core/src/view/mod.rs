@@ -2,6 +2,7 @@
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod checkup;
+mod overran;
 pub mod plan;
 pub mod plugin;
 mod published;
@@ -22,6 +23,8 @@ use crate::ids::LoopId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::plan::TaskRef;
 use crate::spec::{AgentKind, Limits};
+
+pub use overran::Overran;
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
@@ -257,6 +260,9 @@ pub struct Iteration {
     pub signal: Option<i32>,
     /// What it amounts to; null while it runs.
     pub outcome: Option<Outcome>,
+    /// How far it went where it took too long; left out of all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overran: Option<Overran>,
     /// What it claimed.
     pub claim: Option<ClaimSource>,
     /// What it used.
@@ -340,6 +346,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
                 exit_code: None,
                 signal: None,
                 outcome: None,
+                overran: None,
                 claim: None,
                 usage: Usage::default(),
                 gates: Vec::new(),
@@ -476,6 +483,7 @@ impl Iteration {
             exit_code,
             signal,
             outcome: Some(attempt.outcome),
+            overran: Overran::of(state, attempt),
             claim: attempt.claim,
             usage: attempt.usage.into(),
             gates: attempt

@@ -40,11 +40,11 @@ impl Default for StopLadder {
 }
 
 impl StopLadder {
-    /// The same, where the agent has so long to come to an end once it was asked to, unless it has longer anyway.
+    /// The same, where the agent has so long to come to an end by itself once it was asked to.
     #[must_use]
     pub fn patient(mut self, grace: Option<Duration>) -> Self {
         if let (Some(asked), Some(grace)) = (self.0.first_mut(), grace) {
-            asked.grace = asked.grace.max(grace);
+            asked.grace = grace;
         }
         self
     }

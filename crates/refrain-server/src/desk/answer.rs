@@ -59,7 +59,7 @@ pub(crate) struct LoopView {
     pub(crate) reason: String,
     /// What a person has to do for it to go on; null where nothing.
     pub(crate) needs: Option<String>,
-    /// Why it stopped short of being done; null where it did not.
+    /// Why it stopped short of being done, or how its last iteration took too long; null where neither is so.
     pub(crate) last_error: Option<String>,
 }
 
@@ -67,7 +67,9 @@ impl LoopView {
     /// Of a loop.
     pub(super) fn of(glance: &Glance, project: String) -> Self {
         let status = &glance.status;
-        let ticks = status.iterations.iter().flatten().filter(|tick| tick.charged);
+        let mut ticks = status.iterations.iter().flatten().filter(|tick| tick.charged);
+        let last = ticks.next_back();
+        let overran = last.and_then(|last| Some(format!("iteration {}: {}", last.n, last.overran.as_ref()?)));
         Self {
             id: status.id.clone(),
             kind: status.kind,
@@ -85,11 +87,11 @@ impl LoopView {
             model: status.model.clone(),
             verified: status.verified,
             started_at: status.started_at,
-            last_tick_at: ticks.filter_map(|tick| tick.ended_at).max(),
+            last_tick_at: last.and_then(|last| last.ended_at),
             finished_at: status.ended_at,
             reason: status.reason.clone(),
             needs: status.needs.clone(),
-            last_error: fell_short(status.status).then(|| status.reason.clone()),
+            last_error: fell_short(status.status).then(|| status.reason.clone()).or(overran),
         }
     }
 

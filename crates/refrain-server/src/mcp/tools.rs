@@ -10,7 +10,6 @@ use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, tool, tool_router};
-use serde_json::json;
 
 use super::Mcp;
 use crate::desk::{
@@ -23,9 +22,8 @@ const LOOK: Duration = Duration::from_secs(1);
 
 impl IntoCallToolResult for Refusal {
     fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
-        let mut result = CallToolResult::error(vec![ContentBlock::text(self.to_string())]);
-        result.structured_content = Some(json!({"error": self.to_string()}));
-        Ok(result.into())
+        // As text alone: clients hold what is structured against the schema of what a tool answers when it does its work.
+        Ok(CallToolResult::error(vec![ContentBlock::text(self.to_string())]).into())
     }
 }
 
@@ -140,7 +138,9 @@ impl Mcp {
             let left = until.saturating_duration_since(Instant::now());
             let begun = begun.get_or_insert_with(|| now.clone());
             let has_got_on = begun.charged != now.charged || begun.status != now.status;
-            if now.status.has_stopped() || has_got_on || left.is_zero() || context.ct.is_cancelled() {
+            // One whose runner is gone gets on no more than one that has stopped.
+            let stands = now.status.has_stopped() || now.status == StatusWord::Crashed;
+            if stands || has_got_on || left.is_zero() || context.ct.is_cancelled() {
                 return Ok(());
             }
             changes = self.at_desk(move |_| Ok(next(changes, until))).await?;

@@ -81,8 +81,9 @@ impl Mcp {
         for uri in uris {
             let (mut news, sink) = (self.news(&uri).await?, subscription.sink().clone());
             told.spawn(async move {
-                while news.recv().await.is_some() {
-                    if sink.notify_resource_updated(uri.clone()).await.is_err() {
+                // The client was told that it is followed before it was: what happened in between is told at once.
+                while sink.notify_resource_updated(uri.clone()).await.is_ok() {
+                    if news.recv().await.is_none() {
                         return;
                     }
                 }

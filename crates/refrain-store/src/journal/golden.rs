@@ -26,6 +26,7 @@ use refrain_core::protect::{
 };
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
+use refrain_core::state_file::WorkStatus;
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{at, sandbox, started};
@@ -71,6 +72,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         fault: Some(Fault { kind: FaultKind::Limit, message: "used up".into(), until: Some(until) }),
         is_final: true,
         resumed: true,
+        last_tool: Some("Bash".into()),
         unknown: 3,
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
@@ -255,8 +257,8 @@ fn everything() -> Vec<Event> {
         unreachable!("it is an end")
     };
     let judged = adopted.report.clone();
-    let summary = Some("found two bugs".into());
-    let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, summary, ..*near };
+    let (summary, state) = (Some("found two bugs".into()), Some(WorkStatus::Blocked));
+    let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, summary, state, ..*near };
     // Three times in the same way: that is stuck here.
     let fails = |n| {
         let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];

@@ -13,6 +13,8 @@ mod doctor;
 #[cfg(test)]
 mod main_job;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod plan_of_slugs;
 #[cfg(test)]
 mod plans;

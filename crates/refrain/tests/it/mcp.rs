@@ -196,6 +196,32 @@ fn whoever_follows_a_resource_is_told_of_its_changes() {
 }
 
 #[test]
+fn a_client_of_the_newest_revision_follows_by_one_request() {
+    let sandbox = sandbox();
+    let script = format!(
+        "echo x >> $NOTES/began\nread -r _ < $GATES/go\necho '# More' >> $REFRAIN_STATE_FILE\nread -r _ < $GATES/end\n{CLAIM}"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let (go, end) = (sandbox.gate("go"), sandbox.gate("end"));
+    let client = Client::newest(&sandbox);
+    client.does("loop_start", json!({"goal": "Mend it.", "command": agent, "name": "job"}));
+    sandbox.wait_for_note("began");
+    let uris = client.resources();
+    let mut subscription = client.listens(&uris);
+    go.let_one_pass();
+    while client.next_of(&mut subscription) != uris[0] || !client.reads(&uris[0]).unwrap().contains("# More")
+    {
+    }
+    end.let_one_pass();
+    while client.next_of(&mut subscription) != uris[1]
+        || !client.reads(&uris[1]).unwrap().contains("loop.ended")
+    {}
+    sandbox.wait_for_status("job", "completed");
+    drop(subscription);
+    client.leaves().with_code(0);
+}
+
+#[test]
 fn a_plan_is_run() {
     let sandbox = sandbox();
     testkit::write(&sandbox.project().join("PLAN.md"), "# Plan\n\n- [ ] Make a file\n");

@@ -2,10 +2,13 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop};
-use crate::event::{Ask, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
+use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited};
+use crate::agent::{AgentEvent, AgentReport, Speaker};
+use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
 use crate::r#loop::{MAX_REFUNDS, Outcome, Phase, Step};
+use crate::spec::{Limits, Millis};
 use crate::state_file::WorkStatus;
+use crate::view::{self, Alive};
 
 const QUICK: i64 = 1_999;
 const SLOW: i64 = 2_000;
@@ -271,4 +274,32 @@ fn the_more_urgent_of_two_asks_stands() {
     assert_eq!(journal.state.cancel, Some(Urgency::Now));
     let journal = Journal::running().asks(Ask::Pause(Urgency::AfterIteration)).asks(Ask::Pause(Urgency::Now));
     assert_eq!(journal.state.pause, Some(Urgency::Now));
+}
+
+#[test]
+fn an_attempt_that_took_too_long_says_how_long_and_at_what() {
+    let mut report = AgentReport::default();
+    for name in ["Read", "Ba\u{1b}[2Jsh"] {
+        report.hear(&AgentEvent::ToolCall { name: name.into(), about: String::new(), by: Speaker::Agent });
+    }
+    let ended = AttemptFinished { report: Some(Box::new(report)), ..finished(Exit::Signal(2)) };
+    let journal = Journal::limited(|limits| limits.timeout = Some(Millis(1_000)));
+    let journal = journal.spawns().after_ms(2_500).then(stop(StopReason::TimeLimit)).ends(ended);
+    let status = view::status(&journal.state, Alive::DRIVEN);
+    let overran = status.iterations.unwrap()[0].overran.clone().unwrap();
+    assert_eq!((overran.limit, overran.last_tool.as_deref()), (Some(Millis(1_000)), Some("Bash")));
+    assert!(overran.elapsed >= Millis(2_500), "{overran}");
+    assert!(overran.to_string().ends_with("where 1.0s is the limit, last in its tool Bash"), "{overran}");
+    let well = Journal::running().runs(3_000, Exit::Code(0));
+    assert_eq!(view::status(&well.state, Alive::DRIVEN).iterations.unwrap()[0].overran, None);
+}
+
+#[test]
+fn only_a_time_limit_has_a_grace() {
+    let limits = Limits { timeout_grace: Some(Millis(30_000)), ..unlimited() };
+    assert_eq!(limits.grace(StopReason::TimeLimit), Some(Millis(30_000)));
+    for because in [StopReason::Cancel, StopReason::Interrupt, StopReason::Silence, StopReason::Budget] {
+        assert_eq!(limits.grace(because), None);
+    }
+    assert_eq!(unlimited().grace(StopReason::TimeLimit), None);
 }

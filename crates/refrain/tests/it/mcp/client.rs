@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ProgressNotificationParam,
-    ReadResourceRequestParams, ReadResourceResult, ResourceContents, ResourceUpdatedNotificationParam,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResult, ResourceContents,
+    ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter,
 };
-use rmcp::service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService};
-use rmcp::{ClientHandler, RoleClient, ServiceError, ServiceExt};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService, Subscription};
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use testkit::{Invocation, Run, Sandbox, Session};
 use tokio::net::unix::pipe;
@@ -56,13 +57,23 @@ impl Client {
 
     /// Of a server that is started so.
     pub(super) fn at(server: Invocation) -> Self {
+        Self::by(server, ClientLifecycleMode::Initialize)
+    }
+
+    /// The same, speaking the newest revision of the protocol, which knows no sessions.
+    pub(super) fn newest(sandbox: &Sandbox) -> Self {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        Self::by(sandbox.command(&["mcp"]), ClientLifecycleMode::Discover { preferred_versions })
+    }
+
+    fn by(server: Invocation, how: ClientLifecycleMode) -> Self {
         let (session, input, output) = server.talk();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (say, news) = unbounded_channel();
         let service = runtime.block_on(async {
             let input = pipe::Sender::from_owned_fd(input.into()).unwrap();
             let output = pipe::Receiver::from_owned_fd(output.into()).unwrap();
-            Ear(say).serve((output, input)).await.unwrap()
+            Ear(say).serve_with_lifecycle((output, input), how).await.unwrap()
         });
         Self { runtime, service, session, news }
     }
@@ -151,6 +162,22 @@ impl Client {
     #[expect(deprecated, reason = "agents speak the revisions that have it")]
     pub(super) fn subscribes(&self, uri: &str) -> Result<(), ServiceError> {
         self.runtime.block_on(self.service.subscribe(rmcp::model::SubscribeRequestParams::new(uri)))
+    }
+
+    /// Wants to be told when these change, in one request that lasts.
+    pub(super) fn listens(&self, uris: &[String]) -> Subscription {
+        let filter = SubscriptionFilter::builder().resource_subscriptions(uris.to_vec()).build();
+        self.runtime.block_on(self.service.listen(filter)).unwrap()
+    }
+
+    /// The next that changed of them.
+    #[track_caller]
+    pub(super) fn next_of(&self, subscription: &mut Subscription) -> String {
+        let next = async { tokio::time::timeout(Duration::from_secs(20), subscription.next()).await };
+        match self.runtime.block_on(next).expect("it says something").unwrap() {
+            Some(ServerNotification::ResourceUpdatedNotification(updated)) => updated.params.uri,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The next that the server says of its own.

@@ -1,0 +1,105 @@
+//! What stands between two iterations in `state.md`: `status: blocked`, which is granted one more; and the time that an
+//! iteration has, and has to come to an end behind that.
+
+use serde_json::json;
+
+use crate::{CLAIM, sandbox};
+
+/// What an agent does that needs a person.
+const ASKS: &str = "sed -i 's/^status:.*/status: blocked  # no key/' \"$REFRAIN_STATE_FILE\"";
+
+#[test]
+fn an_agent_that_is_blocked_has_one_more_iteration_and_then_waits_for_a_person() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let script = format!(
+        "grep '^status:' \"$REFRAIN_STATE_FILE\" >> $NOTES/found\ntest -e key && {CLAIM} && exit\n\
+         test $REFRAIN_ITERATION = 2 && read -r _ < $GATES/go || {ASKS}"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "Open the door."]);
+    let status = testkit::eventually("the second iteration is at work", || {
+        let status = sandbox.refrain(&["status", "job", "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
+        (status["iteration"] == 2).then_some(status)
+    });
+    let needs = status["needs"].as_str().expect("a person can help already");
+    assert!(needs.contains("state.md") && needs.contains("refrain steer job"), "{needs}");
+    assert!(!sandbox.kept_text("job", "0001", "prompt.md").contains("BLOCKED:"));
+    gate.let_one_pass();
+    let run = session.wait().with_code(14);
+    assert!(
+        run.stdout.contains("status: blocked") && run.stdout.contains("refrain resume job"),
+        "{}",
+        run.stdout
+    );
+    let told = sandbox.kept_text("job", "0002", "prompt.md");
+    assert!(told.contains("BLOCKED: .refrain/job/state.md says `status: blocked`"), "{told}");
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("blocked"), &json!(2)));
+
+    testkit::write(&sandbox.project().join("key"), "");
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    let found = sandbox.note("found");
+    let found: Vec<_> = found.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert_eq!(found, ["in-progress", "blocked", "in-progress"], "a person lets it go on");
+}
+
+#[test]
+fn one_that_found_a_way_goes_on() {
+    let sandbox = sandbox();
+    let back = "sed -i 's/^status:.*/status: in-progress/' \"$REFRAIN_STATE_FILE\"";
+    let script = format!("case $REFRAIN_ITERATION in 1|3) {ASKS};; 2|4) {back};; *) {CLAIM};; esac");
+    let agent = sandbox.agent("agent", &script);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Open the door."]).with_code(0);
+    assert_eq!(sandbox.status("job")["charged"], 5);
+}
+
+#[test]
+fn an_agent_whose_time_is_over_is_asked_and_has_its_grace_to_end_by_itself() {
+    let sandbox = sandbox();
+    let go = sandbox.gate("go");
+    let script = format!(
+        "trap 'echo x >> $NOTES/asked; read -r _ < $GATES/go; echo x >> $NOTES/well; exit 0' INT\n\
+         test $REFRAIN_ITERATION = 2 && {CLAIM} && exit\nsleep 1000 & wait"
+    );
+    let agent = sandbox.agent("agent", &script);
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--timeout", "300ms", "--timeout-grace", "1h", "p"];
+    let session = sandbox.spawn(&words);
+    sandbox.wait_for_note("asked");
+    assert_eq!(sandbox.status("job")["limits"]["timeout_grace_ms"], 3_600_000);
+    go.let_one_pass();
+    let run = session.wait().with_code(0);
+    assert!(run.stdout.contains("1h 0m more for it to end"), "{}", run.stdout);
+    assert!(run.stdout.contains("stopped at its time limit"), "{}", run.stdout);
+    assert_eq!(sandbox.note("well"), "x\n", "nobody made it end");
+    let first = &sandbox.status("job")["iterations"][0];
+    assert_eq!((&first["outcome"], &first["overran"]["limit_ms"]), (&json!("time-limit"), &json!(300)));
+    assert!(first["overran"]["elapsed_ms"].as_u64().unwrap() >= 300, "{first}");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn one_that_does_not_end_in_its_grace_is_made_to() {
+    let sandbox = sandbox();
+    let script = "trap 'echo x >> $NOTES/asked' INT\ntrap 'echo x >> $NOTES/made; exit 1' TERM\nsleep 1000 & wait; wait";
+    let agent = sandbox.agent("agent", script);
+    let words = [
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "job",
+        "--timeout",
+        "200ms",
+        "--timeout-grace",
+        "100ms",
+        "-m",
+        "1",
+        "p",
+    ];
+    sandbox.refrain(&words).with_code(10);
+    assert_eq!((sandbox.note("asked").as_str(), sandbox.note("made").as_str()), ("x\n", "x\n"));
+    sandbox.nobody_survives();
+}
