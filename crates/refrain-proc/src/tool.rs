@@ -10,6 +10,7 @@
 //! behind lives on.
 
 mod begun;
+mod orphans;
 mod talk;
 
 use std::ffi::{OsStr, OsString};
@@ -243,7 +244,9 @@ impl<'a> Tool<'a> {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
         }
+        let group = pid_of(&child);
         let status = child.wait().map_err(|source| self.io(source))?;
+        orphans::reap(group);
         let talk = talk?;
         ended?;
         Ok(Done { status, stdout: talk.stdout, stderr: talk.stderr })
