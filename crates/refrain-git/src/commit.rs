@@ -16,7 +16,7 @@ use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
 use crate::candidate::{Before, Candidate, Rules, choose};
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
-use crate::history::screen_commits;
+use crate::history::screen_unknown;
 use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::message::{IDENTITY, with_trailers};
 use crate::object::Object;
@@ -92,7 +92,7 @@ impl Repository {
         let head = status.head.as_ref();
         let intended = request.intended();
         let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
-        let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
+        let mut exposed = screen_unknown(git, &since.by_agent, request.rules(), self.known())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
         let settled = job.run(&since, intended, staging)?;
         if let CommitResult::Made { commit, .. } = &settled.result {

@@ -131,8 +131,8 @@ impl Repository {
     /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
     fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
         let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
-        let name: String = Sha1::digest(&object).iter().map(|byte| format!("{byte:02x}")).collect();
-        let oid = name.parse().map_err(|_| ErrorKind::InvalidData)?;
+        let oid = name_of(&[&object]).ok_or(ErrorKind::InvalidData)?;
+        let name = oid.as_str();
         let folder = self.common_dir().join("objects").join(&name[..2]);
         let place = folder.join(&name[2..]);
         if place.exists() {
@@ -170,6 +170,17 @@ impl Who {
     }
 }
 
+/// The name of a file's content, where names are made of SHA-1; where they are not, nothing has it.
+pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
+    name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
+}
+
+fn name_of(object: &[&[u8]]) -> Option<Oid> {
+    let mut sum = Sha1::new();
+    object.iter().for_each(|part| sum.update(part));
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
+}
+
 /// Seconds since 1970.
 fn now() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a commit says when it was made, as git has it say")]
@@ -179,6 +190,13 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_has_the_name_that_git_gives_it() {
+        let name = |content| blob(content).unwrap().to_string();
+        assert_eq!(name(b""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert_eq!(name(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
+    }
 
     #[test]
     fn who_made_a_commit_is_read_from_one_that_says_no_more() {

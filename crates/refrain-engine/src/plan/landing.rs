@@ -38,6 +38,14 @@ impl Landing {
         Self { project, state_home, env, found: Arc::default() }
     }
 
+    /// The same, where git was asked about the project's repository already.
+    pub(super) fn knowing(self, opened: Option<Repository>) -> Self {
+        if let Some(opened) = opened {
+            self.found.get_or_init(|| opened);
+        }
+        self
+    }
+
     pub(super) fn repository(&self, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
         let repository = match self.found.get() {
             Some(found) => found.again(),
