@@ -9,6 +9,7 @@
 //! matters. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
 
 mod adopt;
+mod apart;
 mod candidate;
 mod changes;
 mod checkout;

@@ -129,7 +129,7 @@ impl Repository {
     }
 
     /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
-    fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
+    pub(crate) fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
         let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
         let oid = name_of(&[&object]).ok_or(ErrorKind::InvalidData)?;
         let name = oid.as_str();
