@@ -1,7 +1,7 @@
 //! Commits that are made without a git of their own: an object is a file under the name that its content has
 //! (gitformat-loose(5)), so there is nothing to decide about it. Who makes it, and in which zone, nobody but git knows: that is
-//! read from the last commit that it made here, and asked again where the configuration changed since, or the clocks may
-//! have been set.
+//! read from the last commit that it made here, or asked before there is one, and asked again where the configuration changed
+//! since, or the clocks may have been set.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -60,6 +60,27 @@ pub(crate) struct Who {
 }
 
 impl Repository {
+    /// Asks git who commits here, for whoever has the time before there is something to commit: then none of several that
+    /// commit at the same moment has to.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, or does not know.
+    pub fn prepare_commits(&self) -> Result<(), GitError> {
+        let (git, quarter) = (self.git(), now() / QUARTER);
+        let is_asked = configured(self, git, |it| {
+            let is_known = matches!(it.last, Last::Says(_, then) if then == quarter);
+            it.is_usual && it.is_unsigned && !is_known
+        })?;
+        if is_asked {
+            let ident = |name| git.text(["var", name], &[]);
+            let (author, committer) = (ident("GIT_AUTHOR_IDENT")?, ident("GIT_COMMITTER_IDENT")?);
+            if let Some(who) = Who::of(format!("author {author}\ncommitter {committer}\n\n").as_bytes()) {
+                configured(self, git, |configured| configured.last = Last::Says(who, quarter))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a commit that no reference has yet; or what git said where it does not.
     pub(crate) fn add_commit(
         &self,

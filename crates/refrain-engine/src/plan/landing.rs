@@ -223,6 +223,13 @@ impl Landing {
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
     }
 
+    /// Has it asked who commits, before several do at the same moment. Only haste: else each asks.
+    pub(super) fn prepare_commits(&self) {
+        if let Ok(repository) = self.repository(None) {
+            let _ = repository.prepare_commits();
+        }
+    }
+
     /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its worktree.
     pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
         if let Ok(repository) = self.repository(None) {
