@@ -20,8 +20,8 @@ use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::handover_disk::{Disk, Step};
 use crate::index::{Index, Locked};
+use crate::linked::head_of;
 use crate::repository::Repository;
-use crate::worktree::head_of;
 
 /// What is to be handed over, and to whom.
 #[derive(Clone, Copy, Debug)]

@@ -27,6 +27,7 @@ mod intent;
 mod known;
 mod landing;
 mod line;
+mod linked;
 mod listing;
 mod merge;
 mod message;

@@ -203,7 +203,7 @@ fn name_of(object: &[&[u8]]) -> Option<Oid> {
 }
 
 /// Seconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a commit says when it was made, as git has it say")]
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
