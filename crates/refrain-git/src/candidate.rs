@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::GitError;
 use crate::git::Git;
+use crate::object::blob;
 use crate::repository::{Repository, is_refrains};
 use crate::secrets::{self, Found};
 use crate::status::{Blob, Entry, Kind, Status, Tracked};
@@ -193,6 +194,12 @@ fn look(
         Content::Bytes(bytes) => bytes,
     };
     let found = screen(git, path, &bytes, in_head.as_ref())?;
+    if found.is_none()
+        && let Some(content) = blob(&bytes)
+    {
+        // A filter may make something else of it, which has another name and is looked at where it turns up.
+        repository.known().pass(path, content);
+    }
     let kept = Kept { path: path.to_vec(), stamp, in_head };
     Ok(match found {
         None => What::Kept(kept),

@@ -89,9 +89,15 @@ impl Repository {
         let git = self.git().until(request.cancel).with_index(index).for_files_in(folder, self.git_dir());
         let tree = self.lay_over(request)?;
         let reset = ["read-tree", "--reset", "-u", "--no-recurse-submodules", tree.as_str()];
-        run(git, &reset)?;
-        run(git, &["clean", "-ffdq"])?;
-        clean_git::make(self, git, folder, index, (head, request.tree))?;
+        // Where the references are has nothing to do with the files.
+        let (refs, files) = std::thread::scope(|both| {
+            let refs = both.spawn(|| clean_git::refs(git));
+            let files = run(git, &reset).and_then(|()| run(git, &["clean", "-ffdq"]));
+            (refs.join(), files)
+        });
+        files?;
+        let refs = refs.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
+        clean_git::make(self, git, (folder, index), (head, request.tree, refs))?;
         if folder.join(".gitmodules").symlink_metadata().is_ok() {
             self.fill_repositories(git, request)?;
         }

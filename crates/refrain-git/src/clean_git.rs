@@ -27,14 +27,13 @@ pub(crate) enum Head<'a> {
     At(&'a Oid),
 }
 
-/// Makes the `.git` of `folder`, whose files are those of `tree`, and which git knows by `index`. What is right already is left alone: there are build
+/// Makes the `.git` of `folder`, whose files are those of `tree`, and which git knows by `index`; `refs` is what [`refs`] found. What is right already is left alone: there are build
 /// scripts that run again when one of these files is newer.
 pub(crate) fn make(
     repository: &Repository,
     git: Git<'_>,
-    folder: &Utf8Path,
-    index: &Utf8Path,
-    (head, tree): (Head<'_>, &Oid),
+    (folder, index): (&Utf8Path, &Utf8Path),
+    (head, tree, refs): (Head<'_>, &Oid, Vec<u8>),
 ) -> Result<(), GitError> {
     let at = folder.join(".git");
     if fs::symlink_metadata(&at).is_ok_and(|meta| !meta.is_dir()) {
@@ -47,10 +46,6 @@ pub(crate) fn make(
     };
     let format = if is_summed_by_us(tree) { "sha1" } else { "sha256" };
     let common = repository.common_dir().canonicalize_utf8().on("find", repository.common_dir())?;
-    let refs = git.output(
-        ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"],
-        &[],
-    )?;
     let files = [
         ("HEAD", Some(head.into_bytes())),
         ("config", Some(config(format, &common, folder).into_bytes())),
@@ -81,6 +76,13 @@ pub(crate) fn make(
         }
     }
     Ok(())
+}
+
+/// The references that are seen there, as `packed-refs` lists them.
+pub(crate) fn refs(git: Git<'_>) -> Result<Vec<u8>, GitError> {
+    let words =
+        ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"];
+    git.output(words, &[])
 }
 
 /// What the worktree's `HEAD` says.

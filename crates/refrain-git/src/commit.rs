@@ -16,7 +16,7 @@ use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
 use crate::candidate::{Before, Candidate, Rules, choose};
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
-use crate::history::screen_commits;
+use crate::history::screen_unknown;
 use crate::index::{Index, Locked, Seen, is_summed_by_us, seal};
 use crate::message::{IDENTITY, with_trailers};
 use crate::object::Object;
@@ -92,7 +92,7 @@ impl Repository {
         let head = status.head.as_ref();
         let intended = request.intended();
         let since = since(git, request.last_head, head, request.whose(intended.as_ref()))?;
-        let mut exposed = screen_commits(git, &since.by_agent, request.rules())?;
+        let mut exposed = screen_unknown(git, &since.by_agent, request.rules(), self.known())?;
         let job = Job { repository: self, request, git, index: &index, seen, status: &status };
         let settled = job.run(&since, intended, staging)?;
         if let CommitResult::Made { commit, .. } = &settled.result {
@@ -274,7 +274,7 @@ impl Job<'_> {
         let tree = match staged {
             Some(tree) => tree,
             None => {
-                // What becomes the person's index is sealed once the commit is made.
+                // What becomes the person's index is sealed later.
                 let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
                 match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
                     Ok(tree) => tree,
@@ -294,7 +294,15 @@ impl Job<'_> {
             Ok(commit) => commit,
             Err(said) => return Ok(Err(why_not(said))),
         };
-        let done = moving.run(&self.moved_to(&commit)).map_err(GitError::from)?;
+        let index = self.request.index;
+        // What becomes the person's index is sealed while git moves the branch.
+        let (done, sealed) = std::thread::scope(|both| {
+            let sealing = is_summed_by_us(&tree).then(|| both.spawn(|| seal(index)));
+            let done = moving.run(&self.moved_to(&commit));
+            (done, sealing.map_or(Ok(Ok(())), std::thread::ScopedJoinHandle::join))
+        });
+        let done = done.map_err(GitError::from)?;
+        sealed.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)).on("write", index)?;
         match done.status.success() {
             true => Ok(Ok(Made { commit, tree })),
             false => Ok(Err(Skipped::Failed { said: said(&done) })),
@@ -383,9 +391,6 @@ impl Job<'_> {
         before: &Before,
     ) -> Result<(), GitError> {
         if !candidate.has_foreign && lock.seen() == self.seen {
-            if is_summed_by_us(&made.tree) {
-                seal(self.request.index).on("write", self.request.index)?;
-            }
             return lock.replace_with(self.request.index);
         }
         self.bring_back_paths(lock, self.status.head.as_ref(), made, before)

@@ -20,8 +20,8 @@ use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::handover_disk::{Disk, Step};
 use crate::index::{Index, Locked};
+use crate::linked::head_of;
 use crate::repository::Repository;
-use crate::worktree::head_of;
 
 /// What is to be handed over, and to whom.
 #[derive(Clone, Copy, Debug)]
@@ -174,8 +174,14 @@ impl Job<'_> {
     fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, index, .. } = self.request;
         lock.copy_to(index)?;
-        let Some(staged) = self.staged()? else { return Ok(HandedOver::InProgress(Operation::Merge)) };
-        let steps = self.steps()?;
+        // Neither question waits for the other.
+        let (staged, steps) = std::thread::scope(|both| {
+            let staged = both.spawn(|| self.staged());
+            (staged.join(), self.steps())
+        });
+        let staged = staged.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
+        let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
+        let steps = steps?;
         let disk = self.look(&steps, &staged)?;
         if !disk.in_the_way.is_empty() {
             return Ok(in_the_way(disk.in_the_way));

@@ -8,6 +8,7 @@ use refrain_core::git::{Exposed, Oid, RepoPath};
 use crate::candidate::{Rules, SUBMODULE, screen};
 use crate::error::GitError;
 use crate::git::Git;
+use crate::known::Known;
 use crate::status::Blob;
 
 /// How much of files is held at once, in bytes.
@@ -29,6 +30,16 @@ pub(crate) fn screen_commits(
     commits: &[Oid],
     rules: Rules<'_>,
 ) -> Result<Vec<Exposed>, GitError> {
+    screen_unknown(git, commits, rules, &Known::default())
+}
+
+/// The same, but for files that are known to have nothing of the kind.
+pub(crate) fn screen_unknown(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+    known: &Known,
+) -> Result<Vec<Exposed>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());
     }
@@ -37,7 +48,11 @@ pub(crate) fn screen_commits(
     let mut brought = parse(&Git::output(git, list, input.as_bytes())?);
     // The same content at the same path in two commits is one find.
     let mut seen = HashSet::new();
-    brought.retain(|it| seen.insert((it.path.clone(), it.new.clone())));
+    brought
+        .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
+    if brought.is_empty() {
+        return Ok(Vec::new());
+    }
     let sizes = sizes(git, &brought)?;
     let small = |it: &Brought| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
     let mut exposed = Vec::new();

@@ -1,6 +1,6 @@
 //! What is known of commits: their trees and parents never change, so git is asked of each but once, for all worktrees of a
-//! repository. Where references are, which do change, is no part of it; only which branches were made for somebody who has not
-//! begun yet.
+//! repository. Nor does what was found in a file of this content under this name. Where references are, which do change, is no
+//! part of it; only which branches were made for somebody who has not begun yet.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::error::GitError;
 use crate::git::Git;
 use crate::repository::Repository;
 
-/// How many commits are kept in mind; with more it begins anew.
+/// How many commits, and how many files, are kept in mind; with more it begins anew.
 const MOST: usize = 20_000;
 
 /// What a commit holds, and what it stands on.
@@ -22,37 +22,63 @@ pub(crate) struct Head {
     pub(crate) parents: Vec<Oid>,
 }
 
-/// The commits that were made here, or that git was asked about; and the branches that wait for who is to begin on them.
+/// What is kept in mind.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<(HashMap<Oid, Head>, HashSet<String>)>);
+pub(crate) struct Known(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The commits that were made here, or that git was asked about.
+    commits: HashMap<Oid, Head>,
+    /// The references that wait for who is to begin on them.
+    expected: HashSet<String>,
+    /// Files in which nothing looks like a secret, by their paths and their contents.
+    clean: HashSet<(Vec<u8>, Oid)>,
+}
 
 impl Known {
     /// What is known of a commit.
     pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
-        self.all(|(all, _)| all.get(commit).cloned())
+        self.all(|kept| kept.commits.get(commit).cloned())
     }
 
     /// Keeps a commit in mind.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
-        self.all(|(all, _)| {
-            if all.len() >= MOST {
-                all.clear();
+        self.all(|Kept { commits, .. }| {
+            if commits.len() >= MOST {
+                commits.clear();
             }
-            all.insert(commit.clone(), head);
+            commits.insert(commit.clone(), head);
         });
     }
 
     /// These references were made and wait for somebody.
     pub(crate) fn expect(&self, names: impl Iterator<Item = String>) {
-        self.all(|(_, waiting)| waiting.extend(names));
+        self.all(|kept| kept.expected.extend(names));
     }
 
     /// Whether a reference waited for whoever asks: once, and never again.
     pub(crate) fn take_expected(&self, name: &str) -> bool {
-        self.all(|(_, waiting)| waiting.remove(name))
+        self.all(|kept| kept.expected.remove(name))
     }
 
-    fn all<T>(&self, ask: impl FnOnce(&mut (HashMap<Oid, Head>, HashSet<String>)) -> T) -> T {
+    /// Nothing in a file of this path and content looks like a secret.
+    pub(crate) fn pass(&self, path: &[u8], content: Oid) {
+        self.all(|Kept { clean, .. }| {
+            if clean.len() >= MOST {
+                clean.clear();
+            }
+            clean.insert((path.to_vec(), content));
+        });
+    }
+
+    /// Whether that is known of it.
+    pub(crate) fn has_passed(&self, path: &[u8], content: &Oid) -> bool {
+        let file = (path.to_vec(), content.clone());
+        self.all(|kept| kept.clean.contains(&file))
+    }
+
+    fn all<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
         // What is in it is right or not there, whoever was disturbed while holding it.
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -7,7 +7,7 @@ use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::git::Git;
-use crate::history::screen_commits;
+use crate::history::screen_unknown;
 use crate::line::{New, since, trailed};
 use crate::repository::Repository;
 
@@ -117,7 +117,7 @@ impl Repository {
             commits.push(commit);
         }
         let rules = Rules { largest: largest_file, allow_secrets };
-        let mut exposed = screen_commits(git, &commits[before..], rules)?;
+        let mut exposed = screen_unknown(git, &commits[before..], rules, self.known())?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);
         let clean = commits.iter().position(is_exposed).unwrap_or(commits.len());

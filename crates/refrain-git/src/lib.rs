@@ -5,10 +5,13 @@
 //! `checkout` and `worktree` make the place that it works in, and those of `evidence` say what is left of it later. What is
 //! about to be committed goes through the screen of [`secrets`].
 //!
-//! Git does the work: every question is a subprocess with an environment that the person's settings cannot bend where it
-//! matters. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
+//! Git does the work: a question is a subprocess with an environment that the person's settings cannot bend where it
+//! matters. Only what stands plainly in git's documented files is read there (`reference`, `linked`), what never changes is
+//! asked once (`known`), and what has but one form is written as git writes it (`object`, `apart`); wherever the repository
+//! is kept in another way, or its configuration says anything of it, that is git's again. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
 
 mod adopt;
+mod apart;
 mod candidate;
 mod changes;
 mod checkout;
@@ -27,6 +30,7 @@ mod intent;
 mod known;
 mod landing;
 mod line;
+mod linked;
 mod listing;
 mod merge;
 mod message;

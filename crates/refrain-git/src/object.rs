@@ -1,7 +1,7 @@
 //! Commits that are made without a git of their own: an object is a file under the name that its content has
 //! (gitformat-loose(5)), so there is nothing to decide about it. Who makes it, and in which zone, nobody but git knows: that is
-//! read from the last commit that it made here, and asked again where the configuration changed since, or the clocks may
-//! have been set.
+//! read from the last commit that it made here, or asked before there is one, and asked again where the configuration changed
+//! since, or the clocks may have been set.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -60,6 +60,27 @@ pub(crate) struct Who {
 }
 
 impl Repository {
+    /// Asks git who commits here, for whoever has the time before there is something to commit: then none of several that
+    /// commit at the same moment has to.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, or does not know.
+    pub fn prepare_commits(&self) -> Result<(), GitError> {
+        let (git, quarter) = (self.git(), now() / QUARTER);
+        let is_asked = configured(self, git, |it| {
+            let is_known = matches!(it.last, Last::Says(_, then) if then == quarter);
+            it.is_usual && it.is_unsigned && !is_known
+        })?;
+        if is_asked {
+            let ident = |name| git.text(["var", name], &[]);
+            let (author, committer) = (ident("GIT_AUTHOR_IDENT")?, ident("GIT_COMMITTER_IDENT")?);
+            if let Some(who) = Who::of(format!("author {author}\ncommitter {committer}\n\n").as_bytes()) {
+                configured(self, git, |configured| configured.last = Last::Says(who, quarter))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a commit that no reference has yet; or what git said where it does not.
     pub(crate) fn add_commit(
         &self,
@@ -129,10 +150,10 @@ impl Repository {
     }
 
     /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
-    fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
+    pub(crate) fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
         let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
-        let name: String = Sha1::digest(&object).iter().map(|byte| format!("{byte:02x}")).collect();
-        let oid = name.parse().map_err(|_| ErrorKind::InvalidData)?;
+        let oid = name_of(&[&object]).ok_or(ErrorKind::InvalidData)?;
+        let name = oid.as_str();
         let folder = self.common_dir().join("objects").join(&name[..2]);
         let place = folder.join(&name[2..]);
         if place.exists() {
@@ -170,8 +191,19 @@ impl Who {
     }
 }
 
+/// The name of a file's content, where names are made of SHA-1; where they are not, nothing has it.
+pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
+    name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
+}
+
+fn name_of(object: &[&[u8]]) -> Option<Oid> {
+    let mut sum = Sha1::new();
+    object.iter().for_each(|part| sum.update(part));
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
+}
+
 /// Seconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a commit says when it was made, as git has it say")]
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -179,6 +211,13 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_content_has_the_name_that_git_gives_it() {
+        let name = |content| blob(content).unwrap().to_string();
+        assert_eq!(name(b""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert_eq!(name(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
+    }
 
     #[test]
     fn who_made_a_commit_is_read_from_one_that_says_no_more() {

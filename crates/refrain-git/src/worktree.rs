@@ -8,6 +8,7 @@ use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
+use crate::linked::head_of;
 use crate::operation;
 use crate::repository::{Repository, is_refrains};
 use crate::status;
@@ -184,6 +185,9 @@ impl Repository {
         (at, branch): (&Oid, Option<&str>),
     ) -> Result<(), GitError> {
         let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
+        if branch.is_some_and(|branch| self.link(path, branch, at)) {
+            return Ok(());
+        }
         let add = ["worktree", "add", "--quiet", "--force", "--no-checkout"];
         let on = match branch {
             Some(branch) => vec![path.as_str(), branch],
@@ -333,21 +337,6 @@ impl Repository {
         Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
 
-    /// The linked worktrees, and the branches that are checked out in them, as the files say; none where those do not say all
-    /// of it, as while one is being made.
-    pub(crate) fn linked(&self) -> Option<Vec<Worktree>> {
-        let Ok(all) = self.common_dir().join("worktrees").read_dir_utf8() else {
-            let is_none = self.common_dir().join("worktrees").symlink_metadata().is_err();
-            return is_none.then(Vec::new);
-        };
-        let look = |dir: &Utf8Path| {
-            let file = fs::read_to_string(dir.join("gitdir")).ok()?;
-            let path = dir.join(file.trim_end()).parent()?.to_owned();
-            Some(Worktree { path, branch: head_of(dir)?, ..Worktree::default() })
-        };
-        all.map(|entry| look(entry.ok()?.path())).collect()
-    }
-
     /// All worktrees of the repository, the main one first.
     ///
     /// # Errors
@@ -357,15 +346,6 @@ impl Repository {
         let list = ["worktree", "list", "--porcelain", "-z"];
         Ok(parse(&past_half_made(|| self.git().output(list, &[]))?))
     }
-}
-
-/// The branch that the head in a git folder is on, none where it is on none; nothing where its file does not say that.
-pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
-    let Some(name) = head.strip_prefix("ref: ") else { return Some(None) };
-    // With references that are kept in another way than in files, git names one there that nobody can have.
-    let branch = name.trim_end().strip_prefix("refs/heads/").filter(|name| *name != ".invalid")?;
-    Some(Some(branch.to_owned()))
 }
 
 impl Worktree {

@@ -100,6 +100,7 @@ pub enum Report<L> {
 }
 
 enum Request<L> {
+    Ready,
     Start(Box<Job<L>>),
     Stop(StopLadder),
 }
@@ -130,6 +131,11 @@ impl<L: Listener> Supervisor<L> {
             .stack_size(256 << 10)
             .spawn(move || worker.run())?;
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
+    }
+
+    /// Starts the keeper, so that it is there by the time of the first job. Where it cannot be started, that job says so.
+    pub fn ready(&self) {
+        self.request(Request::Ready);
     }
 
     /// Starts an agent. One at a time: the next comes after the last one's [`Report::Exited`] and [`Report::Swept`].
@@ -202,6 +208,10 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         loop {
             loop {
                 match self.inbox.try_recv() {
+                    Ok(Request::Ready) => {
+                        // The first job tries once more.
+                        let _ = self.keep();
+                    }
                     Ok(Request::Start(job)) => {
                         if let Err(error) = self.start(*job) {
                             self.attempt = None;
@@ -252,10 +262,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         // Refused for a user who has many such pipes: the default size works too.
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
-        let keeper = match &mut self.keeper {
-            Some(keeper) => keeper,
-            keeper => keeper.insert(Keeper::start(&self.spec)?),
-        };
+        let keeper = self.keep()?;
         send(&keeper.socket, &order, &[stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
         self.attempt = Some(Attempt {
             stdout: Stream { pipe: Some(stdout), log: Log::new(job.stdout_log, job.cap) },
@@ -267,6 +274,14 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             chunk: vec![0; CHUNK],
         });
         Ok(())
+    }
+
+    /// The keeper, which is started where there is none.
+    fn keep(&mut self) -> io::Result<&mut Keeper> {
+        match &mut self.keeper {
+            Some(keeper) => Ok(keeper),
+            keeper => Ok(keeper.insert(Keeper::start(&self.spec)?)),
+        }
     }
 
     fn order(&mut self, order: &Order) {

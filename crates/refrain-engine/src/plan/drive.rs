@@ -72,12 +72,16 @@ impl PlanDrive {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let PlanRunner { mut journal, lock, service, pulse } = runner;
+        let PlanRunner { mut journal, lock, service, pulse, opened } = runner;
         let signals = SignalSources::new(signals)?;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let (dir, each) = (journal.dir().clone(), journal.state().spec.each.clone());
+        // Before the first runner there was nobody who could have left anybody behind.
+        let may_be_left = journal.state().runner.is_some();
         let doorbell = blocking(move || {
-            verify::sweep_leftovers(&each);
+            if may_be_left {
+                verify::sweep_leftovers(&each);
+            }
             install_doorbell(&dir)
         });
         let doorbell = doorbell.await?;
@@ -88,7 +92,7 @@ impl PlanDrive {
         ready();
         let statuses = Statuses::new(&service, journal.state());
         let mut drive = Self {
-            landing: Landing::new(&service, host, env),
+            landing: Landing::new(&service, host, env).knowing(opened),
             statuses,
             journal,
             lock: Arc::new(lock),

@@ -28,6 +28,8 @@ pub struct PlanRunner {
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
     pub(super) pulse: Arc<Pulse>,
+    /// The project's repository, where git was asked about it already.
+    pub(super) opened: Option<Repository>,
 }
 
 impl PlanRunner {
@@ -86,7 +88,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
-        self.admit_beginning(&mut spec)?;
+        let opened = self.admit_beginning(&mut spec)?;
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;
         for _ in 0..NAME_TRIES {
@@ -103,7 +105,8 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a plan that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        return Ok(self.runner_of(journal, lock));
+                        let opened = Some(opened).filter(|opened| opened.root() == self.project.root);
+                        return Ok(PlanRunner { opened, ..self.runner_of(journal, lock) });
                     }
                     Err(JournalError::Taken(_)) => {}
                     Err(error) => return Err(error.into()),
@@ -125,7 +128,7 @@ impl Service {
         self.check_free(spec, named)
     }
 
-    fn admit_beginning(&self, spec: &mut PlanSpec) -> Result<(), EngineError> {
+    fn admit_beginning(&self, spec: &mut PlanSpec) -> Result<Repository, EngineError> {
         if spec.each.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
@@ -139,7 +142,7 @@ impl Service {
             spec.each.agent.program =
                 program.components().collect::<PathBuf>().to_string_lossy().into_owned();
         }
-        self.admit_repository(spec)
+        self.fit_repository(spec)
     }
 
     /// Neither the tasks nor the name may be another's.
@@ -156,19 +159,24 @@ impl Service {
     /// # Errors
     /// [`EngineError`] that says why not.
     pub fn admit_repository(&self, spec: &PlanSpec) -> Result<(), EngineError> {
+        self.fit_repository(spec).map(drop)
+    }
+
+    fn fit_repository(&self, spec: &PlanSpec) -> Result<Repository, EngineError> {
         let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
-        let base = Repository::open(&self.project.worktree, &git_env)?.survey()?;
+        let repository = Repository::open(&self.project.worktree, &git_env)?;
+        let base = repository.survey()?;
         if base.head.is_none() {
             return Err(EngineError::Unborn(self.project.worktree.clone()));
         }
         if let Some(operation) = base.operation {
             return Err(EngineError::InProgress { operation, worktree: self.project.worktree.clone() });
         }
-        Ok(())
+        Ok(repository)
     }
 
     fn runner_of(&self, journal: Journal<PlanState>, lock: RunnerLock) -> PlanRunner {
-        PlanRunner { journal, lock, service: self.clone(), pulse: Arc::default() }
+        PlanRunner { journal, lock, service: self.clone(), pulse: Arc::default(), opened: None }
     }
 
     /// No other plan may be at the same tasks: one that runs, or that crashed and would go on with them.

@@ -126,24 +126,31 @@ impl Verification {
         cancel: Cancel,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Ran<FailedGate>, EngineError> {
+        // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
+        // writes the files.
+        let each = &self.state.spec.each;
+        let mut supervised = supervise(each, &self.host, &Arc::default(), &Arc::default())?;
+        if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
+            supervised.supervisor.ready();
+        }
         let (landing, lock) = (self.landing.clone(), Arc::clone(&self.lock));
         let place = blocking(move || {
             let place = check_out(&landing, &tree, &cancel);
             drop(lock);
             place
-        })
-        .await?;
-        // What the gates of a loop are started with, so are these: a loop without an agent.
-        let each = &self.state.spec.each;
-        let spec = Spec { worktree: place.folder(), working_dir: inside(each, &place), ..(**each).clone() };
-        let ran = match supervise(&spec, &self.host, &Arc::default(), &Arc::default()) {
-            Ok(mut supervised) => {
-                let ran = self.run_gates(&mut supervised, spec, &mut stopped).await;
-                blocking(move || drop(supervised)).await;
-                ran
+        });
+        let place = place.await;
+        let ran = match &place {
+            Ok(place) => {
+                let (worktree, working_dir) = (place.folder(), inside(each, place));
+                let spec = Spec { worktree, working_dir, ..(**each).clone() };
+                self.run_gates(&mut supervised, spec, &mut stopped).await
             }
-            Err(error) => Err(error),
+            Err(_) => Ok(Ran::Stopped),
         };
+        // First everybody is gone who was started there.
+        blocking(move || drop(supervised)).await;
+        let place = place?;
         blocking(move || place.leave()).await;
         ran
     }

@@ -1,6 +1,8 @@
 //! Real git in temporary folders, with a home of their own.
 
 #[cfg(test)]
+mod apart;
+#[cfg(test)]
 mod checkouts;
 #[cfg(test)]
 mod clean;

@@ -61,6 +61,21 @@ fn what_somebody_configures_meanwhile_holds_for_the_next_one(#[case] how: &[&str
 }
 
 #[test]
+fn who_commits_can_be_asked_before_there_is_a_commit() {
+    let mut place = Place::new();
+    place.env.push(("GIT_AUTHOR_NAME".into(), "Author, A. <".into()));
+    let (asked, not) = (place.repository(), place.repository());
+    asked.prepare_commits().unwrap();
+    let made = [asked, not].map(|repository| chain(&repository, &place.head(), &["First"]).remove(0));
+    assert_eq!(says(&place, &made[0]), says(&place, &made[1]), "as git says it that makes it itself");
+    assert!(says(&place, &made[0]).contains("author Author, A. <test@localhost>"));
+
+    place.git(&["config", "user.useConfigOnly", "true"]);
+    place.git(&["config", "--global", "--unset", "user.email"]);
+    assert!(place.repository().prepare_commits().is_err(), "git does not know");
+}
+
+#[test]
 fn when_a_commit_was_made_is_the_persons_to_say() {
     let mut place = Place::new();
     place.env.push(("GIT_COMMITTER_DATE".into(), "1700000000 +0200".into()));

@@ -109,3 +109,57 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
     assert_eq!(repository.reference("refs/heads/refrain/plan/three").unwrap(), None);
     ready(3, &more[1].0);
 }
+
+#[test]
+fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
+    let place = Place::new();
+    let (at, by_git) = (place.head(), place.top().join("by-git/project"));
+    place.git(&["branch", "theirs"]);
+    place.git(&["worktree", "add", "-q", "--no-checkout", by_git.as_str(), "theirs"]);
+    let begin = |number: u32, branch: &str| {
+        let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
+        fs::create_dir_all(&beside).unwrap();
+        let folder = beside.join("project");
+        let request = ReadyRequest {
+            folder: &folder,
+            beside: &beside,
+            branch,
+            at: &at,
+            was: None,
+            largest_file: 1 << 20,
+            allow_secrets: &[],
+            cancel: None,
+        };
+        assert_eq!(place.repository().ready(request).unwrap(), Readied::Ready { saved: None });
+        folder
+    };
+    let own = begin(1, "ours");
+    let look = |name: &str| {
+        let mut files: Vec<_> = fs::read_dir(place.path(".git/worktrees").join(name)).unwrap().collect();
+        files.sort_by_key(|file| file.as_ref().unwrap().file_name());
+        files
+            .into_iter()
+            .map(|file| file.unwrap().file_name())
+            .filter(|name| name != "index")
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(look("project1"), look("project"));
+    let there = Place::new_at(&place, own.clone());
+    for what in ["gitdir", "commondir"] {
+        let read =
+            |name: &str| fs::read_to_string(place.path(".git/worktrees").join(name).join(what)).unwrap();
+        assert_eq!(read("project1").replace(own.as_str(), ""), read("project").replace(by_git.as_str(), ""));
+    }
+    assert_eq!(there.git(&["rev-parse", "HEAD@{0}"]), at.as_str());
+    assert_eq!(there.git(&["worktree", "prune", "--dry-run", "-v"]), "");
+    let listed = there.git(&["worktree", "list", "--porcelain"]);
+    assert!(listed.contains(&format!("worktree {own}\nHEAD {at}\nbranch refs/heads/ours")), "{listed}");
+    there.git(&["fsck", "--no-dangling"]);
+
+    // One whose folder is gone is known to git, which begins it anew.
+    fs::remove_dir_all(&own).unwrap();
+    assert_eq!(begin(1, "again"), own);
+    assert_eq!(there.git(&["worktree", "list"]).lines().count(), 3);
+    place.git(&["worktree", "remove", "--force", own.as_str()]);
+    assert_eq!(place.git(&["worktree", "list"]).lines().count(), 2);
+}
