@@ -16,8 +16,9 @@ const TASK: usize = 2 << 10;
 /// Its title: the first line of the task.
 #[must_use]
 pub fn title(state: &LoopState) -> String {
-    let first = state.spec.prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let first = squeeze(&printable(first.trim_start_matches(['#', '*', '-', '>', ' '])));
+    let task = printable(&state.spec.prompt);
+    let first = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let first = squeeze(first.trim_start_matches(['#', '*', '-', '>', ' ']));
     match first.is_empty() {
         true => format!("refrain: loop {}", state.spec.id),
         false => clip(&first, TITLE).into_owned(),
