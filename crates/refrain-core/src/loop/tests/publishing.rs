@@ -165,6 +165,34 @@ fn what_lies_on_the_work_of_others_is_proven_again() {
 }
 
 #[test]
+fn a_remote_that_never_rests_gets_nothing_that_no_gate_has_seen() {
+    let gated = |spec: &mut crate::Spec| {
+        spec.gates = gates([true]);
+        spec.git.candidates = true;
+    };
+    let journal = Journal::publishing(Workflow::Push, gated).takes(0).gates_end(&[0]);
+    let journal = journal.obey().attempts(claiming(PROMISE)).takes(1001).gates_end(&[0]).takes(1001);
+    let mut journal = journal.obey();
+    let mut rebases = 0;
+    while journal.next() == Step::Intend(Effect::Push) {
+        rebases += 1;
+        let (head, tree) = (60 + rebases, 1060 + rebases);
+        let rebased = PublishResult::Rebased { head: oid(head), tree: oid(tree), commits: vec![oid(head)] };
+        journal = journal.publishes(Effect::Push, rebased);
+        if journal.next() == Step::TakeCandidate {
+            journal = journal.takes(tree).gates_end(&[0]).takes(tree);
+        }
+    }
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }));
+    let journal = journal.obey();
+    let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
+    let journal = journal.then(resumed).taken_over().then(looked_at(oid(60 + rebases)));
+    assert_eq!(journal.next(), Step::TakeCandidate, "the last rebase is still to be proven");
+    let tree = 1060 + rebases;
+    assert_eq!(effects(journal.takes(tree).gates_end(&[0]).takes(tree)), (vec![Effect::Push], DONE));
+}
+
+#[test]
 fn a_conflict_goes_to_the_agent_and_at_last_to_a_person() {
     let mut journal = claimed(Workflow::Push);
     for _ in 0..MAX_CONFLICTS {
