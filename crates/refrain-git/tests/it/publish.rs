@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
+    Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
 };
 use rstest::rstest;
 
@@ -372,4 +372,26 @@ fn commits_that_came_meanwhile_are_not_moved() {
     let now = it.commit("mine.txt", "mine\n");
     assert_eq!(it.rebase(&head, &theirs), Rebased::Hindered(HandedOver::Diverged { head: now.clone() }));
     assert_eq!(it.place.head(), now);
+}
+
+#[rstest]
+#[case::in_the_base(&["add", "-f", ".env"])]
+#[case::in_what_the_remote_has(&["rm", "-q", "--cached", "--ignore-unmatch", ".env"])]
+fn a_file_that_git_ignores_stays_on_the_way_back(#[case] at_the_base: &[&str]) {
+    let it = Published::new();
+    it.place.write(".env", "theirs\n");
+    it.place.git(at_the_base);
+    it.place.git(&["commit", "-qm", "Base", "--allow-empty"]);
+    it.place.git(&["push", "-q", "origin", "main"]);
+    it.commit_there(".env", "theirs too\n");
+    it.place.git(&["switch", "-q", "-c", "topic", it.begin.as_str()]);
+    it.place.write(".git/info/exclude", ".env\n");
+    it.place.write(".env", "mine\n");
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    for back in [Back::To("main"), Back::Detached] {
+        let kept = it.place.repository().back_from(("topic", &head), back, &it.upstream()).unwrap();
+        assert!(kept.is_some_and(|kept| kept.contains(".env")));
+        assert_eq!(it.place.read(".env"), "mine\n");
+        it.place.git(&["switch", "-q", "topic"]);
+    }
 }
