@@ -215,12 +215,14 @@ impl Desk<'_> {
     fn ready(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request) = (self.forge(&upstream)?, self.request()?);
-        match forge.get(request.number)?.state {
+        let now = forge.get(request.number)?;
+        match now.state {
             // Somebody was quicker.
             State::Merged => {}
             State::Closed => return halt(Refusal::Gone, format!("{} was closed", request.url)),
             State::Open => {
-                forge.describe(request.number, None, &self.body())?;
+                let body = pull_request::retold(&now.body, &self.body(), &self.state.spec.id);
+                forge.describe(request.number, None, &body)?;
                 forge.ready(request.number)?;
             }
         }
