@@ -5,8 +5,8 @@ use rstest::rstest;
 use super::journal::{Journal, checked, claiming, commit_settled, finished, gates, oid, published, well};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency, WaitKind};
 use crate::git::{
-    Base, ChecksVerdict, CommitReport, Conflict, ConflictKind, Effect, Oid, PublishResult, Refusal, RepoPath,
-    Skipped, Workflow,
+    Base, ChecksVerdict, CommitReport, CommitResult, Conflict, ConflictKind, Effect, Oid, PublishResult,
+    Refusal, RepoPath, Skipped, Workflow,
 };
 use crate::r#loop::{Grant, MAX_CONFLICTS, Objection, Step};
 use crate::{prompt, view};
@@ -162,6 +162,24 @@ fn what_lies_on_the_work_of_others_is_proven_again() {
     assert_eq!(red.next(), Step::BeginIteration { iteration: 2 }, "nothing unproven is pushed");
     let green = journal.takes(1061).gates_end(&[0]).takes(1061);
     assert_eq!(effects(green), (vec![Effect::Push], DONE));
+}
+
+#[test]
+fn what_a_hook_made_of_a_commit_is_proven_before_it_is_pushed() {
+    let gated = |spec: &mut crate::Spec| {
+        spec.gates = gates([true]);
+        spec.git.candidates = true;
+    };
+    let journal = Journal::publishing(Workflow::Push, gated).takes(0).gates_end(&[0]);
+    let journal = journal.obey().runs(3_000, Exit::Code(0)).takes(1001).gates_end(&[0]).takes(1001);
+    let Event::CommitSettled(mut report) = commit_settled(1) else { panic!("it is one") };
+    report.result = CommitResult::Made { commit: oid(1), tree: oid(2001) };
+    let journal = journal.then(Event::CommitSettled(report));
+    assert_eq!(journal.next(), Step::TakeCandidate, "nobody claims, but it is made known");
+    let red = journal.clone().takes(2001).gates_end(&[1]);
+    assert_eq!(red.next(), Step::BeginIteration { iteration: 2 });
+    let green = journal.takes(2001).gates_end(&[0]).takes(2001);
+    assert_eq!(effects(green), (vec![Effect::Push], Step::BeginIteration { iteration: 2 }));
 }
 
 #[test]
