@@ -18,10 +18,10 @@ const TASK: usize = 2 << 10;
 #[must_use]
 pub fn title(state: &LoopState) -> String {
     let first = state.spec.prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let first = squeeze(&printable(first.trim_start_matches(['#', '*', '-', '>', ' '])));
-    match first.is_empty() {
-        true => format!("refrain: loop {}", state.spec.id),
-        false => clip(&first, TITLE).into_owned(),
+    let first = squeeze(&printable(first));
+    match first.trim_start_matches(['#', '*', '-', '>', ' ']) {
+        "" => format!("refrain: loop {}", state.spec.id),
+        first => clip(first, TITLE).into_owned(),
     }
 }
 
