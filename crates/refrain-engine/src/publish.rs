@@ -312,8 +312,10 @@ impl Desk<'_> {
         let base = self.base(&forge)?;
         let there = Upstream { branch: base.clone(), ..upstream };
         let kept = match (&spec.checkout, &spec.onto) {
-            // The person was on that branch before the loop was, and stays on it.
-            (Checkout::AsIs, _) | (Checkout::Branch(_), None) => None,
+            (Checkout::AsIs, _) => Some("it was there before the loop was".to_owned()),
+            (Checkout::Branch(_), None) => {
+                Some("the branch that it began at is not at the remote".to_owned())
+            }
             (Checkout::Branch(_), Some(onto)) => {
                 self.repository.back_from((branch, head), Back::To(onto), &there)?
             }

@@ -175,7 +175,7 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
 }
 
 #[test]
-fn what_a_person_said_in_their_pull_request_stays() {
+fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
     let place = Place::new();
     place.forge.change(|world| world.workflows.push("ci".to_owned()));
     place.forge.change(|world| {
@@ -191,7 +191,9 @@ fn what_a_person_said_in_their_pull_request_stays() {
     let open = place.sandbox.tool("gh", &[&words[..], &["repos/owner/project/pulls"]].concat());
     place.in_it(open).stdin(opening).run().with_code(0);
     let agent = place.writer();
-    place.start(&agent, "pr", &["--no-create-branch"]).with_code(0);
+    let run = place.start(&agent, "pr-merge", &["--no-create-branch"]).with_code(0);
+    assert!(run.stdout.contains("its branch is kept: it was there before the loop was"), "{run:?}");
+    assert_eq!(place.sandbox.git(&["branch", "--show-current"]).trim(), "mine");
     let (title, body) = place.forge.said(1);
     assert_eq!((title.as_str(), place.forge.done("open")), ("Mine", 1));
     assert!(body.starts_with("My own words.\n\n<!-- refrain: job -->\nTask:"), "{body}");
