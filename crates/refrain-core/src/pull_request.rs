@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::event::ClaimSource;
+use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::prompt::fenced;
 use crate::text::{clip, cut_middle, printable, squeeze};
@@ -16,20 +17,48 @@ const TASK: usize = 2 << 10;
 /// Its title: the first line of the task.
 #[must_use]
 pub fn title(state: &LoopState) -> String {
-    let task = printable(&state.spec.prompt);
-    let first = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let first = squeeze(first.trim_start_matches(['#', '*', '-', '>', ' ']));
-    match first.is_empty() {
-        true => format!("refrain: loop {}", state.spec.id),
-        false => clip(&first, TITLE).into_owned(),
+    let first = state.spec.prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let first = squeeze(&printable(first));
+    match first.trim_start_matches(['#', '*', '-', '>', ' ']) {
+        "" => format!("refrain: loop {}", state.spec.id),
+        first => clip(first, TITLE).into_owned(),
     }
+}
+
+/// What a pull request says from now on that said this: `own`, a [`body`], in place of the one before; behind the words of a
+/// person who opened it, and in front of what they added.
+#[must_use]
+pub fn retold(said: &str, own: &str, id: &LoopId) -> String {
+    // Whoever edits it in a browser leaves lines that end another way.
+    let said = said.replace("\r\n", "\n");
+    let said = said.trim();
+    let (before, rest) = match (said.split_once(&begin(id)), said.is_empty()) {
+        (Some((before, rest)), _) => (before.trim_end(), rest),
+        (None, true) => ("", ""),
+        (None, false) => (said, ""),
+    };
+    let behind = rest.split_once(&end(id)).map_or("", |(_, behind)| behind.trim());
+    let parts = [before, own.trim_end(), behind];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n") + "\n"
+}
+
+/// With what it begins, which nobody sees.
+fn begin(id: &LoopId) -> String {
+    format!("<!-- refrain: {id} -->\n")
+}
+
+/// With what it ends.
+fn end(id: &LoopId) -> String {
+    format!("\nRefrain-Loop: {id}")
 }
 
 /// Its body. `clean` takes secrets out of the texts of others.
 #[must_use]
 pub fn body(state: &LoopState, clean: impl Fn(&str) -> String) -> String {
     let quoted = |text: &str, most: usize| fenced(&cut_middle(clean(&printable(text)).trim(), most));
-    let mut body = format!("Task:\n\n{}\n", quoted(&state.spec.prompt, TASK));
+    let id = &state.spec.id;
+    let mut body = format!("{}Task:\n\n{}\n", begin(id), quoted(&state.spec.prompt, TASK));
     let claim = state.publishing().and_then(|publishing| publishing.claim);
     let iterations = if state.charged == 1 { "iteration" } else { "iterations" };
     let _ = match claim {
@@ -70,7 +99,7 @@ pub fn body(state: &LoopState, clean: impl Fn(&str) -> String) -> String {
     if left_out > 0 {
         let _ = writeln!(body, "\nNot in it: {left_out} files of the loop's that are not committed.");
     }
-    let _ = writeln!(body, "\nRefrain-Loop: {}", state.spec.id);
+    let _ = writeln!(body, "{}", end(id));
     body
 }
 
@@ -109,5 +138,19 @@ mod tests {
         assert!(said.contains("````\nFixes #1, @everybody\n```\n**bold** [redacted]\n````"), "{said}");
         assert!(said.contains("no claim yet") && said.contains("**Unverified**"), "{said}");
         assert!(said.ends_with("\nRefrain-Loop: mend\n"), "{said}");
+    }
+
+    #[test]
+    fn what_a_person_said_stays_around_it() {
+        let state = state(spec());
+        let id = &state.spec.id;
+        let own = body(&state, str::to_owned);
+        assert_eq!(retold("", &own, id), own);
+        assert_eq!(retold(&own, &own, id), own);
+        let behind = retold("Mine.\r\n\r\nRefrain-Loop: other", &own, id);
+        assert_eq!(behind, format!("Mine.\n\nRefrain-Loop: other\n\n{own}"));
+        let between = retold(&format!("{behind}\nAnd this."), &own, id);
+        assert_eq!(between, format!("{behind}\nAnd this.\n"));
+        assert_eq!(retold(&between.replace('\n', "\r\n"), &own, id), between);
     }
 }

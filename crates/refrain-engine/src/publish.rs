@@ -215,12 +215,14 @@ impl Desk<'_> {
     fn ready(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request) = (self.forge(&upstream)?, self.request()?);
-        match forge.get(request.number)?.state {
+        let now = forge.get(request.number)?;
+        match now.state {
             // Somebody was quicker.
             State::Merged => {}
             State::Closed => return halt(Refusal::Gone, format!("{} was closed", request.url)),
             State::Open => {
-                forge.describe(request.number, None, &self.body())?;
+                let body = pull_request::retold(&now.body, &self.body(), &self.state.spec.id);
+                forge.describe(request.number, None, &body)?;
                 forge.ready(request.number)?;
             }
         }
@@ -310,8 +312,10 @@ impl Desk<'_> {
         let base = self.base(&forge)?;
         let there = Upstream { branch: base.clone(), ..upstream };
         let kept = match (&spec.checkout, &spec.onto) {
-            // The person was on that branch before the loop was, and stays on it.
-            (Checkout::AsIs, _) | (Checkout::Branch(_), None) => None,
+            (Checkout::AsIs, _) => Some("it was there before the loop was".to_owned()),
+            (Checkout::Branch(_), None) => {
+                Some("the branch that it began at is not at the remote".to_owned())
+            }
             (Checkout::Branch(_), Some(onto)) => {
                 self.repository.back_from((branch, head), Back::To(onto), &there)?
             }

@@ -75,6 +75,13 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
+/// Whose work a commit is: name, address, and when it was done, as [`AUTHOR`] tells them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Author(pub(crate) [OsString; 3]);
+
+/// The variables that say whose work a commit is (git-commit-tree(1)).
+const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
+
 /// Git in one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Git<'a> {
@@ -85,13 +92,23 @@ pub(crate) struct Git<'a> {
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
+    author: Option<&'a Author>,
     limit: Option<Duration>,
 }
 
 impl<'a> Git<'a> {
     /// Git in `dir`, in an environment that [`environment`] made.
     pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
-        Self { dir, env, index: None, git_dir: None, limit: None, cancel: None, attributes: None }
+        Self {
+            dir,
+            env,
+            index: None,
+            git_dir: None,
+            limit: None,
+            cancel: None,
+            attributes: None,
+            author: None,
+        }
     }
 
     /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
@@ -107,6 +124,11 @@ impl<'a> Git<'a> {
     /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
     pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
         Self { attributes: Some(tree), ..self }
+    }
+
+    /// The same for commits that are somebody else's work; the person's where there is none.
+    pub(crate) fn by(self, author: Option<&'a Author>) -> Self {
+        Self { author, ..self }
     }
 
     /// The same, until somebody says stop; who could before still may where nobody else is named.
@@ -137,10 +159,12 @@ impl<'a> Git<'a> {
             Some(index) => tool.with("GIT_INDEX_FILE", index),
             None => tool,
         };
-        match self.attributes {
+        let tool = match self.attributes {
             Some(tree) => tool.with("GIT_ATTR_SOURCE", tree),
             None => tool,
-        }
+        };
+        let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
+        author.fold(tool, |tool, (name, value)| tool.with(name, value))
     }
 
     /// What git printed.

@@ -2,12 +2,14 @@
 //! again by what its trailers say.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
-use crate::git::{Git, said};
+use crate::git::{Author, Git, said};
 use crate::known::Heads;
 use crate::merge::{Merged, merge, oid};
 use crate::message::{IDENTITY, with_trailers};
@@ -261,9 +263,13 @@ impl Repository {
             Merged::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
         };
         if self.signs(git)? {
-            let message = parts.message();
+            let encoding = parts.header(b"encoding ").map(String::from_utf8_lossy);
+            let encoding = encoding.map(|encoding| format!("i18n.commitEncoding={encoding}"));
+            let settings = encoding.iter().flat_map(|encoding| ["-c", encoding]);
             let args = ["commit-tree", tree.as_str(), "-p", onto.as_str(), "-S", "-F", "-"];
-            return oid("commit-tree", &Git::text(git, args, message)?).map(Ok);
+            let (author, message) = (parts.author(), parts.message());
+            let git = git.by(author.as_ref());
+            return oid("commit-tree", &Git::text(git, settings.chain(args), message)?).map(Ok);
         }
         // As it was made: so it is the same object each time.
         let head = format!("tree {tree}\nparent {onto}\n");
@@ -342,6 +348,21 @@ impl Parts {
         }
         rest.extend(lines.flatten());
         is_commit.then_some(Self { parent, rest })
+    }
+
+    /// What a line in front of the message says that begins so.
+    fn header(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut head = self.rest.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+        head.find_map(|line| line.strip_prefix(name))
+    }
+
+    /// Whose work it is: `Name <address> seconds zone`.
+    fn author(&self) -> Option<Author> {
+        let line = self.header(b"author ")?;
+        let (start, end) = (memchr::memrchr(b'<', line)?, memchr::memrchr(b'>', line)?);
+        let (name, address) = (line[..start].trim_ascii(), line.get(start + 1..end)?);
+        let when = [b"@", line[end + 1..].trim_ascii()].concat();
+        Some(Author([name, address, &when].map(|part| OsStr::from_bytes(part).to_owned())))
     }
 
     /// What stands behind the first empty line.

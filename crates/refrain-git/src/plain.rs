@@ -51,10 +51,12 @@ impl Configured {
         let (mut has_hooks, mut is_unsigned, mut is_usual, mut is_common) = (false, true, true, true);
         let mut fields = printed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
-            if let Some(file) = origin.strip_prefix("file:") {
-                files.insert(repository.root().join(file));
-            }
             let (key, value) = entry.split_once('\n').unwrap_or((entry.as_ref(), "true"));
+            if let Some(file) = origin.strip_prefix("file:") {
+                let file = repository.root().join(file);
+                files.extend(led_to(repository, &file, (key, value)));
+                files.insert(file);
+            }
             let is_no = matches!(value, "false" | "no" | "off" | "0");
             match key.to_ascii_lowercase().as_str() {
                 "commit.gpgsign" => is_unsigned &= is_no,
@@ -77,12 +79,30 @@ impl Configured {
     }
 }
 
+/// The path that a variable of the person's names.
+fn variable(repository: &Repository, name: &str) -> Option<Utf8PathBuf> {
+    let found = repository.env().iter().rev().find(|(set, _)| set == OsStr::new(name));
+    found.and_then(|(_, value)| value.to_str()).map(Utf8PathBuf::from)
+}
+
+/// What decides about more configuration, where an entry of `file` leads to some: also what git does not read now, as it is not
+/// there yet, or as another branch is checked out (git-config(1), INCLUDES).
+fn led_to(repository: &Repository, file: &Utf8Path, (key, value): (&str, &str)) -> Vec<Utf8PathBuf> {
+    let key = key.to_ascii_lowercase();
+    if key != "include.path" && !key.starts_with("includeif.") {
+        return Vec::new();
+    }
+    let included = match (value.strip_prefix("~/"), variable(repository, "HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => file.parent().unwrap_or(file).join(value),
+    };
+    let head = key.starts_with("includeif.onbranch:").then(|| repository.git_dir().join("HEAD"));
+    [included].into_iter().chain(head).collect()
+}
+
 /// Where configuration lies, also where there is none yet (git-config(1), FILES).
 fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
-    let variable = |name: &str| {
-        let found = repository.env().iter().rev().find(|(set, _)| set == OsStr::new(name));
-        found.and_then(|(_, value)| value.to_str()).map(Utf8PathBuf::from)
-    };
+    let variable = |name: &str| variable(repository, name);
     let home = variable("HOME");
     let of_home = |file: &str| home.as_ref().map(|home| home.join(file));
     let user = variable("XDG_CONFIG_HOME").map(|folder| folder.join("git/config"));

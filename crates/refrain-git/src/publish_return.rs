@@ -10,6 +10,9 @@ use crate::line::since;
 use crate::publish::Upstream;
 use crate::repository::Repository;
 
+/// What git ignores is a file of the person's all the same: one that is in the way stops it.
+const KEEPING: &str = "--no-overwrite-ignore";
+
 /// Where a worktree goes when its branch is done with.
 #[derive(Clone, Copy, Debug)]
 pub enum Back<'a> {
@@ -35,13 +38,14 @@ impl Repository {
         let newest = self.fetch(base, None)?.ok().flatten();
         if self.current_branch()?.as_deref() == Some(branch) {
             let to = match (back, &newest) {
-                (Back::To(name), _) => vec!["switch", "--quiet", "--no-guess", name],
-                (Back::Detached, Some(newest)) => vec!["switch", "--quiet", "--detach", newest.as_str()],
+                (Back::To(name), _) => ["--no-guess", name],
+                (Back::Detached, Some(newest)) => ["--detach", newest.as_str()],
                 (Back::Detached, None) => {
                     return Ok(Some("the base cannot be fetched from the remote".to_owned()));
                 }
             };
-            let done = self.git().run(to, &[])?;
+            let switch = ["switch", "--quiet", KEEPING].into_iter().chain(to);
+            let done = self.git().run(switch, &[])?;
             if !done.status.success() {
                 return Ok(Some(said(&done)));
             }
@@ -49,7 +53,7 @@ impl Repository {
         if let (Back::To(name), Some(newest)) = (back, &newest)
             && self.current_branch()?.as_deref() == Some(name)
         {
-            let done = self.git().run(["merge", "--quiet", "--ff-only", newest.as_str()], &[])?;
+            let done = self.git().run(["merge", "--quiet", "--ff-only", KEEPING, newest.as_str()], &[])?;
             if !done.status.success() {
                 return Ok(Some(format!("{name} cannot follow the remote: {}", said(&done))));
             }

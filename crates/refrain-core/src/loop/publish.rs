@@ -217,12 +217,17 @@ impl LoopState {
                 self.git.commits.truncate(done.commits);
                 self.git.commits.extend_from_slice(commits);
                 self.git.head = Some(head.clone());
+                // What the gates saw is not what would be pushed.
+                let is_to_be_proven = self.has_to_be_proven_again();
                 if is_restless {
                     self.git.published.rebases = 0;
                     let said = "the remote gains commits faster than it can be pushed to".to_owned();
-                    self.put_off(said, None, at);
-                } else if self.has_to_be_proven_again() {
-                    // What the gates saw is not what would be pushed.
+                    match is_to_be_proven {
+                        // Another wait would not end with a proof, nor would the gates be any faster.
+                        true => self.need_person(Refusal::Patience, said),
+                        false => self.put_off(said, None, at),
+                    }
+                } else if is_to_be_proven {
                     self.prove_rebased(claim);
                 }
                 return Ok(());
@@ -303,10 +308,17 @@ impl LoopState {
         self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
     }
 
-    /// A person may have worked while it stood still: then what is to be published is proven anew.
+    /// Whether the loop's commits lie on what others did since its gates looked.
+    fn is_unseen(&self) -> bool {
+        let seen = self.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
+        self.git.published.rebased.as_ref().is_some_and(|(_, tree)| Some(tree) != seen)
+    }
+
+    /// A person may have worked while it stood still, or the remote gained something last that no gate has seen: then what is
+    /// to be published is proven anew.
     pub(super) fn publish_from_here(&mut self, moved: bool) {
         let Some(claim) = self.publishing().map(|publishing| publishing.claim) else { return };
-        match moved && self.has_to_be_proven_again() {
+        match (moved || self.is_unseen()) && self.has_to_be_proven_again() {
             true => self.prove_rebased(claim),
             false => self.go_on(),
         }

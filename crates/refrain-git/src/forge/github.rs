@@ -41,6 +41,7 @@ struct Pull {
     #[serde(default)]
     draft: bool,
     title: String,
+    body: Option<String>,
     merged_at: Option<String>,
     merge_commit_sha: Option<Oid>,
     node_id: Option<String>,
@@ -120,6 +121,7 @@ impl From<Pull> for PullRequest {
             state,
             draft: pull.draft,
             title: pull.title,
+            body: pull.body.unwrap_or_default(),
             head: pull.head.sha,
             branch: pull.head.name,
             base: pull.base.name,

@@ -48,6 +48,7 @@ struct Request {
     #[serde(default)]
     draft: bool,
     title: String,
+    description: Option<String>,
     sha: Oid,
     source_branch: String,
     target_branch: String,
@@ -80,6 +81,7 @@ impl From<Request> for PullRequest {
             state,
             draft: request.draft,
             title: request.title,
+            body: request.description.unwrap_or_default(),
             head: request.sha,
             branch: request.source_branch,
             base: request.target_branch,

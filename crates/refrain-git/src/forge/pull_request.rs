@@ -15,6 +15,8 @@ pub struct PullRequest {
     pub draft: bool,
     /// Its title.
     pub title: String,
+    /// What it says.
+    pub body: String,
     /// The commit that it ends at.
     pub head: Oid,
     /// The branch that it is of.

@@ -85,3 +85,20 @@ fn when_a_commit_was_made_is_the_persons_to_say() {
         assert!(text.contains("committer Test <test@localhost> 1700000000 +0200"), "{text}");
     }
 }
+
+#[rstest]
+#[case::a_file_that_was_not_there(&["config", "--file", ".git/later", "user.name", "Another"])]
+#[case::on_another_branch(&["symbolic-ref", "HEAD", "refs/heads/topic"])]
+fn what_a_configuration_leads_to_only_later_holds_then(#[case] how: &[&str]) {
+    let place = Place::new();
+    place.git(&["config", "include.path", "later"]);
+    place.git(&["config", "includeIf.onbranch:topic.path", "of-topic"]);
+    place.git(&["config", "--file", ".git/of-topic", "user.name", "Another"]);
+    place.git(&["branch", "topic"]);
+    let repository = place.repository();
+    let made = chain(&repository, &place.head(), &["First", "Second", "Third"]);
+    place.git(how);
+    for commit in chain(&repository, &made[2], &["Fourth", "Fifth", "Sixth"]) {
+        assert!(says(&place, &commit).contains("author Another"), "{}", says(&place, &commit));
+    }
+}

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
+    Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
 };
 use rstest::rstest;
 
@@ -384,4 +384,52 @@ fn commits_that_came_meanwhile_are_not_moved() {
     let now = it.commit("mine.txt", "mine\n");
     assert_eq!(it.rebase(&head, &theirs), Rebased::Hindered(HandedOver::Diverged { head: now.clone() }));
     assert_eq!(it.place.head(), now);
+}
+
+#[test]
+fn signed_commits_keep_their_author_and_words() {
+    let it = Published::new();
+    let signer = it.place.top().join("signer");
+    let signature = "-----BEGIN PGP SIGNATURE-----\\n\\nof nobody\\n-----END PGP SIGNATURE-----\\n";
+    let script =
+        format!("#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\nprintf -- '{signature}'\n");
+    it.place.write_at(&signer, script);
+    fs::set_permissions(&signer, fs::Permissions::from_mode(0o755)).unwrap();
+    it.place.git(&["config", "gpg.program", signer.as_str()]);
+    it.place.git(&["config", "commit.gpgSign", "true"]);
+    it.place.write("src/a.rs", "fn a() { 1 }\n");
+    let author = ["--author", "Ada <ada@example.org>", "--date", "1700000000 +0530"];
+    let latin = it.place.top().join("latin");
+    it.place.write_at(&latin, b"Gr\xfc\xdfe\n");
+    let commit = ["-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-qaF", latin.as_str()];
+    it.place.git(&[&commit[..], &author].concat());
+    let head = it.place.head();
+    let theirs = it.commit_there("src/b.rs", "fn b() { theirs() }\n");
+    it.publish();
+    let Rebased::Done { head: now } = it.rebase(&head, &theirs) else { panic!("it goes") };
+    let says = it.place.git(&["log", "-1", "--format=%an <%ae> %ad %e %B", "--date=raw", now.as_str()]);
+    assert_eq!(says.trim(), "Ada <ada@example.org> 1700000000 +0530 ISO-8859-1 Grüße");
+    assert!(it.place.git(&["cat-file", "commit", now.as_str()]).contains("gpgsig "));
+}
+
+#[rstest]
+#[case::in_the_base(&["add", "-f", ".env"])]
+#[case::in_what_the_remote_has(&["rm", "-q", "--cached", "--ignore-unmatch", ".env"])]
+fn a_file_that_git_ignores_stays_on_the_way_back(#[case] at_the_base: &[&str]) {
+    let it = Published::new();
+    it.place.write(".env", "theirs\n");
+    it.place.git(at_the_base);
+    it.place.git(&["commit", "-qm", "Base", "--allow-empty"]);
+    it.place.git(&["push", "-q", "origin", "main"]);
+    it.commit_there(".env", "theirs too\n");
+    it.place.git(&["switch", "-q", "-c", "topic", it.begin.as_str()]);
+    it.place.write(".git/info/exclude", ".env\n");
+    it.place.write(".env", "mine\n");
+    let head = it.commit("src/a.rs", "fn a() { 1 }\n");
+    for back in [Back::To("main"), Back::Detached] {
+        let kept = it.place.repository().back_from(("topic", &head), back, &it.upstream()).unwrap();
+        assert!(kept.is_some_and(|kept| kept.contains(".env")));
+        assert_eq!(it.place.read(".env"), "mine\n");
+        it.place.git(&["switch", "-q", "topic"]);
+    }
 }

@@ -175,6 +175,32 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
 }
 
 #[test]
+fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
+    let place = Place::new();
+    place.forge.change(|world| world.workflows.push("ci".to_owned()));
+    place.forge.change(|world| {
+        world.add_checks(&[RED]);
+        world.add_checks(&[GREEN]);
+    });
+    place.sandbox.git(&["switch", "-q", "-c", "mine"]);
+    place.sandbox.git(&["commit", "-q", "--allow-empty", "-m", "Begin"]);
+    place.git(&["push", "--quiet", "origin", "mine"]).with_code(0);
+    let words = ["api", "--hostname", "github.com", "--method", "POST", "--input", "-", "--"];
+    let opening =
+        r#"{"head": "mine", "base": "main", "title": "Mine", "body": "My own words.", "draft": true}"#;
+    let open = place.sandbox.tool("gh", &[&words[..], &["repos/owner/project/pulls"]].concat());
+    place.in_it(open).stdin(opening).run().with_code(0);
+    let agent = place.writer();
+    let run = place.start(&agent, "pr-merge", &["--no-create-branch"]).with_code(0);
+    assert!(run.stdout.contains("its branch is kept: it was there before the loop was"), "{run:?}");
+    assert_eq!(place.sandbox.git(&["branch", "--show-current"]).trim(), "mine");
+    let (title, body) = place.forge.said(1);
+    assert_eq!((title.as_str(), place.forge.done("open")), ("Mine", 1));
+    assert!(body.starts_with("My own words.\n\n<!-- refrain: job -->\nTask:"), "{body}");
+    assert_eq!(body.matches("Refrain-Loop: job").count(), 1, "it was told twice: {body}");
+}
+
+#[test]
 fn what_is_green_is_merged_and_the_worktree_is_back_on_its_base() {
     let place = Place::new();
     place.forge.change(|world| {

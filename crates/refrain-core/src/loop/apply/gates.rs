@@ -425,10 +425,13 @@ impl LoopState {
         }
     }
 
-    /// Whether the tree of a commit that a claim stands on is not the proven one, as a hook changed it: then it is proven
-    /// again before it completes the loop.
+    /// Whether the tree of a commit that a claim stands on, or that is to be made known outside, is not the proven one, as a
+    /// hook changed it: then it is proven again before that.
     pub(super) fn is_another(&mut self, report: &CommitReport) -> bool {
-        let Phase::Idle { claim: claim @ Some(_), .. } = self.phase else { return false };
+        let Phase::Idle { claim, .. } = self.phase else { return false };
+        if claim.is_none() && !self.spec.git.workflow.publishes() {
+            return false;
+        }
         let CommitResult::Made { tree, .. } = &report.result else { return false };
         let Some(proof) = self.proof.as_mut().filter(|_| self.spec.has_hard_gates()) else { return false };
         let Some(last) = self.attempts.iter_mut().rev().find(|attempt| attempt.charged) else { return false };

@@ -5,8 +5,8 @@ use rstest::rstest;
 use super::journal::{Journal, checked, claiming, commit_settled, finished, gates, oid, published, well};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency, WaitKind};
 use crate::git::{
-    Base, ChecksVerdict, CommitReport, Conflict, ConflictKind, Effect, Oid, PublishResult, Refusal, RepoPath,
-    Skipped, Workflow,
+    Base, ChecksVerdict, CommitReport, CommitResult, Conflict, ConflictKind, Effect, Oid, PublishResult,
+    Refusal, RepoPath, Skipped, Workflow,
 };
 use crate::r#loop::{Grant, MAX_CONFLICTS, Objection, Step};
 use crate::{prompt, view};
@@ -162,6 +162,52 @@ fn what_lies_on_the_work_of_others_is_proven_again() {
     assert_eq!(red.next(), Step::BeginIteration { iteration: 2 }, "nothing unproven is pushed");
     let green = journal.takes(1061).gates_end(&[0]).takes(1061);
     assert_eq!(effects(green), (vec![Effect::Push], DONE));
+}
+
+#[test]
+fn what_a_hook_made_of_a_commit_is_proven_before_it_is_pushed() {
+    let gated = |spec: &mut crate::Spec| {
+        spec.gates = gates([true]);
+        spec.git.candidates = true;
+    };
+    let journal = Journal::publishing(Workflow::Push, gated).takes(0).gates_end(&[0]);
+    let journal = journal.obey().runs(3_000, Exit::Code(0)).takes(1001).gates_end(&[0]).takes(1001);
+    let Event::CommitSettled(mut report) = commit_settled(1) else { panic!("it is one") };
+    report.result = CommitResult::Made { commit: oid(1), tree: oid(2001) };
+    let journal = journal.then(Event::CommitSettled(report));
+    assert_eq!(journal.next(), Step::TakeCandidate, "nobody claims, but it is made known");
+    let red = journal.clone().takes(2001).gates_end(&[1]);
+    assert_eq!(red.next(), Step::BeginIteration { iteration: 2 });
+    let green = journal.takes(2001).gates_end(&[0]).takes(2001);
+    assert_eq!(effects(green), (vec![Effect::Push], Step::BeginIteration { iteration: 2 }));
+}
+
+#[test]
+fn a_remote_that_never_rests_gets_nothing_that_no_gate_has_seen() {
+    let gated = |spec: &mut crate::Spec| {
+        spec.gates = gates([true]);
+        spec.git.candidates = true;
+    };
+    let journal = Journal::publishing(Workflow::Push, gated).takes(0).gates_end(&[0]);
+    let journal = journal.obey().attempts(claiming(PROMISE)).takes(1001).gates_end(&[0]).takes(1001);
+    let mut journal = journal.obey();
+    let mut rebases = 0;
+    while journal.next() == Step::Intend(Effect::Push) {
+        rebases += 1;
+        let (head, tree) = (60 + rebases, 1060 + rebases);
+        let rebased = PublishResult::Rebased { head: oid(head), tree: oid(tree), commits: vec![oid(head)] };
+        journal = journal.publishes(Effect::Push, rebased);
+        if journal.next() == Step::TakeCandidate {
+            journal = journal.takes(tree).gates_end(&[0]).takes(tree);
+        }
+    }
+    assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Publish }));
+    let journal = journal.obey();
+    let resumed = journal.state.resume(&Grant::default()).unwrap().unwrap();
+    let journal = journal.then(resumed).taken_over().then(looked_at(oid(60 + rebases)));
+    assert_eq!(journal.next(), Step::TakeCandidate, "the last rebase is still to be proven");
+    let tree = 1060 + rebases;
+    assert_eq!(effects(journal.takes(tree).gates_end(&[0]).takes(tree)), (vec![Effect::Push], DONE));
 }
 
 #[test]
