@@ -120,7 +120,8 @@ fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
         let (included, line) = ("refrain.mk", "include refrain.mk\n");
         let fate = match look(&top.join(name))? {
             Found::Nothing => continue,
-            Found::Text(text) if text.lines().any(|line| line.starts_with("loop-implement:")) => {
+            // A target of the person's is not to be made another by one of ours.
+            Found::Text(text) if text.lines().any(is_target) => {
                 return Ok(vec![left(name)]);
             }
             Found::Text(text) if text.lines().any(includes) => Fate::Left,
@@ -137,6 +138,11 @@ fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
         return Ok(vec![own, Prepared { path: name.into(), fate }]);
     }
     Ok(vec![made("Makefile")])
+}
+
+/// Whether a line of a Makefile begins a target of our names.
+fn is_target(line: &str) -> bool {
+    ["loops:", "loop-research:", "loop-implement:"].iter().any(|name| line.starts_with(name))
 }
 
 /// Whether a line of a Makefile includes the file of ours, by its name or with all others of its kind.

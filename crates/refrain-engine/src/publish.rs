@@ -107,7 +107,10 @@ impl Desk<'_> {
     fn upstream(&self, branch: &str) -> Result<Upstream, Halt> {
         match self.repository.upstream(branch)? {
             Some(upstream) => Ok(upstream),
-            None => halt(Refusal::NoRemote, "there is no remote to push to"),
+            None => halt(
+                Refusal::NoRemote,
+                "there is no remote to push to, or git cannot tell which: git config remote.pushDefault NAME says it",
+            ),
         }
     }
 
@@ -126,7 +129,8 @@ impl Desk<'_> {
             upstream: &upstream,
             head,
             was_there: git.published.pushed.is_some(),
-            since: git.began.as_ref(),
+            // What the person committed before goes out with it.
+            since: None,
             largest_file: spec.git.largest_file,
             allow_secrets: &spec.git.allow_secrets,
             cancel: Some(self.cancel),
@@ -231,7 +235,13 @@ impl Desk<'_> {
 
     fn look(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
-        let (forge, head) = (self.forge(&upstream)?, self.head()?);
+        let (forge, head, request) = (self.forge(&upstream)?, self.head()?, self.request()?);
+        let now = forge.get(request.number)?;
+        match now.state {
+            State::Open => {}
+            State::Merged => return Ok(PublishResult::Merged { commit: now.merged_as }),
+            State::Closed => return halt(Refusal::Gone, format!("{} was closed", request.url)),
+        }
         let checks = forge.checks(head, &self.base(&forge)?)?;
         let total = count(checks.list.len());
         let of = |verdict, over, failed| {
@@ -408,7 +418,11 @@ pub(crate) fn settle(
         );
     };
     let Some(upstream) = repository.upstream(&own)? else {
-        return missing("there is no remote to push to: git remote add origin URL adds one".into());
+        return missing(
+            "there is no remote to push to: git remote add origin URL adds one; of several, git config \
+             remote.pushDefault NAME says which"
+                .into(),
+        );
     };
     if !git.workflow.requests() {
         return Ok(());

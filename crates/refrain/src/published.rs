@@ -39,7 +39,10 @@ pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> 
             lines
         }
         PublishResult::Requested(request) => vec![match report.effect {
-            Effect::Ready => format!("{} says what is proven, and is a draft no more", request.url),
+            Effect::Ready if state.spec.has_hard_gates() => {
+                format!("{} says what is proven, and is a draft no more", request.url)
+            }
+            Effect::Ready => format!("{} says that no gate checks it, and is a draft no more", request.url),
             Effect::Open | Effect::Push | Effect::Look | Effect::Merge | Effect::Return => {
                 format!("opened {} as a draft", request.url)
             }

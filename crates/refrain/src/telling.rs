@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
 use refrain_core::event::{Ask, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind};
 use refrain_core::r#loop::{Attempt, LoopState, Outcome};
-use refrain_core::spec::{Limits, Millis, Permissions, Spec};
+use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_engine::ladder;
@@ -190,8 +190,14 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
         None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),
     };
-    if let Some(cap) = limits.max_iterations {
-        until.push_str(&format!(", at most {}", phrase::iterations(cap)));
+    match (limits.max_iterations, spec.until) {
+        (Some(count), Until::Count) => {
+            until = format!("{} are done, whatever it says", phrase::iterations(count))
+        }
+        (Some(cap), Until::Complete | Until::Forever) => {
+            until.push_str(&format!(", at most {}", phrase::iterations(cap)));
+        }
+        (None, Until::Complete | Until::Count | Until::Forever) => {}
     }
     let durations = [
         (limits.max_duration, "in all"),

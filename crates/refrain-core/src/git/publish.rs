@@ -215,6 +215,8 @@ pub enum Refusal {
     Unmergeable,
     /// What was to be published is not all committed.
     Uncommitted,
+    /// Neither a gate here nor a check there has proven what is to be merged.
+    Unproven,
     /// The checks did not begin in time.
     NoChecks,
     /// What has to come first did not come in time: the remote, or its checks.
@@ -240,6 +242,7 @@ impl Refusal {
             Self::Review => "have it approved",
             Self::Unmergeable => "mend what the forge objects to",
             Self::Uncommitted => "mend what keeps git from committing",
+            Self::Unproven => "look it through: going on merges it",
             Self::NoChecks => "start the checks",
             Self::Patience => "see what keeps it",
             Self::Conflict => "bring the remote's commits in by hand",

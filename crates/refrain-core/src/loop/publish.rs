@@ -258,6 +258,12 @@ impl LoopState {
                 match checks.verdict {
                     ChecksVerdict::Red => self.object(Objection::Checks(checks.clone()), at),
                     ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
+                    ChecksVerdict::None
+                        if self.spec.git.workflow == Workflow::PrMerge && !self.spec.has_hard_gates() =>
+                    {
+                        let said = "no gate here and no check there has proven it";
+                        self.need_person(Refusal::Unproven, said.to_owned());
+                    }
                     ChecksVerdict::Green | ChecksVerdict::None => self.go_on(),
                 }
                 return Ok(());
@@ -408,7 +414,8 @@ impl PublishReport {
             PublishResult::Conflict { .. } => matches!(self.effect, Effect::Push | Effect::Merge),
             PublishResult::Requested(_) => matches!(self.effect, Effect::Open | Effect::Ready),
             PublishResult::Checked(_) => self.effect == Effect::Look,
-            PublishResult::Merged { .. } => self.effect == Effect::Merge,
+            // A look finds out that somebody merged it.
+            PublishResult::Merged { .. } => matches!(self.effect, Effect::Merge | Effect::Look),
             PublishResult::Returned { .. } => self.effect == Effect::Return,
             PublishResult::Later { .. } | PublishResult::Refused { .. } => true,
         }

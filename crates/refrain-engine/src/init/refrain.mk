@@ -2,12 +2,16 @@
 REFRAIN ?= refrain
 REFRAIN_OPTIONS ?=
 
-.PHONY: loop-research loop-implement
+.PHONY: loops loop-research loop-implement
+
+# First, so that make alone starts nothing where this file is all there is.
+loops:
+	@echo 'make loop-research, make loop-implement; ITERATIONS=N says how many'
 
 # make loop-research ITERATIONS=10: exactly so many; without a number until it is done.
 loop-research:
-	$(REFRAIN) research $(ITERATIONS) $(REFRAIN_OPTIONS)
+	$(REFRAIN) research $(if $(ITERATIONS),--iterations $(ITERATIONS)) $(REFRAIN_OPTIONS)
 
 # make loop-implement ITERATIONS=20
 loop-implement:
-	$(REFRAIN) implement $(ITERATIONS) $(REFRAIN_OPTIONS)
+	$(REFRAIN) implement $(if $(ITERATIONS),--iterations $(ITERATIONS)) $(REFRAIN_OPTIONS)

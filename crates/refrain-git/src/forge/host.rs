@@ -132,7 +132,9 @@ impl Forge {
     /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be open all the same: asking again finds it.
     pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
-            Ok::<_, Trouble>(forge.find(opening.branch)?.filter(|found| found.state == State::Open))
+            let found = forge.find(opening.branch)?;
+            // One for another base is somebody's own.
+            Ok::<_, Trouble>(found.filter(|found| found.state == State::Open && found.base == opening.base))
         };
         if let Some(found) = open(self)? {
             return Ok(found);

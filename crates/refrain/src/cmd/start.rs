@@ -92,6 +92,15 @@ impl Args {
             options.until = options.until.counting(word)?;
             options.task.words.clear();
         }
+        // A number with words behind it may be meant as the count, and a count that is not heard is money.
+        if let [word, _, ..] = options.task.words.as_slice()
+            && word.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            let error = format!(
+                "{word}: accepted is a number alone, or a task; --iterations {word} says how many iterations beside a task"
+            );
+            return Err(CliError::usage(error));
+        }
         Ok(Self { options, mode: Some(mode.to_owned()) })
     }
 }

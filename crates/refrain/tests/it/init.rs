@@ -116,7 +116,7 @@ fn make_runs_loops() {
     assert_eq!(read(&sandbox, "Makefile"), "all:\n\t@echo mine\n\ninclude refrain.mk\n");
     assert_eq!(make(&[]).with_code(0).stdout, "mine\n", "the first target is the usual one still");
     let rehearsed = make(&["-n", "loop-implement", "ITERATIONS=20"]).with_code(0).stdout;
-    assert_eq!(rehearsed.trim_end(), "refrain implement 20");
+    assert_eq!(rehearsed.trim_end(), "refrain implement --iterations 20");
     make(&["loop-research", "REFRAIN_OPTIONS=--name one"]).with_code(0);
     make(&["loop-implement", "ITERATIONS=2", "REFRAIN_OPTIONS=--name two"]).with_code(0);
     let charged = |id: &str| sandbox.status(id)["charged"].clone();

@@ -181,3 +181,12 @@ fn a_session_has_modes_too_and_says_what_it_did() {
     tick(&["begin", "/refrain:research", "--mode", "research", "--name", "bare", "--args", ""]);
     assert!(!pinned(&sandbox, "bare").contains("## Task"));
 }
+
+#[test]
+fn a_number_before_a_task_is_not_taken_for_a_part_of_it() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("never", "touch \"$NOTES/ran\"");
+    let run = sandbox.refrain(&["research", "2", "Which?", "--command", &agent]).with_code(2);
+    assert!(run.stderr.contains("--iterations 2 says how many iterations beside a task"), "{run:?}");
+    assert_eq!(sandbox.note("ran"), "");
+}

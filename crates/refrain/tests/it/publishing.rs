@@ -230,7 +230,7 @@ fn what_is_green_is_merged_and_the_worktree_is_back_on_its_base() {
 fn a_worktree_of_its_own_goes_when_its_work_is_merged() {
     let place = Place::new();
     let agent = place.writer();
-    let run = place.start(&agent, "pr-merge", &["--worktree"]).with_code(0);
+    let run = place.start(&agent, "pr-merge", &["--worktree", "--gate", "true"]).with_code(0);
     assert!(run.stdout.contains("no checks are configured"), "{run:?}");
     assert_eq!(place.forge.done("merge"), 1);
     assert_eq!(place.sandbox.git(&["worktree", "list"]).lines().count(), 1, "{run:?}");
@@ -245,7 +245,7 @@ fn each_effect_happens_once_whenever_its_answer_is_lost() {
             let place = Place::new();
             place.forge.dies(effect, fault);
             let agent = place.writer();
-            let run = place.start(&agent, "pr-merge", &[]);
+            let run = place.start(&agent, "pr-merge", &["--gate", "true"]);
             assert_eq!(run.code, 0, "{effect} {fault:?}: {run:?}");
             assert_eq!((place.forge.done("open"), place.forge.done("merge")), (1, 1), "{effect} {fault:?}");
         }
@@ -261,7 +261,7 @@ fn a_runner_that_dies_over_an_effect_is_followed_by_one_that_looks() {
         let agent = place.writer();
         let held = place.forge.holds(effect, fault);
         let mut words = vec!["start", "Do all parts.", "--command", &agent, "--name", "job", "-m", "4"];
-        words.extend(["--git-workflow", "pr-merge"]);
+        words.extend(["--git-workflow", "pr-merge", "--gate", "true"]);
         let session = place.in_it(place.sandbox.command(&words)).spawn();
         held.wait();
         session.kill();
@@ -323,7 +323,7 @@ fn reviews_that_are_required_and_branches_that_are_gone_park_it() {
     let place = Place::new();
     place.forge.change(|world| world.review = Some("REVIEW_REQUIRED"));
     let agent = place.writer();
-    place.start(&agent, "pr-merge", &[]).with_code(14);
+    place.start(&agent, "pr-merge", &["--gate", "true"]).with_code(14);
     let status = place.status();
     assert!(status["reason"].as_str().unwrap().contains("somebody has to approve it"), "{status}");
     place.forge.change(|world| world.review = Some("APPROVED"));
@@ -352,7 +352,7 @@ if [ -n "$theirs" ]; then git merge -q -X ours "$theirs" -m 'Keep both' >/dev/nu
 {CLAIM}"#
         ),
     );
-    place.start(&agent, "pr-merge", &[]).with_code(0);
+    place.start(&agent, "pr-merge", &["--gate", "true"]).with_code(0);
     assert_eq!(place.forge.done("merge"), 1);
     assert!(place.effects().contains(&"merge conflict".to_owned()), "{:?}", place.effects());
 }
@@ -394,4 +394,34 @@ fn what_is_missing_is_said_before_anything_is_begun() {
     place.forge.rule("logged-out", None);
     let run = place.start(&agent, "pr", &["--no-create-branch"]).with_code(1);
     assert!(run.stderr.contains("main is what pull requests are for"), "{run:?}");
+}
+
+#[test]
+fn what_nothing_has_proven_is_merged_only_by_a_persons_word() {
+    let place = Place::new();
+    let agent = place.writer();
+    let run = place.start(&agent, "pr-merge", &[]).with_code(14);
+    assert!(run.stdout.contains("says that no gate checks it"), "{run:?}");
+    let status = place.status();
+    assert!(
+        status["reason"].as_str().unwrap().contains("no gate here and no check there has proven it"),
+        "{status}"
+    );
+    assert_eq!(status["needs"], "look it through: going on merges it, then refrain resume job");
+    assert_eq!(place.forge.done("merge"), 0);
+    place.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(place.forge.done("merge"), 1);
+}
+
+#[test]
+fn a_secret_of_the_persons_own_is_not_pushed_with_the_work() {
+    let place = Place::new();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    write(&place.sandbox.project().join("conf.txt"), format!("token = {token}\n"));
+    place.git(&["add", "conf.txt"]).with_code(0);
+    place.git(&["commit", "--quiet", "-m", "mine"]).with_code(0);
+    let agent = place.writer();
+    place.start(&agent, "push", &[]).with_code(14);
+    assert!(place.status()["reason"].as_str().unwrap().contains("conf.txt"), "{}", place.status());
+    assert_ne!(place.forge.head("main"), Some(place.local("HEAD")));
 }
