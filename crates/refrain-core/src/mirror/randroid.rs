@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
 use super::{Mark, Standing};
+use crate::git::Workflow;
 use crate::r#loop::LoopState;
 
 /// Where it lies in a project: there is one. The seed's own lies in the folder of its skill, which no project has.
@@ -21,8 +22,11 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> St
     let most = state.limits.max_iterations.unwrap_or(0);
     let promise = spec.promise.as_ref().map(|promise| promise.text.as_str());
     let mut text = format!("---\nmode: {mode}\niteration: {}\niterations: {most}\n", state.iteration);
-    // Nothing that Refrain does by itself leaves the machine.
-    let _ = writeln!(text, "git_workflow: commit\ncompletion_promise: {}", scalar(promise));
+    // The seed knows no loop that leaves git alone.
+    let workflow = if spec.git.workflow.commits() { spec.git.workflow } else { Workflow::Commit };
+    let workflow = serde_json::to_value(workflow).unwrap_or_default();
+    let _ = writeln!(text, "git_workflow: {}", workflow.as_str().unwrap_or_default());
+    let _ = writeln!(text, "completion_promise: {}", scalar(promise));
     let _ = writeln!(text, "started_at: {}", state.started_at);
     let status = serde_json::to_value(standing).unwrap_or_default();
     let _ = writeln!(text, "status: {}", status.as_str().unwrap_or_default());
@@ -64,15 +68,6 @@ struct Read {
 enum Mode {
     Research,
     Implement,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Workflow {
-    Commit,
-    Push,
-    Pr,
-    PrMerge,
 }
 
 pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {

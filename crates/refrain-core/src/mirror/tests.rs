@@ -9,6 +9,7 @@ use super::found::System;
 use super::words::line;
 use super::*;
 use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, FORMAT, LoopStarted, Record, Urgency};
+use crate::git::Workflow;
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{runner, spec, time};
 use crate::promise::PromiseText;
@@ -168,6 +169,19 @@ fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
         );
         assert!(document(Mirror::Randroid).starts_with("---\nmode: implement\n"));
     }
+}
+
+#[rstest]
+#[case(Workflow::None, "commit")]
+#[case(Workflow::Commit, "commit")]
+#[case(Workflow::Push, "push")]
+#[case(Workflow::Pr, "pr")]
+#[case(Workflow::PrMerge, "pr-merge")]
+fn what_a_loop_does_with_git_is_said_as_seed_002_says_it(#[case] workflow: Workflow, #[case] said: &str) {
+    let mut spec = capped(5);
+    spec.git.workflow = workflow;
+    let text = Mirror::Randroid.document(&after(spec, Vec::new()), Standing::Running);
+    assert!(text.contains(&format!("\ngit_workflow: {said}\n")), "{text}");
 }
 
 #[test]
