@@ -44,8 +44,6 @@ pub struct PublishRequest<'a> {
     pub head: &'a Oid,
     /// The branch has been seen there before: if it is gone now, somebody deleted it.
     pub was_there: bool,
-    /// Where the head was before the loop: what came since is screened. None where there was no commit.
-    pub since: Option<&'a Oid>,
     /// The largest file that is looked at, in bytes.
     pub largest_file: u64,
     /// Where what looks like a secret may be.
@@ -148,7 +146,8 @@ impl Repository {
     }
 
     /// Pushes this very commit, where the remote's branch is behind it or is not there yet. It may be repeated: what is there
-    /// already is not pushed again. Where a commit of the loop's has what looks like a secret, nothing is pushed.
+    /// already is not pushed again. Where a commit that the remote has not, whoever made it, has what looks like a secret,
+    /// nothing is pushed.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]: then only the next look tells what arrived.
@@ -205,8 +204,8 @@ impl Repository {
         request: PublishRequest<'_>,
         theirs: Option<&Oid>,
     ) -> Result<Option<refrain_core::git::Exposed>, GitError> {
-        let PublishRequest { upstream, head, since, largest_file, allow_secrets, .. } = request;
-        let known = since.into_iter().chain(theirs).map(ToString::to_string);
+        let PublishRequest { upstream, head, largest_file, allow_secrets, .. } = request;
+        let known = theirs.into_iter().map(ToString::to_string);
         let known = known.chain([format!("--remotes={}", upstream.remote)]);
         let new = [head.to_string(), "--not".to_owned()].into_iter().chain(known);
         exposed(self.git().until(request.cancel), new, Rules { largest: largest_file, allow_secrets })

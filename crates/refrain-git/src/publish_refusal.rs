@@ -39,7 +39,7 @@ pub enum Refusal {
         /// What git said.
         said: String,
     },
-    /// A commit of the loop's has what looks like a secret.
+    /// A commit that the remote has not has what looks like a secret.
     Secret(Box<Exposed>),
     /// Another reason.
     Other {

@@ -84,7 +84,6 @@ impl AtForge {
             upstream: &repository.upstream(BRANCH).unwrap().unwrap(),
             head: &self.head,
             was_there: false,
-            since: None,
             largest_file: 1 << 20,
             allow_secrets: &[],
             cancel: None,

@@ -3,6 +3,7 @@
 use std::fs;
 
 use camino::Utf8PathBuf;
+use refrain_core::git::Oid;
 use refrain_git::{Readied, ReadyRequest, Repository};
 use rstest::rstest;
 
@@ -73,6 +74,26 @@ fn one_that_leads_to_another_repository_is_not_where_it_was() {
     assert!(!linked.is_where_it_was());
 }
 
+/// The folder of this slot of the pool, made ready on a branch.
+#[track_caller]
+fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, at: &Oid) -> Utf8PathBuf {
+    let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
+    fs::create_dir_all(&beside).unwrap();
+    let folder = beside.join("project");
+    let request = ReadyRequest {
+        folder: &folder,
+        beside: &beside,
+        branch,
+        at,
+        was: None,
+        largest_file: 1 << 20,
+        allow_secrets: &[],
+        cancel: None,
+    };
+    assert_eq!(repository.ready(request).unwrap(), Readied::Ready { saved: None });
+    folder
+}
+
 #[test]
 fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
     let place = Place::new();
@@ -80,20 +101,8 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
     let branches = ["one", "two"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
     repository.prepare_branches(&branches).unwrap();
     let ready = |number: u32, branch: &str| {
-        let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
-        fs::create_dir_all(&beside).unwrap();
-        let folder = beside.join("project");
-        let request = ReadyRequest {
-            folder: &folder,
-            beside: &beside,
-            branch,
-            at: &at,
-            was: None,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
-        };
-        assert_eq!(repository.ready(request).unwrap(), Readied::Ready { saved: None });
+        let folder = ready_in(&place, &repository, number, branch, &at);
+        let beside = folder.parent().unwrap().to_owned();
         let there = Place::new_at(&place, folder);
         assert_eq!(there.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
         assert!(there.status().is_empty());
@@ -116,23 +125,7 @@ fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
     let (at, by_git) = (place.head(), place.top().join("by-git/project"));
     place.git(&["branch", "theirs"]);
     place.git(&["worktree", "add", "-q", "--no-checkout", by_git.as_str(), "theirs"]);
-    let begin = |number: u32, branch: &str| {
-        let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
-        fs::create_dir_all(&beside).unwrap();
-        let folder = beside.join("project");
-        let request = ReadyRequest {
-            folder: &folder,
-            beside: &beside,
-            branch,
-            at: &at,
-            was: None,
-            largest_file: 1 << 20,
-            allow_secrets: &[],
-            cancel: None,
-        };
-        assert_eq!(place.repository().ready(request).unwrap(), Readied::Ready { saved: None });
-        folder
-    };
+    let begin = |number: u32, branch: &str| ready_in(&place, &place.repository(), number, branch, &at);
     let own = begin(1, "ours");
     let look = |name: &str| {
         let mut files: Vec<_> = fs::read_dir(place.path(".git/worktrees").join(name)).unwrap().collect();

@@ -78,7 +78,6 @@ impl Published {
             upstream: &Upstream { branch: branch.to_owned(), ..self.upstream() },
             head: &self.place.head(),
             was_there,
-            since: Some(&self.begin),
             largest_file: 1 << 20,
             allow_secrets: &[],
             cancel: self.place.cancel.as_ref(),
