@@ -226,7 +226,7 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
     if state.cancel.is_some_and(|urgency| urgency == Urgency::Now || publishing.running.is_none()) {
         return finish(state, End::Cancelled);
     }
-    if publishing.hindered {
+    if state.needs_person() {
         return Step::Finish(End::Blocked { why: Blocked::Publish });
     }
     let waits = publishing.next.is_some();

@@ -18,7 +18,7 @@ use crate::git::{
 };
 use crate::spec::Millis;
 
-/// The longest time between two looks at checks, and the longest wait for a remote.
+/// The longest time between two looks at checks.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 /// How long checks that should be there may take to begin: a forge's queue is made in seconds, not in minutes.
 const CHECKS_BEGIN_WITHIN: Duration = Duration::from_secs(600);
@@ -36,8 +36,6 @@ pub struct Publishing {
     pub running: Option<Effect>,
     /// What is waited for before the next effect.
     pub next: Option<Wait>,
-    /// A person is needed.
-    pub hindered: bool,
     /// Since when, and how often in a row, it had to be waited.
     waited: Option<(Timestamp, u32)>,
 }
@@ -112,7 +110,7 @@ impl LoopState {
     }
 
     /// What comes next outside; nothing where all is done that can be done behind this iteration.
-    pub(super) fn effect(&self, claims: bool) -> Option<Effect> {
+    fn effect(&self, claims: bool) -> Option<Effect> {
         let (workflow, done) = (self.spec.git.workflow, &self.git.published);
         let head = Some(self.git.head.as_ref()?);
         if !workflow.publishes() || done.returned.is_some() {
@@ -143,15 +141,13 @@ impl LoopState {
 
     /// Where a loop goes behind an iteration that is charged, proven as far as it is, and committed.
     pub(super) fn settled(&mut self, claim: Option<ClaimSource>) -> Phase {
-        let mut publishing = Publishing { claim, ..Publishing::default() };
-        if let Some(skipped) = self.uncommitted().filter(|_| claim.is_some()) {
-            // What it claims is not what would be published.
-            self.git.published.refused = Some((Refusal::Uncommitted, skipped.to_string()));
-            publishing.hindered = true;
-        } else if self.effect(claim.is_some()).is_none() {
+        // What it claims is not what would be published.
+        let skipped = self.uncommitted().filter(|_| claim.is_some()).map(ToString::to_string);
+        self.git.published.refused = skipped.map(|skipped| (Refusal::Uncommitted, skipped));
+        if !self.needs_person() && self.effect(claim.is_some()).is_none() {
             return Phase::Idle { claim, uncommitted: false };
         }
-        Phase::Publishing(Box::new(publishing))
+        Phase::Publishing(Box::new(Publishing { claim, ..Publishing::default() }))
     }
 
     /// Why what is to be published is not all committed.
@@ -181,7 +177,7 @@ impl LoopState {
 
     /// Whether this effect can be done now, or was begun.
     fn is_next(&self, effect: Effect) -> bool {
-        self.publishing().is_some_and(|publishing| !publishing.hindered) && self.next_effect() == Some(effect)
+        !self.needs_person() && self.next_effect() == Some(effect)
     }
 
     pub(super) fn settle_publishing(
@@ -211,38 +207,11 @@ impl LoopState {
                 done.commits = self.git.commits.len();
             }
             PublishResult::Rebased { head, tree, commits } => {
-                done.rebases += 1;
-                done.rebased = Some((self.iteration, tree.clone()));
-                let is_restless = done.rebases > MAX_REBASES;
-                self.git.commits.truncate(done.commits);
-                self.git.commits.extend_from_slice(commits);
-                self.git.head = Some(head.clone());
-                // What the gates saw is not what would be pushed.
-                let is_to_be_proven = self.has_to_be_proven_again();
-                if is_restless {
-                    self.git.published.rebases = 0;
-                    let said = "the remote gains commits faster than it can be pushed to".to_owned();
-                    match is_to_be_proven {
-                        // Another wait would not end with a proof, nor would the gates be any faster.
-                        true => self.need_person(Refusal::Patience, said),
-                        false => self.put_off(said, None, at),
-                    }
-                } else if is_to_be_proven {
-                    self.prove_rebased(claim);
-                }
+                self.lie_on_theirs(head, tree, commits, (claim, at));
                 return Ok(());
             }
             PublishResult::Conflict { theirs, paths } => {
-                done.conflicts += 1;
-                if done.conflicts > MAX_CONFLICTS {
-                    let named: Vec<_> = paths.iter().map(ToString::to_string).collect();
-                    let said =
-                        format!("the remote's {} and the loop's work: {}", theirs.short(), named.join("; "));
-                    self.need_person(Refusal::Conflict, said);
-                } else {
-                    let objection = Objection::Conflict { theirs: theirs.clone(), paths: paths.clone() };
-                    self.object(objection, at);
-                }
+                self.meet_conflict(theirs, paths, at);
                 return Ok(());
             }
             PublishResult::Requested(request) => {
@@ -252,20 +221,7 @@ impl LoopState {
                 }
             }
             PublishResult::Checked(checks) => {
-                done.is_news = done.checks.as_ref() != Some(checks);
-                done.checks = Some(checks.clone());
-                done.checked.clone_from(&self.git.head);
-                match checks.verdict {
-                    ChecksVerdict::Red => self.object(Objection::Checks(checks.clone()), at),
-                    ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
-                    ChecksVerdict::None
-                        if self.spec.git.workflow == Workflow::PrMerge && !self.spec.has_hard_gates() =>
-                    {
-                        let said = "no gate here and no check there has proven it";
-                        self.need_person(Refusal::Unproven, said.to_owned());
-                    }
-                    ChecksVerdict::Green | ChecksVerdict::None => self.go_on(),
-                }
+                self.hear_checks(checks, at);
                 return Ok(());
             }
             PublishResult::Merged { commit } => done.merged = Some(commit.clone()),
@@ -283,6 +239,65 @@ impl LoopState {
         Ok(())
     }
 
+    /// The loop's commits lie on what the remote had, which no gate has seen with them.
+    fn lie_on_theirs(
+        &mut self,
+        head: &Oid,
+        tree: &Oid,
+        commits: &[Oid],
+        (claim, at): (Option<ClaimSource>, Timestamp),
+    ) {
+        let done = &mut self.git.published;
+        done.rebases += 1;
+        done.rebased = Some((self.iteration, tree.clone()));
+        let is_restless = done.rebases > MAX_REBASES;
+        self.git.commits.truncate(done.commits);
+        self.git.commits.extend_from_slice(commits);
+        self.git.head = Some(head.clone());
+        let is_to_be_proven = self.has_to_be_proven_again();
+        if is_restless {
+            self.git.published.rebases = 0;
+            let said = "the remote gains commits faster than it can be pushed to".to_owned();
+            match is_to_be_proven {
+                // Another wait would not end with a proof, nor would the gates be any faster.
+                true => self.need_person(Refusal::Patience, said),
+                false => self.put_off(said, None, at),
+            }
+        } else if is_to_be_proven {
+            self.prove_rebased(claim);
+        }
+    }
+
+    /// The remote went another way: the agent is told, a few times.
+    fn meet_conflict(&mut self, theirs: &Oid, paths: &[Conflict], at: Timestamp) {
+        self.git.published.conflicts += 1;
+        if self.git.published.conflicts > MAX_CONFLICTS {
+            let named: Vec<_> = paths.iter().map(ToString::to_string).collect();
+            let said = format!("the remote's {} and the loop's work: {}", theirs.short(), named.join("; "));
+            self.need_person(Refusal::Conflict, said);
+        } else {
+            self.object(Objection::Conflict { theirs: theirs.clone(), paths: paths.to_vec() }, at);
+        }
+    }
+
+    fn hear_checks(&mut self, checks: &Checks, at: Timestamp) {
+        let done = &mut self.git.published;
+        done.is_news = done.checks.as_ref() != Some(checks);
+        done.checks = Some(checks.clone());
+        done.checked.clone_from(&self.git.head);
+        match checks.verdict {
+            ChecksVerdict::Red => self.object(Objection::Checks(checks.clone()), at),
+            ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
+            ChecksVerdict::None
+                if self.spec.git.workflow == Workflow::PrMerge && !self.spec.has_hard_gates() =>
+            {
+                let said = "no gate here and no check there has proven it";
+                self.need_person(Refusal::Unproven, said.to_owned());
+            }
+            ChecksVerdict::Green | ChecksVerdict::None => self.go_on(),
+        }
+    }
+
     /// The effect is done: the next, or none.
     fn go_on(&mut self) {
         if let Phase::Publishing(publishing) = &mut self.phase {
@@ -294,7 +309,7 @@ impl LoopState {
     /// Nothing is left to be done outside behind this iteration.
     pub(super) fn leave_if_published(&mut self) {
         if let Phase::Publishing(publishing) = &self.phase
-            && !publishing.hindered
+            && !self.needs_person()
             && self.next_effect().is_none()
         {
             self.phase = Phase::Idle { claim: publishing.claim, uncommitted: false };
@@ -366,16 +381,18 @@ impl LoopState {
         }
     }
 
+    /// Whether what is published next waits for a person: all else that was refused is tried again behind the next iteration.
+    pub(super) fn needs_person(&self) -> bool {
+        self.git.published.refused.is_some()
+    }
+
     /// A claim parks; without one the next iteration tries again.
     fn need_person(&mut self, why: Refusal, said: String) {
         self.git.published.refused = Some((why, said));
-        if let Phase::Publishing(publishing) = &mut self.phase {
-            match publishing.claim {
-                Some(_) => publishing.hindered = true,
-                // An agent that was told of the conflict and left it will not do better.
-                None if why == Refusal::Conflict => publishing.hindered = true,
-                None => self.phase = Phase::Idle { claim: None, uncommitted: false },
-            }
+        let claims = self.publishing().is_some_and(|publishing| publishing.claim.is_some());
+        // An agent that was told of the conflict and left it will not do better.
+        if !claims && why != Refusal::Conflict {
+            self.phase = Phase::Idle { claim: None, uncommitted: false };
         }
     }
 
