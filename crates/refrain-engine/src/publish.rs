@@ -1,13 +1,15 @@
 //! What a loop does outside: its steps that talk to a remote or a forge, each answered with what came of it. Each looks first
 //! whether it is done already, so that whoever repeats it does it once. What comes next, and what is waited for, is decided in
-//! `refrain-core`; how git and the forges are asked stands in `refrain-git`.
+//! `refrain-core`; how git and the forges are asked stands in `refrain-git`; what must be there before a loop begins, in `start`.
+
+mod start;
 
 use std::ffi::OsString;
 use std::fmt::Write;
 
 use jiff::Timestamp;
 use refrain_core::git::{
-    Checkout, Checks, ChecksVerdict, Effect, FailedCheck, GitSpec, Oid, PublishResult, PullRequest, Refusal,
+    Checkout, Checks, ChecksVerdict, Effect, FailedCheck, Oid, PublishResult, PullRequest, Refusal,
 };
 use refrain_core::text::{printable, squeeze};
 use refrain_core::{LoopState, pull_request};
@@ -18,7 +20,9 @@ use refrain_git::{
 use refrain_store::LoopDir;
 
 use crate::redact::Redactor;
-use crate::{EngineError, chain, now};
+use crate::{chain, now};
+
+pub(crate) use start::settle;
 
 /// How many checks that failed are quoted, and how much of each, in bytes.
 const MOST_CHECKS: usize = 5;
@@ -129,8 +133,6 @@ impl Desk<'_> {
             upstream: &upstream,
             head,
             was_there: git.published.pushed.is_some(),
-            // What the person committed before goes out with it.
-            since: None,
             largest_file: spec.git.largest_file,
             allow_secrets: &spec.git.allow_secrets,
             cancel: Some(self.cancel),
@@ -187,23 +189,26 @@ impl Desk<'_> {
 
     /// The branch that the pull request is for.
     fn base(&self, forge: &Forge) -> Result<String, Halt> {
-        Ok(base_of(&self.state.spec.git, forge)?)
+        match &self.state.spec.git.onto {
+            Some(onto) => Ok(onto.clone()),
+            None => Ok(forge.project()?.default_branch),
+        }
     }
 
-    /// What the pull request says.
-    fn body(&self) -> String {
+    /// What the pull request says: its title, and its body.
+    fn said(&self) -> (String, String) {
         let redactor = Redactor::new(&self.state.spec, None);
-        pull_request::body(self.state, |text| redactor.clean(text))
+        let body = pull_request::body(self.state, |text| redactor.clean(text));
+        (redactor.clean(&pull_request::title(self.state)), body)
     }
 
     fn open(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
         let forge = self.forge(&upstream)?;
         let base = self.base(&forge)?;
-        let redactor = Redactor::new(&self.state.spec, None);
-        let title = redactor.clean(&pull_request::title(self.state));
+        let (title, body) = self.said();
         let opening =
-            Opening { branch: &upstream.branch, base: &base, title: &title, body: &self.body(), draft: true };
+            Opening { branch: &upstream.branch, base: &base, title: &title, body: &body, draft: true };
         let made = forge.open(opening)?;
         Ok(PublishResult::Requested(PullRequest { number: made.number, url: made.url }))
     }
@@ -216,31 +221,35 @@ impl Desk<'_> {
         }
     }
 
+    /// The same, as it is at the forge; one that was closed needs a person.
+    fn at_forge(&self, forge: &Forge) -> Result<refrain_git::forge::PullRequest, Halt> {
+        let known = self.request()?;
+        let found = forge.get(known.number)?;
+        match found.state {
+            State::Open | State::Merged => Ok(found),
+            State::Closed => halt(Refusal::Gone, format!("{} was closed", known.url)),
+        }
+    }
+
     fn ready(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request) = (self.forge(&upstream)?, self.request()?);
-        let now = forge.get(request.number)?;
-        match now.state {
-            // Somebody was quicker.
-            State::Merged => {}
-            State::Closed => return halt(Refusal::Gone, format!("{} was closed", request.url)),
-            State::Open => {
-                let body = pull_request::retold(&now.body, &self.body(), &self.state.spec.id);
-                forge.describe(request.number, None, &body)?;
-                forge.ready(request.number)?;
-            }
+        let found = self.at_forge(&forge)?;
+        // Where somebody was quicker, there is nothing to say any more.
+        if found.state == State::Open {
+            let body = pull_request::retold(&found.body, &self.said().1, &self.state.spec.id);
+            forge.describe(request.number, None, &body)?;
+            forge.ready(request.number)?;
         }
         Ok(PublishResult::Requested(request.clone()))
     }
 
     fn look(&self) -> Result<PublishResult, Halt> {
         let upstream = self.upstream(self.branch()?)?;
-        let (forge, head, request) = (self.forge(&upstream)?, self.head()?, self.request()?);
-        let now = forge.get(request.number)?;
-        match now.state {
-            State::Open => {}
-            State::Merged => return Ok(PublishResult::Merged { commit: now.merged_as }),
-            State::Closed => return halt(Refusal::Gone, format!("{} was closed", request.url)),
+        let (forge, head) = (self.forge(&upstream)?, self.head()?);
+        let found = self.at_forge(&forge)?;
+        if found.state == State::Merged {
+            return Ok(PublishResult::Merged { commit: found.merged_as });
         }
         let checks = forge.checks(head, &self.base(&forge)?)?;
         let total = count(checks.list.len());
@@ -337,14 +346,7 @@ impl Desk<'_> {
     }
 }
 
-/// Which branch a pull request is for.
-fn base_of(git: &GitSpec, forge: &Forge) -> Result<String, Trouble> {
-    match &git.onto {
-        Some(onto) => Ok(onto.clone()),
-        None => Ok(forge.project()?.default_branch),
-    }
-}
-
+/// What is said where no forge is known.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
         "pull requests are opened at GitHub with gh and at GitLab with glab, and neither knows {}",
@@ -394,70 +396,4 @@ fn of_hindrance(hindered: &HandedOver) -> PublishResult {
         }
         HandedOver::Done => PublishResult::Later { said: "the branch has moved".to_owned(), until: None },
     }
-}
-
-/// Checks before anything is begun that the loop will find where to publish, and fills in what its pull request is for. What
-/// cannot be reached now may be there later.
-///
-/// # Errors
-/// [`EngineError::Unpublishable`] with what is missing.
-pub(crate) fn settle(
-    git: &mut GitSpec,
-    repository: &Repository,
-    env: &[(OsString, OsString)],
-) -> Result<(), EngineError> {
-    let missing = |what: String| Err(EngineError::Unpublishable(what));
-    if !git.workflow.publishes() {
-        return Ok(());
-    }
-    let now = repository.branch()?;
-    let own = git.new_branch().map(str::to_owned).or_else(|| now.clone());
-    let Some(own) = own else {
-        return missing(
-            "the head is detached: check a branch out, or give the loop one with --create-branch".into(),
-        );
-    };
-    let Some(upstream) = repository.upstream(&own)? else {
-        return missing(
-            "there is no remote to push to: git remote add origin URL adds one; of several, git config \
-             remote.pushDefault NAME says which"
-                .into(),
-        );
-    };
-    if !git.workflow.requests() {
-        return Ok(());
-    }
-    let unreachable = |trouble: Trouble| {
-        let passes = matches!(
-            trouble,
-            Trouble::Unreachable { .. } | Trouble::RateLimited { .. } | Trouble::Cancelled | Trouble::Tool(_)
-        );
-        (!passes).then(|| squeeze(&printable(&chain(&trouble))))
-    };
-    let forge = match Forge::of(&upstream.url, repository.root(), env, None) {
-        Ok(Some(forge)) => forge,
-        Ok(None) => return missing(unknown_forge(&upstream)),
-        Err(trouble) => return unreachable(trouble).map_or(Ok(()), missing),
-    };
-    let project = match forge.project() {
-        Ok(project) => project,
-        Err(trouble) => return unreachable(trouble).map_or(Ok(()), missing),
-    };
-    if project.may_push == Some(false) {
-        return missing(format!("you may not push to {}", squeeze(&printable(&upstream.url))));
-    }
-    // What is not at the remote can be no base.
-    git.onto = match now.filter(|now| *now != own) {
-        Some(now) => {
-            let there = Upstream { branch: now.clone(), ..upstream };
-            matches!(repository.look_at(&there, None)?, Ok(Some(_))).then_some(now)
-        }
-        None => None,
-    };
-    if git.onto.is_none() && own == project.default_branch {
-        return missing(format!(
-            "{own} is what pull requests are for: give the loop a branch of its own with --create-branch or --worktree"
-        ));
-    }
-    Ok(())
 }
