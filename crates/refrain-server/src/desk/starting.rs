@@ -36,11 +36,7 @@ impl Desk {
         asked.check()?;
         let folder = self.folder(asked.workspace.as_deref())?;
         let service = self.service(&folder)?;
-        let worker = Worker {
-            agent: asked.agent.as_deref(),
-            command: asked.command.as_deref(),
-            model: asked.model.as_deref(),
-        };
+        let worker = Worker::new(&asked.agent, &asked.command, &asked.model);
         let settings = worker.settings(&service)?;
         let kind = worker.kind(&settings)?.ok_or_else(|| {
             let accepted = "accepted are agent (claude, codex, opencode, gemini) or command";
@@ -67,11 +63,7 @@ impl Desk {
         asked.check()?;
         let folder = self.folder(asked.workspace.as_deref())?;
         let service = self.service(&folder)?;
-        let worker = Worker {
-            agent: asked.agent.as_deref(),
-            command: asked.command.as_deref(),
-            model: asked.model.as_deref(),
-        };
+        let worker = Worker::new(&asked.agent, &asked.command, &asked.model);
         let settings = worker.settings(&service)?;
         let kind = worker.kind(&settings)?.unwrap_or(AgentKind::Claude);
         let bounds = Bounds { cost: asked.max_cost_usd, minutes: asked.max_tick_duration_minutes };
@@ -131,7 +123,11 @@ fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
     }
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
+    fn new(agent: &'a Option<String>, command: &'a Option<String>, model: &'a Option<String>) -> Self {
+        Self { agent: agent.as_deref(), command: command.as_deref(), model: model.as_deref() }
+    }
+
     fn settings(&self, service: &Service) -> Result<Settings, Refusal> {
         let chosen = Chosen { agent: self.agent, command: self.command.is_some() };
         // Inside an attempt variables were set for the agent; nothing can be started there, and its own words say why.
