@@ -1,8 +1,9 @@
 //! `cargo xtask e2e`: tests that need more than Rust and git, and are therefore ignored by `cargo test`.
 //!
-//! The tier `agents` runs the real agent programs against a scripted model. Programs are installed and tests built with
-//! the network there is; the tests themselves run where there is none but loopback, if the machine lets us make such a
-//! place, so that nothing can leave it whatever a program tries.
+//! The tier `agents` runs the real agent programs against a scripted model, `browser` the dashboard in Chromium, `forge` the
+//! real `gh` against a forge on loopback. Programs are installed and tests built with the network there is; the tests
+//! themselves run where there is none but loopback, if the machine lets us make such a place, so that nothing can leave it
+//! whatever a program tries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +17,12 @@ use crate::failure::{Result, fail};
 use crate::process::{capture, cargo, command, succeed};
 use crate::workspace::{Package, Workspace};
 
-/// Where the tests are: package and test binary.
-const SUITES: [(&str, &str); 2] = [("testkit", "real_agents"), ("refrain", "agents")];
+/// A test binary: its package and its name.
+type Suite = (&'static str, &'static str);
 
 /// Whether a test binary is one of a tier, which is linked only when the tier is run.
 pub(crate) fn is_tier(package: &str, suite: &str) -> bool {
-    SUITES.contains(&(package, suite))
+    Tier::value_variants().iter().any(|tier| tier.suites().contains(&(package, suite)))
 }
 
 /// What the name of a test holds that belongs to the smoke test: the main job of each program, one proof, and one plan.
@@ -32,10 +33,10 @@ const SMOKE: [&str; 3] = ["main_job", "proves_a_python_package", "codex_lands_a_
 pub(crate) struct Options {
     /// The tier of tests
     tier: Tier,
-    /// Only the tests that name one of these programs
+    /// Only the tests that name one of these agents
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM")]
     only: Vec<Program>,
-    /// Only the main job of each program, one proof, and one plan
+    /// Only the main job; of the agents that of each, one proof, and one plan
     #[arg(long)]
     smoke: bool,
 }
@@ -44,6 +45,47 @@ pub(crate) struct Options {
 enum Tier {
     /// The real agent programs, against a scripted model
     Agents,
+    /// The dashboard in a real browser
+    Browser,
+    /// The real program of a forge, against a forge on loopback
+    Forge,
+}
+
+impl Tier {
+    /// Where its tests are.
+    const fn suites(self) -> &'static [Suite] {
+        match self {
+            Self::Agents => &[("testkit", "real_agents"), ("refrain", "agents")],
+            Self::Browser | Self::Forge => &[("refrain", "outside")],
+        }
+    }
+
+    /// The module that they lie in, where a binary has those of other tiers too.
+    const fn module(self) -> &'static str {
+        match self {
+            Self::Agents => "",
+            Self::Browser => "browser::",
+            Self::Forge => "forge::",
+        }
+    }
+
+    /// What is installed for it by npm.
+    fn installs(self, agents: &[&'static str]) -> Vec<&'static str> {
+        match self {
+            Self::Agents => agents.to_vec(),
+            Self::Browser => vec!["axe"],
+            Self::Forge => Vec::new(),
+        }
+    }
+
+    /// The programs that have to be there, and the Debian packages that they come in.
+    const fn needs(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Agents => &[],
+            Self::Browser => &[("chromium", "chromium"), ("chromedriver", "chromium-driver")],
+            Self::Forge => &[("gh", "gh")],
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,26 +109,34 @@ impl Program {
 
 /// Installs, builds, runs, and says what was run.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Tier::Agents = options.tier;
+    let tier = options.tier;
     let started = Instant::now();
     let workspace = Workspace::load()?;
+    for (program, package) in tier.needs() {
+        if capture(command(Path::new(program)).arg("--version")).is_err() {
+            return fail(format!(
+                "{program} is missing: install Debian's package {package}, or what your system has of it"
+            ));
+        }
+    }
     let is_all = options.only.is_empty();
     let programs = if is_all { Program::value_variants() } else { &options.only };
     let programs: Vec<&str> = programs.iter().map(|program| program.name()).collect();
-    succeed(
-        cargo()
-            .current_dir(&workspace.root)
-            .args(["run", "--quiet", "-p", "testkit", "--bin", "install_agents", "--"])
-            .args(&programs),
-    )?;
+    let tools = tier.installs(&programs);
+    if !tools.is_empty() {
+        let installer = build(&workspace, ["build", "--bin", "install_tools"])?;
+        succeed(command(&installer).current_dir(&workspace.root).args(tools))?;
+    }
     let place = Place::find();
     println!("{}", place.described());
     let (mut ran, mut failed) = (Vec::new(), Vec::new());
-    for (package, suite) in SUITES {
+    for (package, suite) in tier.suites() {
         let folder = folder(&workspace, package, suite)?;
-        let binary = build(&workspace, package, suite)?;
+        let binary = build(&workspace, ["test", "--test", suite])?;
         let wanted = if is_all { &[] } else { programs.as_slice() };
-        let tests = chosen(&ignored(&binary, &folder)?, wanted, options.smoke);
+        let mut tests = ignored(&binary, &folder)?;
+        tests.retain(|test| test.starts_with(tier.module()));
+        let tests = chosen(&tests, wanted, options.smoke);
         if tests.is_empty() {
             println!("{suite}: no test is for this");
             continue;
@@ -96,7 +146,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         running.current_dir(&folder).args(["--ignored", "--exact"]).args(&tests);
         if let Err(failure) = succeed(&mut running) {
             eprintln!("{failure}");
-            failed.push(suite);
+            failed.push(*suite);
         }
         ran.push(format!("{} of {suite}", tests.len()));
     }
@@ -106,7 +156,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !failed.is_empty() {
         return fail(format!("tests of {} failed", failed.join(" and ")));
     }
-    println!("ran {} for {}: {} s", ran.join(" and "), programs.join(", "), started.elapsed().as_secs());
+    println!("ran {}: {} s", ran.join(" and "), started.elapsed().as_secs());
     Ok(())
 }
 
@@ -121,18 +171,20 @@ fn folder(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> 
     }
 }
 
-/// Builds a test binary, and with it the programs of its package, and says where it is.
-fn build(workspace: &Workspace, package: &str, suite: &str) -> Result<PathBuf> {
+/// Builds a program, or a test binary and with it the programs of its package, and says where it is. As a part of the whole
+/// workspace: asked for by itself, what it needs would be built once more with fewer features.
+fn build(workspace: &Workspace, [verb, kind, name]: [&str; 3]) -> Result<PathBuf> {
     let mut building = cargo();
-    building.current_dir(&workspace.root).args(["test", "--quiet", "--no-run", "-p", package]);
-    let said = capture(building.args(["--test", suite, "--message-format", "json"]))?;
+    building.current_dir(&workspace.root).args([verb, "--quiet", "--workspace", kind, name]);
+    building.args(["--message-format", "json"]);
+    let said = capture(if verb == "test" { building.arg("--no-run") } else { &mut building })?;
     let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut paths = messages
-        .filter(|message| message["target"]["name"] == suite)
+        .filter(|message| message["target"]["name"] == name)
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from));
     match paths.next() {
         Some(path) => Ok(path),
-        None => fail(format!("cargo named no test binary `{suite}`")),
+        None => fail(format!("cargo named nothing that it built as `{name}`")),
     }
 }
 

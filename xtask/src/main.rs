@@ -40,7 +40,7 @@ enum Task {
     },
     /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
     Bench(bench::Options),
-    /// Run the tests that need more than Rust and git: the real agent programs
+    /// Run the tests that need more than Rust and git: the real agent programs, a browser, a forge's own program
     E2e(e2e::Options),
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agents::variable;
+use crate::npm::variable;
 use crate::{Sandbox, write};
 
 /// A project with two faults.

@@ -5,5 +5,4 @@ mod program;
 mod real;
 
 pub use program::Agent;
-pub(crate) use program::variable;
 pub use real::Real;

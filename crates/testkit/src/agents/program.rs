@@ -1,9 +1,9 @@
-//! The programs and their installation: each version in a folder of its own, put there whole or not at all.
+//! The programs: which version of each the tests are for, and where it lies in what npm installs.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+
+use crate::npm;
 
 /// A program that the tests can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Agent {
     /// Where it is, if it is installed. Of Codex it is the native program: its wrapper keeps signals from it.
     #[must_use]
     pub fn program(self) -> Option<PathBuf> {
-        self.program_in(&cache()?.join(self.folder()))
+        self.program_in(&npm::cache()?.join(self.folder()))
     }
 
     fn folder(self) -> String {
@@ -90,67 +90,22 @@ impl Agent {
         if let Some(program) = self.program() {
             return Ok(format!("{} {} is there: {}", self.name(), self.version(), program.display()));
         }
-        let cache = cache().ok_or("there is no home to keep programs in: set REFRAIN_AGENTS_DIR")?;
-        fs::create_dir_all(&cache).map_err(|error| format!("make {}: {error}", cache.display()))?;
-        // On the same file system, so that it can be moved to its place when it is whole.
-        let scratch =
-            tempfile::tempdir_in(&cache).map_err(|error| format!("in {}: {error}", cache.display()))?;
         let package = format!("{}@{}", self.package(), self.version());
-        let mut npm = command("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix"]);
-        output(npm.arg(scratch.path()).arg(&package).current_dir(scratch.path()))?;
-        let program = self.program_in(scratch.path()).ok_or_else(|| format!("{package} holds no program"))?;
-        self.check_version(&program, scratch.path())?;
-        let place = cache.join(self.folder());
-        let whole = scratch.keep();
-        // Somebody else may have been faster.
-        if let Err(error) = fs::rename(&whole, &place)
-            && !place.is_dir()
-        {
-            return Err(format!("move {} to {}: {error}", whole.display(), place.display()));
-        }
+        let place = npm::install(&self.folder(), &package, |folder| {
+            let program = self.program_in(folder).ok_or_else(|| format!("{package} holds no program"))?;
+            self.check_version(&program, folder)
+        })?;
         Ok(format!("{} {} was installed: {}", self.name(), self.version(), place.display()))
     }
 
     fn check_version(self, program: &Path, home: &Path) -> Result<(), String> {
-        let mut asking = command(program);
+        let mut asking = npm::command(program);
         asking.arg("--version").env("HOME", home.join("home")).current_dir(home);
-        let said = output(&mut asking)?;
+        let said = npm::output(&mut asking)?;
         let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
         if said.contains(self.version()) {
             return Ok(());
         }
         Err(format!("{} should be version {}, but says {said:?}", self.name(), self.version()))
     }
-}
-
-/// Where programs are kept.
-fn cache() -> Option<PathBuf> {
-    let own = variable("REFRAIN_AGENTS_DIR").map(PathBuf::from);
-    let general = || variable("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(variable("HOME")?).join(".cache"));
-    own.or_else(|| Some(general().or_else(home)?.join("refrain-e2e/agents")))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where programs are kept is the affair of whoever runs the tests"
-)]
-pub(crate) fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
-#[expect(clippy::disallowed_methods, reason = "npm is run with what whoever runs the tests has")]
-fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    Command::new(program)
-}
-
-fn output(command: &mut Command) -> Result<Output, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("start {name}: {error}"))?;
-    if output.status.success() {
-        return Ok(output);
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{name} ended with {}: {}", output.status, said.trim()))
 }

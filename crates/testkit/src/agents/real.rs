@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::program::{Agent, variable};
+use super::program::Agent;
+use crate::npm::variable;
 use crate::{Invocation, Model, Sandbox, write};
 
 /// No key: a word that stands where one would.

@@ -20,7 +20,14 @@ fn parts(incoming: &Incoming) -> Vec<&str> {
 pub(super) fn name(incoming: &Incoming) -> &'static str {
     if incoming.path == "/graphql" {
         let query = incoming.json()["query"].as_str().unwrap_or_default().to_owned();
-        return if query.starts_with("mutation") { "ready" } else { "mergeable" };
+        return match query.as_str() {
+            query if query.starts_with("mutation") => "ready",
+            query if query.contains("viewer") => "login",
+            _ => "mergeable",
+        };
+    }
+    if incoming.path == "/" {
+        return "login";
     }
     match (incoming.method.as_str(), parts(incoming).as_slice()) {
         ("GET", []) => "project",
@@ -53,6 +60,9 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
         return Reply::no(403, "Resource not accessible by personal access token");
     }
     match name {
+        // What `gh auth status` asks.
+        "login" => Reply::json(&json!({ "data": { "viewer": { "login": "somebody" } } }))
+            .with("X-Oauth-Scopes", "repo, read:org"),
         "project" => Reply::json(&json!({
             "full_name": "owner/project", "default_branch": "main", "permissions": { "push": !world.may_only_look, "admin": false },
         })),

@@ -7,6 +7,7 @@
 mod github;
 mod gitlab;
 mod programs;
+mod real;
 mod reply;
 mod repository;
 mod server;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::reply::Reply;
 use super::repository::Repository;
 use super::world::{Fault, Limit, World};
-use super::{github, gitlab, programs};
+use super::{github, gitlab, programs, real};
 use crate::model::http::Incoming;
 
 /// How long somebody is waited for.
@@ -28,6 +28,7 @@ enum Kind {
 #[derive(Debug)]
 pub struct Forge {
     kind: Kind,
+    host: &'static str,
     root: PathBuf,
     port: u16,
     shared: Arc<Shared>,
@@ -68,16 +69,24 @@ impl Forge {
     /// GitHub, at `github.com`, whose files lie in a folder below this one. Its repository has nothing yet.
     #[must_use]
     pub fn github(root: &Path) -> Self {
-        Self::start(root, Kind::GitHub)
+        Self::start(root, Kind::GitHub, "github.com")
+    }
+
+    /// GitHub at a host that the real `gh` asks without encryption, and by a socket of this forge's: no name is looked up.
+    #[must_use]
+    pub fn for_real_gh(root: &Path) -> Self {
+        let forge = Self::start(root, Kind::GitHub, "github.localhost");
+        real::settle(&forge.root, forge.host, forge.port);
+        forge
     }
 
     /// GitLab, at `gitlab.com`.
     #[must_use]
     pub fn gitlab(root: &Path) -> Self {
-        Self::start(root, Kind::GitLab)
+        Self::start(root, Kind::GitLab, "gitlab.com")
     }
 
-    fn start(root: &Path, kind: Kind) -> Self {
+    fn start(root: &Path, kind: Kind, host: &'static str) -> Self {
         let root = root.join("forge");
         std::fs::create_dir_all(root.join("bin")).expect("a folder can be made");
         programs::install(&root.join("bin"));
@@ -100,20 +109,13 @@ impl Forge {
                 spawn(move || shared.serve(&stream));
             }
         });
-        Self { kind, root, port, shared, listener: Some(listener) }
+        Self { kind, host, root, port, shared, listener: Some(listener) }
     }
 
     /// The address by which a remote knows the project. Git gets there with [`Self::env`].
     #[must_use]
     pub fn url(&self) -> String {
-        format!("git@{}:owner/project.git", self.host())
-    }
-
-    const fn host(&self) -> &'static str {
-        match self.kind {
-            Kind::GitHub => "github.com",
-            Kind::GitLab => "gitlab.com",
-        }
+        format!("git@{}:owner/project.git", self.host)
     }
 
     /// The variables by which whoever is started finds it: a `PATH` on which its programs come first, and what those go by.
@@ -128,11 +130,12 @@ impl Forge {
         };
         vec![
             ("PATH", format!("{}:{path}", at("bin"))),
-            ("FORGE_HOST", self.host().to_owned()),
+            ("FORGE_HOST", self.host.to_owned()),
             ("FORGE_PROGRAM", program.to_owned()),
             ("FORGE_PORT", self.port.to_string()),
             ("FORGE_REPOS", at("repos")),
             ("FORGE_RULES", at("rules")),
+            ("GH_CONFIG_DIR", at("gh")),
         ]
     }
 

@@ -1,0 +1,46 @@
+//! What the real `gh` needs to ask a forge of ours: a login with no key in it, and a socket that leads to the server.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread::spawn;
+
+use crate::write;
+
+/// Takes away what stands in for the program, and gives the real one its configuration. The socket is served until the test's
+/// process ends; nobody finds it once the folder is gone.
+pub(super) fn settle(root: &Path, host: &str, port: u16) {
+    fs::remove_file(root.join("bin/gh")).expect("it was just put there");
+    let (config, socket) = (root.join("gh"), root.join("gh.socket"));
+    fs::create_dir_all(&config).expect("a folder can be made");
+    write(&config.join("config.yml"), &format!("http_unix_socket: {}\n", socket.display()));
+    let login = format!("{host}:\n  oauth_token: dummy\n  user: somebody\n  git_protocol: ssh\n");
+    write(&config.join("hosts.yml"), &login);
+    let listener = UnixListener::bind(&socket).expect("a socket can be made");
+    spawn(move || {
+        for near in listener.incoming().flatten() {
+            // The forge may be gone: whoever asked sees the connection closed.
+            if let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+                let _ = join(near, far);
+            }
+        }
+    });
+}
+
+/// Hands on what both say until both are done.
+fn join(near: UnixStream, far: TcpStream) -> io::Result<()> {
+    let (mut from_near, mut to_far) = (near.try_clone()?, far.try_clone()?);
+    spawn(move || {
+        let _ = io::copy(&mut from_near, &mut to_far);
+        let _ = to_far.shutdown(Shutdown::Write);
+    });
+    let (mut from_far, mut to_near) = (far, near);
+    spawn(move || {
+        let _ = io::copy(&mut from_far, &mut to_near);
+        let _ = to_near.flush();
+        let _ = to_near.shutdown(Shutdown::Both);
+    });
+    Ok(())
+}
