@@ -17,6 +17,7 @@ mod receiver;
 mod redact;
 mod run;
 mod sandbox;
+mod slack;
 mod wait;
 
 pub use agents::{Agent, Real};
@@ -29,4 +30,5 @@ pub use receiver::{Answer, Received, Receiver};
 pub use run::{Invocation, Run, Session};
 pub use rustix::process::Signal;
 pub use sandbox::{Sandbox, write};
+pub use slack::{Call, Mood, Said, Slack};
 pub use wait::{eventually, within};

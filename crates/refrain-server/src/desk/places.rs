@@ -25,6 +25,11 @@ impl Desk {
         Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()? })
     }
 
+    /// The folders that are open.
+    pub(crate) fn roots(&self) -> &[Utf8PathBuf] {
+        &self.roots
+    }
+
     /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
         &self.host.version
@@ -72,7 +77,7 @@ impl Desk {
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
-    pub(super) fn services(&self) -> Vec<Service> {
+    pub(crate) fn services(&self) -> Vec<Service> {
         let own: Vec<_> = self.roots.iter().filter_map(|root| self.service(root).ok()).collect();
         let known = own.first().map(Service::known_projects).unwrap_or_default();
         let inside = |root: &Utf8PathBuf| {
@@ -85,7 +90,7 @@ impl Desk {
     }
 
     /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
-    pub(super) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
+    pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
         let services = match workspace {
             Some(_) => vec![self.service(&self.folder(workspace)?)?],
