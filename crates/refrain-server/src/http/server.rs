@@ -86,7 +86,7 @@ impl Server {
                     // The client is gone already, or the system has no descriptors left just now.
                     Err(_) => { tokio::time::sleep(AGAIN).await; continue }
                 },
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = told(&mut stop) => break,
             };
             let (app, stop) = (app.clone(), stop.clone());
             open.spawn(async move {
@@ -110,11 +110,16 @@ async fn converse(stream: TcpStream, app: Router, mut stop: Stop) {
     let talk = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     let mut talk = std::pin::pin!(talk);
     // However it ends, there is nobody to be told.
-    tokio::select! {
-        _ = talk.as_mut() => {}
-        _ = stop.wait_for(|stop| *stop) => {
-            talk.as_mut().graceful_shutdown();
-            let _ = talk.await;
-        }
+    let is_over = tokio::select! {
+        _ = talk.as_mut() => true,
+        () = told(&mut stop) => false,
+    };
+    if !is_over {
+        talk.as_mut().graceful_shutdown();
+        let _ = talk.await;
     }
+}
+
+async fn told(stop: &mut Stop) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
