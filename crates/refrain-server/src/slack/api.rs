@@ -84,9 +84,17 @@ impl Api {
         &self.app
     }
 
-    /// Whether Slack knows the bot.
-    pub(super) async fn test(&self) -> Result<(), Fault> {
+    /// Whether Slack takes the token of the bot.
+    pub(super) async fn knows_bot(&self) -> Result<(), Fault> {
         self.post("auth.test", &json!({})).await.map(drop)
+    }
+
+    /// The same for that of the app.
+    pub(super) async fn knows_app(&self) -> Result<(), Fault> {
+        let session = self.client.open_session(&self.app);
+        self.ask(session.http_session_api.http_post("apps.connections.open", &json!({}), None))
+            .await
+            .map(drop)
     }
 
     /// Waits until a channel may be written to; what is written then is what holds then.

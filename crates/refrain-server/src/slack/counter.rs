@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use refrain_core::LoopId;
-use refrain_core::text::in_order;
 use refrain_engine::{Sent, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
@@ -204,6 +203,6 @@ fn told(view: &LoopView) -> String {
 fn listed(view: &LoopView) -> String {
     let of = view.max_iterations.map_or("∞".to_owned(), |of| of.to_string());
     let cost = view.total_cost_usd.map(|cost| format!(" · ${cost:.2}")).unwrap_or_default();
-    let goal = said(&in_order(&view.goal), SHORT);
+    let goal = said(&view.goal, SHORT);
     format!("`{}` · {} · {}/{of}{cost} · {goal}", view.id, view.status.as_str(), view.iteration_count)
 }

@@ -104,7 +104,7 @@ impl Seen {
     /// The message of a loop at work, or of one that has stopped.
     pub(super) fn face(&self, stop: Option<&StopAsked>) -> Face {
         let text = match (self.status.has_stopped(), self.charged) {
-            (true, _) => self.last_words(),
+            (true, _) => self.last_words(stop),
             (false, 0) => self.first_words(),
             (false, _) => self.line("repeat", 2),
         };
@@ -119,10 +119,8 @@ impl Seen {
                     "action_id": format!("{BUTTON}{}", self.id), "value": self.id.as_str(),
                 }]})
             }
-            Some(StopAsked { user, was_running }) => {
-                let how = if *was_running { "it was running" } else { "it had stopped already" };
-                let text = format!("Stop requested by <@{}> · {how}", escaped(user));
-                json!({"type": "context", "elements": [{"type": "mrkdwn", "text": text}]})
+            Some(stop) => {
+                json!({"type": "context", "elements": [{"type": "mrkdwn", "text": requested(stop)}]})
             }
         };
         Face { text, blocks: vec![section, below] }
@@ -141,11 +139,14 @@ impl Seen {
         format!("{text}\n{}", quoted(&cut(self.goal.trim(), GOAL)))
     }
 
-    fn last_words(&self) -> String {
+    fn last_words(&self, stop: Option<&StopAsked>) -> String {
         let mut text = self.line(self.reaction(), 4);
         let _ = write!(text, "\n{}", said(&self.reason, LINE));
         if let Some(needs) = &self.needs {
             let _ = write!(text, "\n:raised_hand: {}", said(needs, LINE));
+        }
+        if let Some(stop) = stop.filter(|_| self.status == StatusWord::Cancelled) {
+            let _ = write!(text, "\n{}", requested(stop));
         }
         text
     }
@@ -209,6 +210,12 @@ impl Seen {
             }),
         }
     }
+}
+
+/// Who pressed the button, and what that met.
+fn requested(StopAsked { user, was_running }: &StopAsked) -> String {
+    let how = if *was_running { "it was running" } else { "it had stopped already" };
+    format!("Stop requested by <@{}> · {how}", escaped(user))
 }
 
 /// The bar: as many cells as iterations are over, of ten.

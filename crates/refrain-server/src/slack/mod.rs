@@ -136,7 +136,7 @@ impl Slack {
         work.spawn(Arc::clone(&office).sweep());
         loop {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
                 Some(request) = requests.recv() => drop(work.spawn(Arc::clone(&office).serve(request))),
                 Some(teller) = news.recv() => drop(work.spawn(Office::tell(teller))),
                 Some(_) = work.join_next() => {}
@@ -147,10 +147,12 @@ impl Slack {
 }
 
 impl Office {
-    /// Says at once what is wrong with the app.
+    /// Says at once what is wrong with the app: whoever listens only tries again.
     async fn greet(self: Arc<Self>) {
-        if let Err(Fault::Refused(why)) = self.api.test().await {
-            self.complain(&format!("it does not know the bot: {why}"));
+        for (token, known) in [("bot", self.api.knows_bot().await), ("app", self.api.knows_app().await)] {
+            if let Err(Fault::Refused(why)) = known {
+                self.complain(&format!("it does not take the token of the {token}: {why}"));
+            }
         }
     }
 

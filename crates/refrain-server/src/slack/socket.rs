@@ -21,7 +21,7 @@ use super::heard::{self, Heard, Request};
 /// A connection that was shorter is not opened again at once.
 const SHORT: Duration = Duration::from_secs(5);
 /// How long it rests before the next.
-const REST: u64 = 2;
+const REST: u64 = 5;
 /// How many envelopes are remembered: one that comes again is acknowledged, and nothing else.
 const REMEMBERED: usize = 1_000;
 

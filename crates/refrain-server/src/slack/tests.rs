@@ -130,6 +130,11 @@ fn the_button_goes_with_every_edit_until_it_is_pressed() {
     let face = seen().face(Some(&stop));
     assert_eq!(face.blocks[1]["elements"][0]["text"], "Stop requested by <@U1> · it was running");
     assert_eq!(face.blocks.len(), 2);
+    let face = stopped(StatusWord::Cancelled).face(Some(&stop));
+    assert!(face.text.ends_with("\nso it is\nStop requested by <@U1> · it was running"), "{}", face.text);
+    assert!(
+        face.blocks.is_empty() && stopped(StatusWord::Completed).face(Some(&stop)).text.ends_with("so it is")
+    );
 }
 
 #[rstest]

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::{out, run};
+use crate::{out, run, slack};
 
 /// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
 ///
@@ -78,7 +78,10 @@ async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> 
     let (stopper, stop) = watch::channel(false);
     // All that runs for as long as this does is told to stop by `stop`, and waited for.
     let mut parts = JoinSet::new();
-    parts.spawn(server.run(stop));
+    parts.spawn(server.run(stop.clone()));
+    if let Some(slack) = slack::open(context) {
+        parts.spawn(slack.run(stop));
+    }
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

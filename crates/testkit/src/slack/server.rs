@@ -141,6 +141,14 @@ impl Slack {
         world.closed = world.opened;
     }
 
+    /// Waits until so many calls came while it was down.
+    #[track_caller]
+    pub fn wait_for_turned_away(&self, count: u64) {
+        eventually(&format!("{count} calls find nobody"), || {
+            (lock(&self.shared.world).turned_away >= count).then_some(())
+        });
+    }
+
     /// Cuts the connection.
     pub fn drop_socket(&self) {
         let mut world = lock(&self.shared.world);
@@ -240,6 +248,7 @@ impl Shared {
     fn answer(&self, request: &Incoming) -> Option<Whole> {
         let mut world = lock(&self.world);
         if world.is_down || self.is_over() {
+            world.turned_away += 1;
             return None;
         }
         if let Some(id) = request.path.strip_prefix("/upload/") {
@@ -247,7 +256,7 @@ impl Shared {
             // Whoever has the address may: a token is for nobody who is there.
             let is_fine = request.header("authorization").is_empty();
             world.uploads.get_mut(id).filter(|_| is_fine)?.1 = content;
-            return Some(Whole::ok(json!({})));
+            return Some(Whole::ok(json!({"ok": true})));
         }
         let method = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();
         let body = if request.method == "GET" { query(&request.query) } else { request.json() };

@@ -70,6 +70,8 @@ pub(super) struct World {
     count: u64,
     /// Nobody is answered, and nothing is heard.
     pub(super) is_down: bool,
+    /// How many calls came while it was.
+    pub(super) turned_away: u64,
     /// Frames that wait for a connection.
     pub(super) outbox: VecDeque<String>,
     /// The envelopes that were acknowledged.
