@@ -68,6 +68,12 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     None
 }
 
+/// What stands behind the front matter; all of it where it has none.
+#[must_use]
+pub fn body(text: &str) -> &str {
+    front_matter(text).map_or(text, |(_, body)| &text[body..])
+}
+
 /// Where the front matter stands, and where the body begins.
 pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let skip = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };

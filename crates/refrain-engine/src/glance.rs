@@ -30,6 +30,10 @@ pub struct Glance {
     pub notes: Option<String>,
     /// What the agent says there of its work.
     pub says: Option<WorkStatus>,
+    /// The last event that this shows.
+    pub seq: u64,
+    /// How long the journal was at least when that was read, in bytes.
+    pub bytes: u64,
 }
 
 impl Service {
@@ -39,6 +43,7 @@ impl Service {
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn glance(&self, id: &LoopId) -> Result<Glance, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
+        let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
         let state = journal::read(&dir)?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
@@ -49,6 +54,8 @@ impl Service {
             state_file: spec.state_file(),
             says: noted.as_deref().and_then(|text| state_file::status(text, id)),
             notes: noted.as_deref().map(clean),
+            seq: state.seq,
+            bytes,
         })
     }
 

@@ -45,6 +45,7 @@ mod seal;
 mod service;
 mod session;
 mod signals;
+mod slack;
 mod webhook;
 mod words;
 
@@ -72,12 +73,14 @@ pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
 pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::layout::AttemptDir;
+pub use refrain_store::slack::{Asked, Sent, StopAsked, Talk};
 pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
+pub use slack::{SlackTokenError, SlackTokens};
 pub use webhook::{Webhook, WebhookError};
 pub use words::{Answer, say};
 

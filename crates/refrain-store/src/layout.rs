@@ -209,6 +209,12 @@ impl LoopDir {
         self.0.join("webhook.json")
     }
 
+    /// What stands in Slack of the loop.
+    #[must_use]
+    pub fn slack(&self) -> Utf8PathBuf {
+        self.0.join("slack.json")
+    }
+
     /// What a detached runner would have said on a terminal.
     #[must_use]
     pub fn runner_log(&self) -> Utf8PathBuf {

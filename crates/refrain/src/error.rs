@@ -7,6 +7,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{EngineError, GitError, JournalError, NoProgram, PluginError, chain};
+use refrain_server::DeskError;
 
 /// The documented exit codes. Public API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +223,17 @@ impl From<TasksError> for CliError {
         };
         let error = Self::new(code, chain(&error));
         hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<DeskError> for CliError {
+    fn from(error: DeskError) -> Self {
+        match error {
+            DeskError::NoFolder(folder) => {
+                Self::usage(format!("--root {folder}: accepted is a folder that is there"))
+            }
+            DeskError::Engine(error) => error.into(),
+        }
     }
 }
 

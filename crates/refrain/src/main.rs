@@ -18,6 +18,7 @@ mod report;
 mod run;
 mod said;
 mod screen;
+mod slack;
 mod table;
 mod telling;
 mod values;

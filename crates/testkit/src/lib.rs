@@ -18,6 +18,7 @@ mod receiver;
 mod redact;
 mod run;
 mod sandbox;
+mod slack;
 mod wait;
 
 pub use agents::{Agent, Real};
@@ -31,4 +32,5 @@ pub use receiver::{Answer, Received, Receiver};
 pub use run::{Invocation, Run, Session};
 pub use rustix::process::Signal;
 pub use sandbox::{Sandbox, write};
+pub use slack::{Call, Mood, Said, Slack};
 pub use wait::{eventually, within};

@@ -7,11 +7,12 @@ use refrain_agents::{environment, generic};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_store::Project;
+use refrain_store::config::keys::Slack;
 use refrain_store::config::{self, Chosen, ConfigError, ConfigFile, Settings};
 use refrain_store::trust::Trust;
 
 use super::cure::Found;
-use crate::Service;
+use crate::{Service, SlackTokens};
 
 /// What to do about a file that cannot be used.
 const MEND: &str =
@@ -101,6 +102,12 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
         let found = format!("{}: there is no prompt {name:?}", settings.origin("prompt-name"));
         let advice = format!("write [prompts.{name}], or name another");
         findings.push(Finding::warning(Subject::Configuration, found, advice));
+    }
+    if config.slack != Slack::default()
+        && let Err(error) = SlackTokens::of(service.host())
+    {
+        let advice = "docs/slack.md says how to come by one; until then serve says nothing there";
+        findings.push(Finding::warning(Subject::Configuration, error.to_string(), advice).about("slack"));
     }
     findings
 }

@@ -25,6 +25,8 @@ pub struct Desk {
     host: Host,
     /// Canonical, at least one; the first is where work begins that names no place.
     roots: Vec<Utf8PathBuf>,
+    /// Every project that Refrain has worked in is open too, also those of later.
+    everywhere: bool,
 }
 
 /// A folder that cannot be opened.

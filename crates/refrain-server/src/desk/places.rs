@@ -22,7 +22,29 @@ impl Desk {
             Ok(root) if root.is_dir() => Ok(root),
             _ => Err(DeskError::NoFolder(root.clone())),
         };
-        Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()? })
+        Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()?, everywhere: false })
+    }
+
+    /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
+    /// they are.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_everywhere(host: Host, here: &Utf8Path, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+        Ok(Self { everywhere: roots.is_empty(), ..Self::open(host, here, roots)? })
+    }
+
+    /// The folders that are open now.
+    fn open_now(&self) -> Vec<Utf8PathBuf> {
+        let own = self.roots.first().filter(|_| self.everywhere).and_then(|root| self.service(root).ok());
+        let known = own.map(|own| own.known_projects()).unwrap_or_default();
+        let known = known.iter().filter_map(|root| root.canonicalize_utf8().ok());
+        self.roots.iter().cloned().chain(known).collect()
+    }
+
+    /// The folders that are open.
+    pub(crate) fn roots(&self) -> &[Utf8PathBuf] {
+        &self.roots
     }
 
     /// The version of Refrain.
@@ -34,22 +56,22 @@ impl Desk {
     pub(super) fn folder(&self, workspace: Option<&str>) -> Result<Utf8PathBuf, Refusal> {
         let [first, ..] = self.roots.as_slice() else { return Err(Refusal::new("no folder is open")) };
         let Some(asked) = workspace else { return Ok(first.clone()) };
-        let roots: Vec<_> = self.roots.iter().map(|root| root.as_str()).collect();
+        let open = self.open_now();
         // One text for what is not there and for what is outside: what lies there is nobody's business.
         let refused = || {
-            let roots = roots.join(" or ");
+            let roots = named(&self.roots);
             Refusal::new(format!("workspace {asked}: accepted is a folder inside {roots}, links followed"))
         };
         let found = first.join(asked).canonicalize_utf8().map_err(|_| refused())?;
-        let is_inside = self.roots.iter().any(|root| found.starts_with(root));
+        let is_inside = open.iter().any(|root| found.starts_with(root));
         if asked.is_empty() || !is_inside || !found.is_dir() {
             return Err(refused());
         }
         // What lies there may say by its `.git` that it belongs to a project elsewhere.
         let data = self.service(&found)?.project().data.clone();
-        let known = self.roots.iter().filter_map(|root| self.service(root).ok());
+        let known = open.iter().filter_map(|root| self.service(root).ok());
         let mut known = known.map(|service| service.project().data.clone());
-        match self.roots.iter().any(|root| data.starts_with(root)) || known.any(|known| known == data) {
+        match open.iter().any(|root| data.starts_with(root)) || known.any(|known| known == data) {
             true => Ok(found),
             false => Err(refused()),
         }
@@ -57,11 +79,11 @@ impl Desk {
 
     /// A file that a caller names, as seen from a folder.
     pub(super) fn file(&self, name: &str, asked: &str, folder: &Utf8Path) -> Result<Utf8PathBuf, Refusal> {
+        let open = self.open_now();
         let found = folder.join(asked).canonicalize_utf8().ok();
-        let found =
-            found.filter(|found| found.is_file() && self.roots.iter().any(|root| found.starts_with(root)));
+        let found = found.filter(|found| found.is_file() && open.iter().any(|root| found.starts_with(root)));
         found.ok_or_else(|| {
-            let roots = self.roots.iter().map(|root| root.as_str()).collect::<Vec<_>>().join(" or ");
+            let roots = named(&self.roots);
             Refusal::new(format!("{name} {asked}: accepted is a file inside {roots}, links followed"))
         })
     }
@@ -72,11 +94,12 @@ impl Desk {
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
-    pub(super) fn services(&self) -> Vec<Service> {
+    pub(crate) fn services(&self) -> Vec<Service> {
         let own: Vec<_> = self.roots.iter().filter_map(|root| self.service(root).ok()).collect();
         let known = own.first().map(Service::known_projects).unwrap_or_default();
         let inside = |root: &Utf8PathBuf| {
-            root.canonicalize_utf8().is_ok_and(|root| self.roots.iter().any(|open| root.starts_with(open)))
+            let is_inside = |root: Utf8PathBuf| self.roots.iter().any(|open| root.starts_with(open));
+            self.everywhere || root.canonicalize_utf8().is_ok_and(is_inside)
         };
         let known = known.iter().filter(|root| inside(root)).filter_map(|root| self.service(root).ok());
         let mut seen = BTreeSet::new();
@@ -85,7 +108,7 @@ impl Desk {
     }
 
     /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
-    pub(super) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
+    pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
         let services = match workspace {
             Some(_) => vec![self.service(&self.folder(workspace)?)?],
@@ -107,4 +130,8 @@ impl Desk {
             }
         }
     }
+}
+
+fn named(roots: &[Utf8PathBuf]) -> String {
+    roots.iter().map(|root| root.as_str()).collect::<Vec<_>>().join(" or ")
 }

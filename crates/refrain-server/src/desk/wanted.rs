@@ -24,7 +24,7 @@ const WAIT: RangeInclusive<u32> = 0..=600;
 const MOST_MONEY: f64 = 50.0;
 
 /// What `loop_start` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
     /// What the agent is to do, as it is told in every iteration.

@@ -264,6 +264,19 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if config.notify.webhook.as_ref().is_some_and(|url| !is_web(url)) {
         return at(&["notify", "webhook"], "accepted is a URL of http or https");
     }
+    let slack = &config.slack;
+    if slack.api_url.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["slack", "api-url"], "accepted is a URL of http or https");
+    }
+    for (key, names, first) in [
+        ("channels", &slack.channels, "CDG"),
+        ("may-start", &slack.may_start, "UW"),
+        ("may-stop", &slack.may_stop, "UW"),
+    ] {
+        if names.iter().any(|name| !is_of_slack(name, first)) {
+            return at(&["slack", key], "accepted are ids as Slack has them, like C0123ABCD or U0123ABCD");
+        }
+    }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
         if let Err(error) = Protected::new(globs, &[]) {
             return at(&["protect", name], &error.to_string());
@@ -293,6 +306,13 @@ fn is_variable(name: &str) -> bool {
 fn is_web(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(|c: char| c.is_control() || c.is_whitespace())
+}
+
+/// Whether it is an id of Slack's that begins so; a name would never fit anybody.
+fn is_of_slack(id: &str, first: &str) -> bool {
+    id.starts_with(|c| first.contains(c))
+        && id.len() > 1
+        && id.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
 fn is_name(name: &str) -> bool {

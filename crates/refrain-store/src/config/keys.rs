@@ -47,6 +47,8 @@ pub struct Config {
     pub critique: Critique,
     /// How a person is told that a loop ended, or needs them.
     pub notify: Notify,
+    /// Loops from Slack, and Slack of loops; only in the user's own file.
+    pub slack: Slack,
     /// What loops may cost together.
     pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -251,6 +253,28 @@ pub struct Notify {
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub wait_longer_than: Option<Limit<Millis>>,
+}
+
+/// `[slack]`: what `refrain serve` does with a workspace of Slack. The tokens stand elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Slack {
+    /// The ids of the channels that are heard; all that the app was invited to, where none is named. Notices go to the first.
+    pub channels: Vec<String>,
+    /// The ids of the people who may start loops, and steer them. Nobody else may.
+    pub may_start: Vec<String>,
+    /// The ids of the people who may stop loops. Nobody else may.
+    pub may_stop: Vec<String>,
+    /// The folders of the projects that loops may be started in, each called by the folder's name; the one that `serve` is run
+    /// in, where none is named.
+    #[schemars(with = "Vec<String>")]
+    pub projects: Vec<Utf8PathBuf>,
+    /// Whether the ends of loops are told that were started elsewhere.
+    #[schemars(extend("default" = false))]
+    pub notify: Option<bool>,
+    /// Where Slack's Web API is: a URL of http or https.
+    #[schemars(extend("default" = "https://slack.com/api"))]
+    pub api_url: Option<String>,
 }
 
 /// Where a notification is shown.

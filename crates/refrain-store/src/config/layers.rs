@@ -165,6 +165,11 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
         None => ProjectFile::Absent,
         Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
             let mut layer = file.layer()?;
+            // Whoever wrote the project would say where what is told of it goes.
+            if let Some((_, given)) = layer.given.iter().find(|(path, _)| path[0] == "slack") {
+                let what = format!("slack: a project has none; it belongs into {user_file}");
+                return Err(ConfigError::Wrong { at: given.origin.clone(), what });
+            }
             project_caps = Caps::from(&layer.config.budget);
             only_lowers(&mut layer.given, &user_caps, &project_caps);
             layers.push(layer.given);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use refrain_server::{Desk, DeskError, mcp};
+use refrain_server::{Desk, mcp};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -22,20 +22,11 @@ pub(crate) struct Args {
 
 /// Serves one client until it goes away.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let desk = Desk::open(context.host.clone(), &context.dir, &args.root).map_err(refused)?;
+    let desk = Desk::open(context.host.clone(), &context.dir, &args.root)?;
     let runtime = run::runtime()?;
     let served = runtime.block_on(mcp::serve_stdio(desk));
     // Whoever waits for a loop is waited for by nobody any more.
     runtime.shutdown_background();
     served.map_err(|error| CliError::new(Code::Failed, format!("the client began no session: {error}")))?;
     Ok(Code::Done.into())
-}
-
-fn refused(error: DeskError) -> CliError {
-    match error {
-        DeskError::NoFolder(folder) => {
-            CliError::usage(format!("--root {folder}: accepted is a folder that is there"))
-        }
-        DeskError::Engine(error) => error.into(),
-    }
 }

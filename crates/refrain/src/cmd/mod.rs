@@ -30,6 +30,7 @@ pub(crate) mod research;
 pub(crate) mod resume;
 mod review_args;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;

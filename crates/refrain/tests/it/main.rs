@@ -86,6 +86,8 @@ mod seeing;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod slack;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod stuck;

@@ -13,5 +13,6 @@ mod repository;
 mod server;
 mod world;
 
+pub(crate) use server::decoded;
 pub use server::{Forge, Held};
 pub use world::{Fault, Limit, World};

@@ -332,7 +332,7 @@ fn limited(kind: Kind, limit: Limit) -> Reply {
 }
 
 /// What an address has encoded.
-pub(super) fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
         let digits = behind.get(..2).and_then(|digits| str::from_utf8(digits).ok());

@@ -1,0 +1,208 @@
+//! Doing what somebody asked for in Slack, once: by the same [`Desk`](crate::Desk) as every other protocol, and for those
+//! only whom the person's configuration names.
+
+use std::time::Duration;
+
+use refrain_core::LoopId;
+use refrain_engine::{Sent, Service, StopAsked, Talk};
+use tokio::time::sleep;
+
+use super::api::Fault;
+use super::face::{escaped, said};
+use super::heard::Request;
+use super::words::{HELP, Wish};
+use super::{Office, at_desk};
+use crate::desk::{List, LoopView, Refusal, Start, Steer, Stop, Which};
+
+/// How often somebody is answered who may not get to hear it.
+const TRIES: u32 = 4;
+/// How many loops are listed.
+const MOST_LISTED: usize = 20;
+/// How much of a goal a list shows, in characters.
+const SHORT: usize = 80;
+
+impl Office {
+    /// Does it, answers whoever asked, and forgets it.
+    pub(super) async fn serve(self: std::sync::Arc<Self>, request: Request) {
+        let answer = match self.permit(&request) {
+            Ok(()) => self.grant(&request).await,
+            Err(refused) => Some(refused),
+        };
+        if let Some(answer) = answer {
+            self.answer(&request, &answer).await;
+        }
+        self.asked.forget(&request.key);
+    }
+
+    /// Whether this person may ask for that, here.
+    fn permit(&self, request: &Request) -> Result<(), String> {
+        let channels = &self.config.channels;
+        if !channels.is_empty() && !channels.contains(&request.channel) {
+            return Err(
+                "Nobody is heard in this channel; `[slack] channels` of Refrain's configuration says where."
+                    .to_owned(),
+            );
+        }
+        let (start, stop) =
+            (self.config.may_start.contains(&request.user), self.config.may_stop.contains(&request.user));
+        let (may, what, list) = match &request.wish {
+            Wish::Help | Wish::Unknown(_) => return Ok(()),
+            Wish::Start { .. } => (start, "start loops", "may-start"),
+            Wish::Steer { .. } => (start, "steer loops", "may-start"),
+            Wish::Stop(_) => (stop, "stop loops", "may-stop"),
+            Wish::Status(_) => (start || stop, "look at loops", "may-start"),
+        };
+        match may {
+            true => Ok(()),
+            false => Err(format!(
+                "You may not {what} here; `[slack] {list}` of Refrain's configuration says who may. Nothing was done."
+            )),
+        }
+    }
+
+    /// Does it; what to answer.
+    async fn grant(self: &std::sync::Arc<Self>, request: &Request) -> Option<String> {
+        let done = match &request.wish {
+            Wish::Help => Ok(Some(HELP.to_owned())),
+            Wish::Unknown(words) => Ok(Some(format!(
+                "`{}` is nothing that I know.\n{HELP}",
+                said(words, SHORT).replace('`', "'")
+            ))),
+            Wish::Start { project, goal } => self.start(request, project.as_deref(), goal).await,
+            Wish::Status(Some(id)) => {
+                let which = Which { loop_id: id.clone(), workspace: None };
+                at_desk(&self.desk, move |desk| Ok(Some(told(&desk.status(&which)?.view)))).await
+            }
+            Wish::Status(None) => {
+                at_desk(&self.desk, |desk| {
+                    let loops = desk.list(&List { workspace: None, include_finished: false })?.loops;
+                    let lines: Vec<_> = loops.iter().rev().take(MOST_LISTED).map(listed).collect();
+                    Ok(Some(if lines.is_empty() {
+                        "No loop is at work.".to_owned()
+                    } else {
+                        lines.join("\n")
+                    }))
+                })
+                .await
+            }
+            Wish::Stop(id) => self.stop(request, id).await,
+            Wish::Steer { id, text } => {
+                let steer = Steer { loop_id: id.clone(), workspace: None, text: text.clone() };
+                at_desk(&self.desk, move |desk| {
+                    let heard = desk.steer(&steer)?;
+                    Ok(Some(format!("Loop `{}` is told with its next iteration.", heard.loop_id)))
+                })
+                .await
+            }
+        };
+        done.unwrap_or_else(|refusal| Some(format!("Refused: {}", escaped(&refusal.to_string()))))
+    }
+
+    /// Starts a loop whose name follows from who asked where and when: asked again, it is the same one.
+    async fn start(
+        self: &std::sync::Arc<Self>,
+        request: &Request,
+        project: Option<&str>,
+        goal: &str,
+    ) -> Result<Option<String>, Refusal> {
+        let name = format!("slack-{}", &request.key[..8]);
+        let roots = self.desk.roots();
+        let workspace = match project {
+            None => None,
+            Some(name) => {
+                let found = roots.iter().find(|root| root.file_name() == Some(name));
+                let names: Vec<_> = roots.iter().filter_map(|root| root.file_name()).collect();
+                let refused = || Refusal::new(format!("project {name}: accepted are {}", names.join(", ")));
+                Some(found.ok_or_else(refused)?.to_string())
+            }
+        };
+        let start = Start { goal: goal.to_owned(), workspace, name: Some(name.clone()), ..Start::default() };
+        let talk = Talk {
+            channel: request.channel.clone(),
+            thread: request.thread.clone(),
+            trigger: request.trigger.clone(),
+            ..Talk::default()
+        };
+        let (service, id, notes) = at_desk(&self.desk, move |desk| {
+            let notes = match desk.of_loop(&name, None) {
+                // It was begun before we broke off.
+                Ok(_) => Vec::new(),
+                Err(_) => desk.start(&start)?.notes,
+            };
+            let (service, id) = desk.of_loop(&name, None)?;
+            if service.talk(&id)?.is_none() {
+                service.note_talk(&id, &talk)?;
+            }
+            Ok((service, id, notes))
+        })
+        .await?;
+        self.follow(service, id);
+        let notes: Vec<_> = notes.iter().map(|note| escaped(note)).collect();
+        Ok((!notes.is_empty()).then(|| notes.join("\n")))
+    }
+
+    async fn stop(
+        self: &std::sync::Arc<Self>,
+        request: &Request,
+        id: &str,
+    ) -> Result<Option<String>, Refusal> {
+        let (asked, is_button) = (request.clone(), request.button.is_some());
+        let stop = Stop { loop_id: id.to_owned(), workspace: None, now: true };
+        let (service, id, stopped) = at_desk(&self.desk, move |desk| {
+            let (service, id) = desk.of_loop(&stop.loop_id, None)?;
+            if let Some(ts) = &asked.button {
+                belongs(&service, &id, &asked.channel, ts)?;
+            }
+            let stopped = desk.stop(&stop)?;
+            Ok((service, id, stopped))
+        })
+        .await?;
+        let pressed = StopAsked { user: request.user.clone(), was_running: stopped.stop_requested };
+        let has_talk = self.note(&service, &id, move |talk| talk.stop = Some(pressed)).await;
+        if has_talk {
+            self.follow(service, id.clone());
+        }
+        let said = match stopped.stop_requested {
+            true => format!("Loop `{id}` is asked to stop."),
+            false => format!("Loop `{id}` had stopped already: {}.", stopped.status.as_str()),
+        };
+        Ok((!is_button).then_some(said))
+    }
+
+    async fn answer(&self, request: &Request, text: &str) {
+        let Request { channel, thread, user, .. } = request;
+        let mut rest = Duration::from_secs(1);
+        for _ in 0..TRIES {
+            match self.api.whisper(channel, thread.as_deref(), user, text).await {
+                Ok(()) => return,
+                Err(Fault::Refused(why)) => return self.complain(&format!("no answer for {user}: {why}")),
+                Err(Fault::Again(..)) => sleep(rest).await,
+            }
+            rest *= 2;
+        }
+    }
+}
+
+/// That a button is the one of the loop that it names.
+fn belongs(service: &Service, id: &LoopId, channel: &str, ts: &str) -> Result<(), Refusal> {
+    let is_it = |talk: &Talk| talk.channel == channel && talk.message == Sent::At(ts.to_owned());
+    match service.talk(id)?.is_some_and(|talk| is_it(&talk)) {
+        true => Ok(()),
+        false => Err(Refusal::new(format!("this is not the button of {id}"))),
+    }
+}
+
+/// How a loop stands, in lines.
+fn told(view: &LoopView) -> String {
+    let mut lines = vec![listed(view), said(&view.reason, 300)];
+    lines.extend(view.needs.as_deref().map(|needs| format!(":raised_hand: {}", said(needs, 300))));
+    lines.join("\n")
+}
+
+/// The same in one.
+fn listed(view: &LoopView) -> String {
+    let of = view.max_iterations.map_or("∞".to_owned(), |of| of.to_string());
+    let cost = view.total_cost_usd.map(|cost| format!(" · ${cost:.2}")).unwrap_or_default();
+    let goal = said(&view.goal, SHORT);
+    format!("`{}` · {} · {}/{of}{cost} · {goal}", view.id, view.status.as_str(), view.iteration_count)
+}

@@ -1,0 +1,273 @@
+//! Slack: loops are asked for there, and told of, in one message each that changes with the loop (seed-systems 6.5). It is a
+//! window like every other surface: what is asked goes to the [`Desk`], what is said comes out of the journals by a cursor
+//! that is kept beside each. Slack being down, or this process, harms no loop, and nothing is lost by it.
+//!
+//! [`words`] and [`heard`] say what is meant by what comes in, [`face`] how a loop looks, [`owed`] what is to be said next: all
+//! pure. [`socket`] listens, [`api`] speaks, [`counter`] does what is asked, [`teller`] tells of one loop.
+
+mod api;
+mod counter;
+mod face;
+mod heard;
+mod owed;
+mod socket;
+mod teller;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use refrain_core::LoopId;
+use refrain_core::text::printable;
+use refrain_core::view::Kind;
+use refrain_engine::config::keys;
+use refrain_engine::{Asked, DiskError, Host, Service, SlackTokenError, SlackTokens, Talk, now};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::api::{Api, Fault};
+use self::teller::Teller;
+use crate::desk::{Desk, DeskError, Refusal};
+
+/// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.
+const SWEEP: Duration = Duration::from_secs(3);
+
+/// Says something to whoever runs this.
+pub type Say = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Why nobody can speak with Slack.
+#[derive(Debug, thiserror::Error)]
+pub enum SlackError {
+    /// No token.
+    #[error(transparent)]
+    Token(#[from] SlackTokenError),
+    /// A folder that loops may be started in.
+    #[error("[slack] projects cannot be opened")]
+    Desk(#[from] DeskError),
+    /// There can be no folder for what is asked.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Somebody does.
+    #[error("another process of this user speaks with Slack already; one is enough")]
+    Taken,
+    /// There are no certificates, say.
+    #[error("nothing can be sent from here")]
+    Client(#[source] std::io::Error),
+}
+
+/// What is needed to speak with one workspace.
+pub struct Slack(Office);
+
+/// What all its parts share.
+struct Office {
+    api: Api,
+    desk: Arc<Desk>,
+    asked: Arc<Asked>,
+    config: keys::Slack,
+    since: Timestamp,
+    say: Say,
+    /// What was said last.
+    said: Mutex<String>,
+    /// Held while what stands of a loop is changed.
+    pen: tokio::sync::Mutex<()>,
+    /// Who is told of now, by their journals' place.
+    tellers: Mutex<BTreeMap<(Utf8PathBuf, LoopId), Arc<AtomicBool>>>,
+    /// What is run for them.
+    tasks: mpsc::UnboundedSender<Teller>,
+    news: Mutex<Option<mpsc::UnboundedReceiver<Teller>>>,
+}
+
+impl Slack {
+    /// Whether anything of Slack is configured.
+    #[must_use]
+    pub fn is_wanted(config: &keys::Slack) -> bool {
+        *config != keys::Slack::default()
+    }
+
+    /// All that is needed, before anything is said: the tokens, the projects, and that nobody else speaks for this user.
+    ///
+    /// # Errors
+    /// [`SlackError`]; nothing was begun then.
+    pub fn open(host: Host, here: &Utf8Path, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
+        let tokens = SlackTokens::of(&host)?;
+        let asked = Asked::open(&host.state_home)?.ok_or(SlackError::Taken)?;
+        let desk = Desk::open(host, here, &config.projects)?;
+        let api = Api::new(config.api_url.as_deref(), tokens).map_err(SlackError::Client)?;
+        let (tasks, news) = mpsc::unbounded_channel();
+        Ok(Self(Office {
+            api,
+            desk: Arc::new(desk),
+            asked: Arc::new(asked),
+            config,
+            since: now(),
+            say,
+            said: Mutex::default(),
+            pen: tokio::sync::Mutex::default(),
+            tellers: Mutex::default(),
+            tasks,
+            news: Mutex::new(Some(news)),
+        }))
+    }
+
+    /// Listens and tells until `stop` says so. Loops do not notice.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let office = Arc::new(self.0);
+        let news = office.news.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut news) = news else { return };
+        let (heard, mut requests) = mpsc::unbounded_channel();
+        // What was acknowledged before this process came to it.
+        for request in office.asked.kept().unwrap_or_default() {
+            let _ = heard.send(request);
+        }
+        let socket = match socket::listen(&office.api, Arc::clone(&office.asked), heard).await {
+            Ok(socket) => socket,
+            Err(_) => return office.complain("nobody can listen to it"),
+        };
+        let mut work = JoinSet::new();
+        work.spawn(Arc::clone(&office).greet());
+        work.spawn(Arc::clone(&office).sweep());
+        loop {
+            tokio::select! {
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
+                Some(request) = requests.recv() => drop(work.spawn(Arc::clone(&office).serve(request))),
+                Some(teller) = news.recv() => drop(work.spawn(Office::tell(teller))),
+                Some(_) = work.join_next() => {}
+            }
+        }
+        socket.shutdown().await;
+    }
+}
+
+impl Office {
+    /// Says at once what is wrong with the app: whoever listens only tries again.
+    async fn greet(self: Arc<Self>) {
+        for (token, known) in [("bot", self.api.knows_bot().await), ("app", self.api.knows_app().await)] {
+            if let Err(Fault::Refused(why)) = known {
+                self.complain(&format!("it does not take the token of the {token}: {why}"));
+            }
+        }
+    }
+
+    /// Looks again and again for loops that something is owed of.
+    async fn sweep(self: Arc<Self>) {
+        let mut rounds = interval(SWEEP);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut passed_over = BTreeSet::new();
+        loop {
+            rounds.tick().await;
+            let (office, passed) = (Arc::clone(&self), std::mem::take(&mut passed_over));
+            let Ok((owed, passed)) = spawn_blocking(move || office.owed(passed)).await else { return };
+            passed_over = passed;
+            for (service, id) in owed {
+                self.follow(service, id);
+            }
+        }
+    }
+
+    /// The loops of which something is owed; what is none of ours is passed over from then on.
+    fn owed(
+        &self,
+        mut passed_over: BTreeSet<(Utf8PathBuf, LoopId)>,
+    ) -> (Vec<(Service, LoopId)>, BTreeSet<(Utf8PathBuf, LoopId)>) {
+        let (all, mut found) = (self.config.notify == Some(true), Vec::new());
+        for service in self.desk.services() {
+            for (id, talk) in service.untold(all).unwrap_or_default() {
+                let place = (service.project().data.clone(), id.clone());
+                if talk.is_none() && !passed_over.contains(&place) && !self.take_in(&service, &id) {
+                    passed_over.insert(place.clone());
+                }
+                if !passed_over.contains(&place) {
+                    found.push((service.clone(), id));
+                }
+            }
+        }
+        (found, passed_over)
+    }
+
+    /// Notes that the ends of a loop are to be told that was started elsewhere, where that is so.
+    fn take_in(&self, service: &Service, id: &LoopId) -> bool {
+        let (Ok(status), Some(channel)) = (service.status(id), self.config.channels.first()) else {
+            return false;
+        };
+        // What happened before anybody was to be told of it is not told; of a task its plan tells.
+        let is_old = status.has_stopped() && status.started_at < self.since;
+        let talk = Talk { channel: channel.clone(), only_ends: true, ..Talk::default() };
+        !is_old && status.kind != Kind::Task && service.note_talk(id, &talk).is_ok()
+    }
+
+    /// Has a loop told of, from where it was left; or looked at, where it is.
+    fn follow(self: &Arc<Self>, service: Service, id: LoopId) {
+        let poked = Arc::new(AtomicBool::new(false));
+        let place = (service.project().data.clone(), id.clone());
+        {
+            let mut tellers = self.tellers.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(told) = tellers.get(&place) {
+                return told.store(true, Ordering::SeqCst);
+            }
+            tellers.insert(place, Arc::clone(&poked));
+        }
+        let _ = self.tasks.send(Teller { office: Arc::clone(self), service, id, poked });
+    }
+
+    async fn tell(teller: Teller) {
+        let office = Arc::clone(&teller.office);
+        let place = (teller.service.project().data.clone(), teller.id.clone());
+        teller.run().await;
+        office.tellers.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+    }
+
+    /// Changes what stands of a loop, where something does.
+    async fn note(
+        &self,
+        service: &Service,
+        id: &LoopId,
+        change: impl FnOnce(&mut Talk) + Send + 'static,
+    ) -> bool {
+        let _pen = self.pen.lock().await;
+        let (service, id) = (service.clone(), id.clone());
+        let noted = blocking(move || {
+            let Some(mut talk) = service.talk(&id)? else { return Ok(false) };
+            change(&mut talk);
+            service.note_talk(&id, &talk)?;
+            Ok::<_, refrain_engine::EngineError>(true)
+        });
+        noted.await.unwrap_or(false)
+    }
+
+    /// Says what does not work, once.
+    fn complain(&self, what: &str) {
+        let what = printable(what);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said != what {
+            (self.say)(&format!("Slack: {what}"));
+            *said = what.into_owned();
+        }
+    }
+}
+
+/// Does what blocks on a thread that may; none where it could not be done.
+async fn blocking<T: Send + 'static, E: std::error::Error + 'static>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Option<T> {
+    spawn_blocking(move || work().ok()).await.ok().flatten()
+}
+
+/// The same for what is asked of the desk.
+async fn at_desk<T: Send + 'static>(
+    desk: &Arc<Desk>,
+    work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let desk = Arc::clone(desk);
+    let done = spawn_blocking(move || work(&desk)).await;
+    done.unwrap_or_else(|error| {
+        Err(Refusal::new(format!("refrain broke off in the middle of this: {error}")))
+    })
+}

@@ -1,0 +1,141 @@
+//! What people say to the bot: `/refrain start …`, or the same words behind a mention of it. Pure.
+
+use serde::{Deserialize, Serialize};
+
+/// What somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Wish {
+    /// A loop.
+    Start {
+        /// The project, by the name of its folder.
+        project: Option<String>,
+        /// What the agent is to do.
+        goal: String,
+    },
+    /// How one stands; or all that are not over.
+    Status(Option<String>),
+    /// The end of one.
+    Stop(String),
+    /// Something that an agent is to hear.
+    Steer {
+        /// Of which loop.
+        id: String,
+        /// What.
+        text: String,
+    },
+    /// What can be asked.
+    Help,
+    /// Nobody knows what.
+    Unknown(String),
+}
+
+/// What can be asked.
+pub(super) const HELP: &str = "`start [in PROJECT] GOAL` starts a loop\n`status [ID]` says how it stands, `list` which there \
+    are\n`stop ID` ends it\n`steer ID TEXT` tells its agent something with its next iteration";
+
+impl Wish {
+    /// What these words ask for, as Slack hands them on.
+    pub(super) fn of(text: &str) -> Self {
+        let text = plain(text);
+        let (verb, rest) = first(text.trim());
+        match (verb.to_ascii_lowercase().as_str(), rest) {
+            ("start", rest) => match first(rest) {
+                (word, behind) if word.eq_ignore_ascii_case("in") && !behind.is_empty() => {
+                    let (project, goal) = first(behind);
+                    Self::Start { project: Some(project.to_owned()), goal: goal.to_owned() }
+                }
+                _ => Self::Start { project: None, goal: rest.to_owned() },
+            },
+            ("status", id) => Self::Status((!id.is_empty()).then(|| bare(id))),
+            ("list", "") => Self::Status(None),
+            ("stop", id) if !id.is_empty() => Self::Stop(bare(id)),
+            ("steer", rest) if !first(rest).1.is_empty() => {
+                let (id, text) = first(rest);
+                Self::Steer { id: bare(id), text: text.to_owned() }
+            }
+            ("help" | "", _) => Self::Help,
+            _ => Self::Unknown(text.trim().to_owned()),
+        }
+    }
+}
+
+/// An id that was copied with the marks around it.
+fn bare(id: &str) -> String {
+    id.trim_matches('`').to_owned()
+}
+
+/// The first word, and what stands behind it.
+fn first(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
+}
+
+/// The text as it was typed: without the mention that it begins with, links as their address, and what Slack escapes.
+fn plain(text: &str) -> String {
+    let mut rest = text.trim_start();
+    while let Some((_, behind)) = rest.strip_prefix("<@").and_then(|mention| mention.split_once('>')) {
+        rest = behind.trim_start();
+    }
+    let mut out = String::with_capacity(rest.len());
+    while let Some((before, (inside, behind))) =
+        rest.split_once('<').and_then(|(before, at)| Some((before, at.split_once('>')?)))
+    {
+        out.push_str(before);
+        match inside.starts_with("http://") || inside.starts_with("https://") || inside.starts_with("mailto:")
+        {
+            // Typed was what is shown, where that is the same address without its beginning.
+            true => {
+                out.push_str(inside.split_once('|').map_or(
+                    inside,
+                    |(url, label)| match url.ends_with(label) {
+                        true => label,
+                        false => url,
+                    },
+                ))
+            }
+            false => out.push_str(&format!("<{inside}>")),
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn start(project: Option<&str>, goal: &str) -> Wish {
+        Wish::Start { project: project.map(str::to_owned), goal: goal.to_owned() }
+    }
+
+    #[rstest]
+    #[case("start Mend the parser.", start(None, "Mend the parser."))]
+    #[case("<@U0BOT> start Mend\nit.", start(None, "Mend\nit."))]
+    #[case("  <@U0BOT|refrain>  START  in app  Mend it", start(Some("app"), "Mend it"))]
+    #[case("start in app", start(Some("app"), ""))]
+    #[case("start", start(None, ""))]
+    #[case("start indent all", start(None, "indent all"))]
+    #[case("start a &lt; b &amp;&amp; c &amp;lt; d", start(None, "a < b && c &lt; d"))]
+    #[case("start see <https://a.b/c|a.b/c> and <https://d.e>", start(None, "see a.b/c and https://d.e"))]
+    #[case("start read <https://evil.example/x|docs>", start(None, "read https://evil.example/x"))]
+    #[case("start ask <@U1>", start(None, "ask <@U1>"))]
+    #[case("status", Wish::Status(None))]
+    #[case("list", Wish::Status(None))]
+    #[case("status slack-1", Wish::Status(Some("slack-1".to_owned())))]
+    #[case("stop `slack-1`", Wish::Stop("slack-1".to_owned()))]
+    #[case("steer slack-1 use rstest", Wish::Steer { id: "slack-1".to_owned(), text: "use rstest".to_owned() })]
+    #[case("", Wish::Help)]
+    #[case("<@U0BOT>", Wish::Help)]
+    #[case("help me", Wish::Help)]
+    #[case("stop", Wish::Unknown("stop".to_owned()))]
+    #[case("steer slack-1", Wish::Unknown("steer slack-1".to_owned()))]
+    #[case("<@U0BOT> rm -rf /", Wish::Unknown("rm -rf /".to_owned()))]
+    #[case("<@", Wish::Unknown("<@".to_owned()))]
+    fn words_are_understood(#[case] text: &str, #[case] wish: Wish) {
+        assert_eq!(Wish::of(text), wish);
+    }
+}

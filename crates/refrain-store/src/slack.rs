@@ -1,0 +1,180 @@
+//! What Slack needs of the disk: what stands there of a loop, so that nothing is lost and nothing is said twice, and what
+//! people asked for that is not done yet.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic};
+
+/// What stands in Slack of one loop: `slack.json` beside its journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Talk {
+    /// The channel.
+    pub channel: String,
+    /// The thread in it, where it was asked for in one.
+    pub thread: Option<String>,
+    /// The message that asked for the loop; a command leaves none.
+    pub trigger: Option<String>,
+    /// Nothing is said before it has stopped for the first time: somebody else started it.
+    pub only_ends: bool,
+    /// The status message.
+    pub message: Sent,
+    /// What tells what the status message shows from all else that it could.
+    pub shown: Option<String>,
+    /// The reaction that stands.
+    pub reaction: Option<String>,
+    /// Who pressed its button last.
+    pub stop: Option<StopAsked>,
+    /// What the agent noted, of which end, in milliseconds of the epoch.
+    pub reply: Option<(i64, Sent)>,
+    /// All that the journal says in so many bytes, and so many events, is told: where it is not longer, nothing is owed.
+    pub bytes: u64,
+    /// The last of those events.
+    pub seq: u64,
+}
+
+/// Whether a message was posted. What may have been is looked for before it is posted again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sent {
+    /// No.
+    #[default]
+    Not,
+    /// It may have been.
+    Intended,
+    /// Yes, under this time stamp.
+    At(String),
+    /// Slack does not want it.
+    Refused,
+}
+
+/// A button that was pressed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAsked {
+    /// Who.
+    pub user: String,
+    /// Whether the loop was still at work.
+    pub was_running: bool,
+}
+
+impl Talk {
+    /// What stands of the loop; none where it was never told, or where that cannot be read.
+    #[must_use]
+    pub fn read(dir: &LoopDir) -> Option<Self> {
+        serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()
+    }
+
+    /// Notes it. A crash in front of it has Slack asked what stands there.
+    ///
+    /// # Errors
+    /// [`DiskError`].
+    pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
+        write_json(&dir.slack(), self)
+    }
+}
+
+/// What people asked for and was not done yet, a file each: what is acknowledged is done, also by the next process. Who has
+/// it is the only process of the user's that speaks with Slack.
+#[derive(Debug)]
+pub struct Asked {
+    folder: Utf8PathBuf,
+    _lock: File,
+}
+
+impl Asked {
+    /// Those of the user whose state home this is; none where another process has them.
+    ///
+    /// # Errors
+    /// [`DiskError`] where there can be no such folder.
+    pub fn open(state_home: &Utf8Path) -> Result<Option<Self>, DiskError> {
+        let folder = state_home.join("slack");
+        make_dir(&folder)?;
+        let path = folder.join("lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path).on("open", &path)?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error).on("lock", &path),
+            Ok(()) => Ok(Some(Self { folder, _lock: lock })),
+        }
+    }
+
+    /// Keeps it, under a key of letters and digits.
+    ///
+    /// # Errors
+    /// [`DiskError`].
+    pub fn keep(&self, key: &str, asked: &impl Serialize) -> Result<(), DiskError> {
+        write_json(&self.place(key), asked)
+    }
+
+    /// It is done.
+    pub fn forget(&self, key: &str) {
+        // What is left is done once more, and found done.
+        let _ = fs::remove_file(self.place(key));
+    }
+
+    /// What is not done; what cannot be read is nothing.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the folder cannot be read.
+    pub fn kept<T: DeserializeOwned>(&self) -> Result<Vec<T>, DiskError> {
+        let entries = match self.folder.read_dir_utf8() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.on("read", &self.folder)?,
+        };
+        let files = entries.flatten().filter(|entry| entry.file_name().ends_with(".json"));
+        Ok(files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok()).collect())
+    }
+
+    fn place(&self, key: &str) -> Utf8PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+}
+
+fn write_json(path: &Utf8Path, value: &impl Serialize) -> Result<(), DiskError> {
+    let text = serde_json::to_vec(value).map_err(std::io::Error::other).on("write", path)?;
+    write_atomic(path, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = LoopDir(Utf8Path::from_path(folder.path()).unwrap().to_owned());
+        assert_eq!(Talk::read(&dir), None);
+        let talk = Talk {
+            channel: "C1".to_owned(),
+            message: Sent::At("1.2".to_owned()),
+            reply: Some((7, Sent::Intended)),
+            ..Talk::default()
+        };
+        talk.write(&dir).unwrap();
+        assert_eq!(Talk::read(&dir), Some(talk));
+        write_atomic(&dir.slack(), b"{").unwrap();
+        assert_eq!(Talk::read(&dir), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_kept_until_it_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(folder.path()).unwrap();
+        let asked = Asked::open(home).unwrap().unwrap();
+        assert!(Asked::open(home).unwrap().is_none(), "one at a time");
+        asked.keep("a1", &"one").unwrap();
+        asked.keep("a1", &"one").unwrap();
+        write_atomic(&home.join("slack/a2.json"), b"{").unwrap();
+        drop(asked);
+        let asked = Asked::open(home).unwrap().unwrap();
+        assert_eq!(asked.kept::<String>().unwrap(), ["one"]);
+        asked.forget("a1");
+        asked.forget("a1");
+        assert_eq!(asked.kept::<String>().unwrap(), [""; 0]);
+    }
+}

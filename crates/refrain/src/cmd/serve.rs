@@ -1,0 +1,119 @@
+//! `refrain serve`: the door over HTTP, and all that runs beside it for as long as somebody looks.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use refrain_engine::chain;
+use refrain_engine::tool::Tool;
+use refrain_server::Desk;
+use refrain_server::http::{Address, Server};
+use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::{out, run, slack};
+
+/// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
+///
+/// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
+/// alone, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The port; 0 is any that is free
+    #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true)]
+    port: u16,
+    /// The address to listen on; one that others can reach needs --behind-proxy
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+    /// A proxy stands in front that speaks TLS and asks people who they are; ORIGIN is how they reach it, as
+    /// https://loops.example.org
+    #[arg(long, value_name = "ORIGIN")]
+    behind_proxy: Option<String>,
+    /// A folder whose loops are shown, and that loops may work in; may be said again. All projects that Refrain has worked
+    /// in, and the one that this is run in, where it is left out
+    #[arg(long, value_name = "DIR")]
+    root: Vec<Utf8PathBuf>,
+    /// Open it in the browser
+    #[arg(long)]
+    open: bool,
+    /// Print where it is found as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where it is found.
+#[derive(Serialize)]
+struct Found {
+    url: String,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let address = Address::new(args.host, args.port, args.behind_proxy.clone());
+    let address = address.map_err(|error| CliError::usage(error.to_string()))?;
+    let desk = Desk::open_everywhere(context.host.clone(), &context.dir, &args.root)?;
+    let runtime = run::runtime()?;
+    let served = runtime.block_on(serve(context, args, desk, address));
+    // Whoever waits for a loop is waited for by nobody any more.
+    runtime.shutdown_background();
+    served?;
+    Ok(Code::Done.into())
+}
+
+async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> Result<(), CliError> {
+    // Before anybody is told where it is: whoever knows may end it.
+    let mut interrupt = heed(SignalKind::interrupt())?;
+    let mut terminate = heed(SignalKind::terminate())?;
+    let mut hangup = heed(SignalKind::hangup())?;
+    let server = Server::listen(desk, address).await;
+    let server = server.map_err(|error| {
+        CliError::new(Code::Failed, chain(&error)).hint("--port 0 takes any port that is free")
+    })?;
+    announce(context, args, &server)?;
+    let (stopper, stop) = watch::channel(false);
+    // All that runs for as long as this does is told to stop by `stop`, and waited for.
+    let mut parts = JoinSet::new();
+    parts.spawn(server.run(stop.clone()));
+    if let Some(slack) = slack::open(context) {
+        parts.spawn(slack.run(stop));
+    }
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    let _ = stopper.send(true);
+    while parts.join_next().await.is_some() {}
+    Ok(())
+}
+
+fn heed(kind: SignalKind) -> Result<Signal, CliError> {
+    signal(kind).map_err(|error| CliError::new(Code::Failed, format!("signals cannot be heard: {error}")))
+}
+
+/// Says where it is found.
+fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), CliError> {
+    let url = server.url();
+    if args.json {
+        out::print_json_line(&Found { url: url.clone() })?;
+    } else {
+        out::print(&format!("{url}\n"));
+        out::tell_line("", "Ctrl-C ends it; loops go on without it");
+    }
+    if args.open && !open(context, &url) {
+        out::tell_line("", "note: no browser could be opened");
+    }
+    Ok(())
+}
+
+/// Has the person's browser open it.
+fn open(context: &Context, url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let tool = Tool::errand(program, context.dir.as_std_path()).args([url]);
+    tool.limit(Duration::from_secs(10)).run().is_ok_and(|done| done.status.success())
+}

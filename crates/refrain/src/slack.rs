@@ -1,0 +1,26 @@
+//! Slack beside what `serve` serves, where it is configured. What hinders it is said, and hinders nothing else.
+
+use refrain_engine::config::Chosen;
+use refrain_engine::{Service, chain};
+use refrain_server::slack::Slack;
+
+use crate::cli::Context;
+use crate::out;
+
+/// Whoever speaks with Slack, where that is configured and can be done.
+pub(crate) fn open(context: &Context) -> Option<Slack> {
+    let note = |why: String| out::tell_line("", &format!("note: Slack is told nothing: {why}"));
+    let service = Service::open(&context.dir, context.host.clone()).ok()?;
+    let config = match service.settings(Chosen::default(), context.inside.is_none()) {
+        Ok(settings) => settings.config.slack,
+        Err(error) => {
+            note(error.to_string());
+            return None;
+        }
+    };
+    if !Slack::is_wanted(&config) {
+        return None;
+    }
+    let say = Box::new(|what: &str| out::tell_line("", what));
+    Slack::open(context.host.clone(), &context.dir, config, say).map_err(|error| note(chain(&error))).ok()
+}

@@ -1,0 +1,270 @@
+//! Loops from Slack, and Slack of loops: a real `refrain serve` talks with a Slack on loopback, as people would.
+
+mod hostile;
+mod outages;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+use testkit::{Mood, Said, Sandbox, Session, Slack};
+
+use crate::sandbox;
+
+/// A sandbox whose user listens to this Slack: U1 may start loops, U2 may stop them.
+fn connected(slack: &Slack, more: &str) -> Sandbox {
+    let sandbox = sandbox();
+    let config = sandbox.root().join("home/config/refrain");
+    fs::create_dir_all(&config).unwrap();
+    let settings = format!(
+        "[start]\nmax-iterations = 4\n{more}\n[slack]\nchannels = [\"C1\", \"C2\"]\nmay-start = [\"U1\"]\n\
+         may-stop = [\"U2\"]\nprojects = [\"{}\"]\napi-url = \"{}\"\n",
+        sandbox.project().display(),
+        slack.url(),
+    );
+    testkit::write(&config.join("config.toml"), settings);
+    for (name, token) in [("slack-bot-token", Slack::BOT), ("slack-app-token", Slack::APP)] {
+        let path = config.join(name);
+        testkit::write(&path, format!("{token}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    sandbox
+}
+
+/// The same, where this agent works; `$STEP` writes what it did into its notes.
+fn working(slack: &Slack, script: &str) -> Sandbox {
+    let sandbox = connected(slack, "");
+    let step = "step() { printf -- '---\\nloop_id: %s\\nstatus: in-progress\\n---\\n## Progress\\nstep %s of <all>\\n' \
+                \"$REFRAIN_LOOP_ID\" \"$REFRAIN_ITERATION\" > \"$REFRAIN_STATE_FILE\"; }";
+    let agent = sandbox.agent("agent", &format!("{step}\n{script}"));
+    let path = sandbox.root().join("home/config/refrain/config.toml");
+    let settings = fs::read_to_string(&path).unwrap();
+    testkit::write(&path, settings.replace("[start]\n", &format!("[start]\ncommand = \"{agent}\"\n")));
+    sandbox
+}
+
+/// An agent that waits to be let on in each iteration, and is done in the third.
+const IN_STEPS: &str =
+    "read -r _ < $GATES/go\nstep\n[ $REFRAIN_ITERATION = 3 ] && echo '<promise>COMPLETE</promise>'\ntrue";
+/// One that never comes to an end by itself.
+const ENDLESS: &str = "echo up > $NOTES/up; exec sleep 1000";
+
+fn serve(sandbox: &Sandbox, slack: &Slack) -> Session {
+    let session = sandbox.spawn(&["serve", "--port", "0"]);
+    slack.wait_for_listener();
+    session
+}
+
+/// The status message of the only loop.
+fn status(slack: &Slack, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
+    slack.wait_for(what, |said| said.text.contains(": Loop `slack-") && is_it(said))
+}
+
+fn id_in(said: &Said) -> String {
+    said.text.split('`').nth(1).unwrap().to_owned()
+}
+
+/// All that the bot posted for everybody.
+fn posted(slack: &Slack) -> Vec<Said> {
+    slack.said().into_iter().filter(|said| !said.text.contains("<@U0BOT>")).collect()
+}
+
+/// No call was one that Slack does not want.
+#[track_caller]
+fn nothing_was_refused(slack: &Slack) {
+    for method in ["chat.postMessage", "chat.update", "reactions.add", "chat.postEphemeral"] {
+        let refused: Vec<_> = slack.calls(method).into_iter().filter(|call| !call.ok).collect();
+        // Who had set it already sets it again.
+        assert!(refused.is_empty(), "{refused:#?}");
+    }
+}
+
+#[test]
+fn a_mention_starts_a_loop_that_is_told_to_its_end() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, IN_STEPS);
+    let go = sandbox.gate("go");
+    let _serve = serve(&sandbox, &slack);
+    let asked = slack.mention("U1", "C1", None, "start Mend the &lt;parser&gt; &amp; go.");
+    let first = status(&slack, "the loop with its button", |said| said.button().is_some());
+    let id = id_in(&first);
+    let announced = format!(":repeat: Loop `{id}` · up to 4 iterations\n> Mend the &lt;parser&gt; &amp; go.");
+    assert_eq!((first.texts[0].as_str(), first.text.as_str()), (announced.as_str(), announced.as_str()));
+    assert_eq!((first.channel.as_str(), first.thread.as_deref()), ("C1", None));
+    assert_eq!(first.button().unwrap(), (format!("refrain:loop_stop:{id}"), id.clone()));
+    slack.wait_for("the hourglass", |said| {
+        said.ts == asked && said.reactions.contains("hourglass_flowing_sand")
+    });
+    assert!(sandbox.kept_text(&id, "0001", "prompt.md").starts_with("Mend the <parser> & go."));
+    go.let_one_pass();
+    status(&slack, "one of four", |said| {
+        said.text.contains("[███░░░░░░░] · 1/4 · running") && said.button().is_some()
+    });
+    slack.wait_for("the arrows", |said| {
+        said.ts == asked && said.reactions.iter().eq(["arrows_counterclockwise"])
+    });
+    go.let_one_pass();
+    status(&slack, "two of four", |said| {
+        said.text.contains("[█████░░░░░] · 2/4 · running") && said.button().is_some()
+    });
+    go.let_one_pass();
+    let end = format!(":white_check_mark: Loop `{id}` · [████████░░] · 3/4 · completed, unverified\n");
+    let last = status(&slack, "the end", |said| said.text.starts_with(&end));
+    assert_eq!((last.ts.as_str(), last.blocks.len()), (first.ts.as_str(), 0), "it is one message");
+    let notes = slack.wait_for("the notes", |said| said.text.starts_with(":notebook:"));
+    assert_eq!(notes.text, format!(":notebook: State of loop `{id}`\n## Progress\nstep 3 of &lt;all&gt;"));
+    assert_eq!(notes.thread.as_deref(), Some(last.ts.as_str()));
+    let ladder = slack.message(&asked);
+    assert_eq!(ladder.ladder, ["hourglass_flowing_sand", "arrows_counterclockwise", "white_check_mark"]);
+    assert!(ladder.reactions.iter().eq(["white_check_mark"]));
+    assert_eq!(posted(&slack).len(), 2);
+    nothing_was_refused(&slack);
+    sandbox.refrain(&["verify", &id]).with_code(0);
+}
+
+#[test]
+fn a_button_stops_a_loop_for_those_who_may() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, ENDLESS);
+    let _serve = serve(&sandbox, &slack);
+    let command = slack.command("U1", "C2", "start in project Sleep well.");
+    slack.wait_for_acknowledged(&command, 1);
+    let first = status(&slack, "the loop with its button", |said| said.button().is_some());
+    let id = id_in(&first);
+    assert_eq!(first.channel, "C2");
+    sandbox.wait_for_note("up");
+    let refused = slack.press("U1", &first);
+    slack.wait_for_acknowledged(&refused, 1);
+    slack.wait_for_told("U1", "You may not stop loops here");
+    assert_eq!(sandbox.status(&id)["status"], "running", "nothing was done");
+    // What asked for it is a command, so its own message bears the reactions.
+    slack.wait_for("the hourglass", |said| said.reactions.contains("hourglass_flowing_sand"));
+    let pressed = slack.press("U2", &first);
+    slack.wait_for_acknowledged(&pressed, 1);
+    let end = format!(":octagonal_sign: Loop `{id}` · [░░░░░░░░░░] · 0/4 · cancelled\n");
+    let last = status(&slack, "the end", |said| said.text.starts_with(&end));
+    assert_eq!(sandbox.status(&id)["status"], "cancelled");
+    slack.wait_for("its sign", |said| said.ts == last.ts && said.reactions.iter().eq(["octagonal_sign"]));
+    // Pressed again, and sent again: it had stopped.
+    slack.press("U2", &first);
+    slack.send_frame(&pressed.to_string());
+    slack.wait_for_acknowledged(&pressed, 2);
+    let asked = sandbox.event_names(&id).iter().filter(|name| *name == "asked").count();
+    assert_eq!(asked, 1);
+    nothing_was_refused(&slack);
+    sandbox.wait_for_status(&id, "cancelled");
+}
+
+#[test]
+fn words_are_answered_to_whoever_said_them() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, ENDLESS);
+    let _serve = serve(&sandbox, &slack);
+    slack.command("U1", "C1", "list");
+    slack.wait_for_told("U1", "No loop is at work.");
+    slack.mention("U1", "C1", None, "start Sleep *well*.");
+    let first = status(&slack, "the loop", |said| said.button().is_some());
+    let id = id_in(&first);
+    sandbox.wait_for_note("up");
+    slack.command("U2", "C1", "list");
+    slack.wait_for_told("U2", &format!("`{id}` · running · 0/4 · Sleep *well*."));
+    slack.command("U2", "C1", &format!("status `{id}`"));
+    slack.wait_for_told("U2", "\n");
+    slack.command("U1", "C1", &format!("steer {id} use rstest"));
+    slack.wait_for_told("U1", "is told with its next iteration");
+    slack.command("U9", "C1", "help");
+    slack.wait_for_told("U9", "`start [in PROJECT] GOAL`");
+    slack.command("U1", "C1", "dance");
+    slack.wait_for_told("U1", "`dance` is nothing that I know.");
+    slack.command("U1", "C1", "start in elsewhere Mend it.");
+    slack.wait_for_told("U1", "project elsewhere: accepted are project");
+    slack.command("U2", "C1", &format!("stop {id}"));
+    slack.wait_for_told("U2", "is asked to stop");
+    sandbox.wait_for_status(&id, "cancelled");
+    slack.command("U2", "C1", &format!("stop {id}"));
+    slack.wait_for_told("U2", "had stopped already: cancelled");
+    nothing_was_refused(&slack);
+}
+
+#[test]
+fn long_notes_become_a_file_or_are_cut_where_there_can_be_none() {
+    let slack = Slack::start();
+    let long = "step; i=0; while [ $i -lt 300 ]; do echo 'a line & another' >> $REFRAIN_STATE_FILE; i=$((i+1)); done\n\
+                echo '<promise>COMPLETE</promise>'";
+    let sandbox = working(&slack, long);
+    let _serve = serve(&sandbox, &slack);
+    let first = slack.mention("U1", "C1", None, "go away");
+    slack.wait_for_told("U1", "nothing that I know");
+    slack.mention("U1", "C1", Some(&first), "start Write a lot.");
+    let file = slack.wait_for("a file", |said| !said.files.is_empty());
+    let (name, content) = &file.files[0];
+    assert!(name.starts_with("slack-") && name.ends_with(".md"), "{name}");
+    assert!(
+        content.starts_with("## Progress\nstep 1 of <all>\n") && content.lines().count() == 302,
+        "{content}"
+    );
+    assert!(
+        file.text.starts_with(":notebook: State of loop `slack-") && file.text.len() < 400,
+        "{}",
+        file.text
+    );
+    assert_eq!(file.thread.as_deref(), Some(first.as_str()), "it is the thread that it was asked for in");
+    slack.mood("files.getUploadURLExternal", Mood::Refuse("missing_scope"));
+    slack.mention("U1", "C2", None, "start Write a lot.");
+    let cut =
+        slack.wait_for("the beginning", |said| said.text.starts_with(":notebook:") && said.channel == "C2");
+    assert!(cut.files.is_empty() && cut.text.ends_with('…') && cut.text.contains("a line &amp; another"));
+    nothing_was_refused(&slack);
+}
+
+#[test]
+fn ends_of_loops_from_elsewhere_are_told_where_that_is_wanted() {
+    let slack = Slack::start();
+    let sandbox = working(&slack, "echo '<promise>COMPLETE</promise>'");
+    let before = ["start", "--name", "before", "--quiet", "p"];
+    sandbox.refrain(&before).with_code(0);
+    let path = sandbox.root().join("home/config/refrain/config.toml");
+    testkit::write(&path, fs::read_to_string(&path).unwrap() + "notify = true\n");
+    let _serve = serve(&sandbox, &slack);
+    sandbox.refrain(&["start", "--name", "done", "--quiet", "p"]).with_code(0);
+    let fails = sandbox.agent("fails", "exit 1");
+    sandbox.refrain(&["start", "--command", &fails, "--name", "weak", "-q", "p"]).with_code(14);
+    slack.wait_for("the end", |said| said.text.starts_with(":white_check_mark: Loop `done`"));
+    let weak = slack.wait_for("what is needed", |said| said.text.contains("· blocked\n"));
+    assert!(
+        weak.text.contains("\n:raised_hand: ") && weak.text.contains("refrain resume weak"),
+        "{}",
+        weak.text
+    );
+    assert!(posted(&slack).iter().all(|said| said.channel == "C1" && !said.text.contains("`before`")));
+}
+
+#[test]
+fn who_cannot_speak_with_slack_says_why_and_serves() {
+    let slack = Slack::start();
+    let sandbox = connected(&slack, "");
+    let token = sandbox.root().join("home/config/refrain/slack-app-token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
+    let says = |part: &str| {
+        let session = sandbox.spawn(&["serve", "--port", "0"]);
+        testkit::eventually(&format!("serve says {part:?}"), || {
+            session.stderr().contains(part).then_some(())
+        });
+        session.kill();
+    };
+    says("can be read by others");
+    fs::remove_file(&token).unwrap();
+    says("REFRAIN_SLACK_APP_TOKEN or the file");
+    testkit::write(&token, "xoxb-exchanged");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    says("REFRAIN_SLACK_APP_TOKEN holds no token that begins with xapp-");
+    testkit::write(&token, Slack::APP);
+    let _first = serve(&sandbox, &slack);
+    says("another process of this user speaks with Slack already");
+    let project = sandbox.project().join("refrain.toml");
+    testkit::write(&project, "[slack]\nmay-start = [\"U9\"]\n");
+    sandbox.refrain(&["trust"]).with_code(0);
+    let refused = sandbox.refrain(&["start", "--command", "true", "p"]).with_code(2);
+    assert!(refused.stderr.contains("slack: a project has none; it belongs into"), "{}", refused.stderr);
+    assert_eq!(json!(slack.said().len()), json!(0));
+}

@@ -1,0 +1,158 @@
+//! What there is in a workspace: messages, their reactions and files, what was called, and how Slack feels about that.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// How often a channel may be written to.
+const PACE: Duration = Duration::from_millis(950);
+
+/// What becomes of the next call of a method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// It is refused with this word.
+    Refuse(&'static str),
+    /// It is not done, and is to come again in so many seconds.
+    Limit(u64),
+    /// It is not done, and the answer makes no sense.
+    Broken,
+    /// It is done, and the connection closed before anybody is told so.
+    HangUpBehind,
+}
+
+/// A call that came.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The method.
+    pub method: String,
+    /// What it was told.
+    pub body: Value,
+    /// Whether it was done.
+    pub ok: bool,
+    /// When.
+    pub at: Instant,
+}
+
+/// A message.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its channel.
+    pub channel: String,
+    /// Its time stamp, which is its name.
+    pub ts: String,
+    /// The thread that it stands in.
+    pub thread: Option<String>,
+    /// Its text now.
+    pub text: String,
+    /// Its blocks now.
+    pub blocks: Vec<Value>,
+    /// All texts that it had, the last one last.
+    pub texts: Vec<String>,
+    /// The reactions of the bot that stand.
+    pub reactions: BTreeSet<String>,
+    /// All that were set, in their order.
+    pub ladder: Vec<String>,
+    /// The names of its files, and what they hold.
+    pub files: Vec<(String, String)>,
+    /// The only person who sees it.
+    pub only_for: Option<String>,
+    metadata: Value,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct World {
+    pub(super) said: Vec<Said>,
+    pub(super) calls: Vec<Call>,
+    pub(super) moods: BTreeMap<String, VecDeque<Mood>>,
+    pub(super) uploads: BTreeMap<String, (String, String)>,
+    written: BTreeMap<String, Instant>,
+    count: u64,
+    /// Nobody is answered, and nothing is heard.
+    pub(super) is_down: bool,
+    /// How many calls came while it was.
+    pub(super) turned_away: u64,
+    /// Frames that wait for a connection.
+    pub(super) outbox: VecDeque<String>,
+    /// The envelopes that were acknowledged.
+    pub(super) acknowledged: Vec<String>,
+    /// Connections that were opened.
+    pub(super) opened: u64,
+    /// Those up to this one are closed.
+    pub(super) closed: u64,
+}
+
+impl World {
+    pub(super) fn next_ts(&mut self) -> String {
+        self.count += 1;
+        format!("1700000000.{:06}", self.count)
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// A message, by whoever says it.
+    pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut Said {
+        let ts = self.next_ts();
+        self.said.push(Said {
+            channel: channel.to_owned(),
+            ts,
+            thread: thread.map(str::to_owned),
+            text: text.to_owned(),
+            blocks: Vec::new(),
+            texts: vec![text.to_owned()],
+            reactions: BTreeSet::new(),
+            ladder: Vec::new(),
+            files: Vec::new(),
+            only_for: None,
+            metadata: Value::Null,
+        });
+        self.said.last_mut().expect("it was just said")
+    }
+
+    pub(super) fn find(&mut self, channel: &str, ts: &str) -> Option<&mut Said> {
+        self.said.iter_mut().find(|said| said.channel == channel && said.ts == ts && said.only_for.is_none())
+    }
+
+    /// Whether a channel may be written to again.
+    pub(super) fn is_time(&mut self, channel: &str) -> bool {
+        let now = Instant::now();
+        let is_time = self.written.get(channel).is_none_or(|last| now.duration_since(*last) >= PACE);
+        if is_time {
+            self.written.insert(channel.to_owned(), now);
+        }
+        is_time
+    }
+}
+
+impl Said {
+    pub(super) fn set(&mut self, body: &Value) {
+        self.text = body["text"].as_str().unwrap_or_default().to_owned();
+        self.texts.push(self.text.clone());
+        self.blocks = body["blocks"].as_array().cloned().unwrap_or_default();
+    }
+
+    pub(super) fn attach(&mut self, body: &Value) {
+        self.metadata = body["metadata"].clone();
+        self.blocks = body["blocks"].as_array().cloned().unwrap_or_default();
+    }
+
+    /// As `conversations.history` has it.
+    pub(super) fn listed(&self, with_metadata: bool) -> Value {
+        let files: Vec<_> = self.files.iter().map(|(name, _)| json!({"name": name, "title": name})).collect();
+        let mut listed = json!({"type": "message", "ts": self.ts, "text": self.text, "files": files});
+        if with_metadata && !self.metadata.is_null() {
+            listed["metadata"] = self.metadata.clone();
+        }
+        listed
+    }
+
+    /// The button of the message: its action, and its value.
+    #[must_use]
+    pub fn button(&self) -> Option<(String, String)> {
+        let element = self.blocks.iter().find(|block| block["type"] == "actions")?["elements"][0].clone();
+        Some((element["action_id"].as_str()?.to_owned(), element["value"].as_str()?.to_owned()))
+    }
+}
