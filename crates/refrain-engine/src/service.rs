@@ -118,6 +118,9 @@ impl Service {
         if spec.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
+        if spec.git.workflow.publishes() {
+            self.host.github_token().map_err(|error| EngineError::Unpublishable(error.to_string()))?;
+        }
         let env = environment::base(&spec, self.host.env.iter().cloned());
         // A session runs already, wherever its program lies.
         let program = match spec.session {
@@ -147,7 +150,7 @@ impl Service {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
-            let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
+            let git_env = self.host.git_env(&spec);
             let open = || match there {
                 Some(there) => Ok(there.again().in_env(&git_env)),
                 None => Repository::open(&self.project.worktree, &git_env),

@@ -10,6 +10,7 @@ mod programs;
 mod reply;
 mod repository;
 mod server;
+mod smart_http;
 mod world;
 
 pub use server::{Forge, Held};
