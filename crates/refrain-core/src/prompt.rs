@@ -263,6 +263,14 @@ pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], mo
     let each = most / quoted.len().max(1);
     let mut said: Vec<String> =
         quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+    if !said.is_empty() && state.lay_on_theirs() {
+        said.insert(
+            0,
+            "OTHERS' COMMITS CAME IN: others pushed to the branch while you worked. Your commits lie on top of theirs now, and \
+             that is what the gates looked at: what fails may come of both together. git log shows what is theirs."
+                .to_owned(),
+        );
+    }
     let last = last_iteration(state).and_then(|last| last.proof.as_ref());
     if last.is_some_and(|proof| proof.restless) {
         said.push(

@@ -54,7 +54,7 @@ pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_thi
 pub use error::{EngineError, chain};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};
-pub use glance::{Changed, Changes, Glance};
+pub use glance::{Changed, Changes, Glance, Screen};
 pub use herald::{Audience, Herald};
 pub use init::{Extras, Fate, Prepared};
 pub use mirror::{foreign_lock, left_to_others};

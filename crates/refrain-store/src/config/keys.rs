@@ -115,6 +115,11 @@ pub struct Start {
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub timeout: Option<Limit<Millis>>,
+    /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; without it
+    /// 3s for most agents.
+    #[serde(deserialize_with = "written::duration")]
+    #[schemars(with = "Option<Written>")]
+    pub timeout_grace: Option<Millis>,
     /// How long one attempt may print nothing, or "none"; without it 30m for known agents.
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>")]

@@ -237,7 +237,7 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
         max_cost: limit(args.max_cost, start.max_cost),
         max_tokens: limit(args.max_tokens, start.max_tokens),
         retry_for: limit(args.retry_for, start.retry_for),
-        timeout_grace: args.timeout_grace,
+        timeout_grace: args.timeout_grace.or(start.timeout_grace),
     }
 }
 
