@@ -24,6 +24,7 @@ use refrain_store::{
 
 use crate::asking::take_over;
 use crate::follow::Follower;
+use crate::memory::recall;
 use crate::runner::{Runner, Share};
 use crate::{EngineError, executor, now, repository, session};
 
@@ -134,6 +135,7 @@ impl Service {
             Some(session) => session.slug().to_owned(),
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
         };
+        let forgetful = recall(&self.host, &mut spec);
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
             let dir = self.project.loop_dir(&spec.id);
@@ -165,7 +167,7 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        return Ok(Runner { opened, ..Runner::new(journal, lock, share, 0) });
+                        return Ok(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) });
                     }
                     Err(JournalError::Taken(_)) => {}
                     Err(error) => return Err(error.into()),
