@@ -18,6 +18,7 @@ pub mod gate;
 pub mod git;
 pub mod ids;
 pub mod r#loop;
+pub mod memory;
 pub mod mirror;
 pub mod mode;
 pub mod notice;

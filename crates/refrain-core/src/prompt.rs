@@ -14,6 +14,7 @@ use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
+use crate::memory;
 use crate::session::Isolation;
 use crate::spec::{Spec, Until};
 use crate::stuck::{self, Failing, Tried, Verdict};
@@ -55,10 +56,15 @@ pub struct Printed<'a> {
 }
 
 /// What every prompt of a loop begins with, and the first one consists of, unless gates failed before it: the person's
-/// prompt, and how to claim.
+/// prompt, what was recalled for it, and how to claim.
 #[must_use]
 pub fn first(spec: &Spec) -> String {
     let mut prompt = spec.prompt.clone();
+    let recalled = spec.memory.as_ref().filter(|_| spec.iteration_context);
+    if let Some(section) = recalled.and_then(|memory| memory::section(&memory.recalled)) {
+        separate(&mut prompt);
+        prompt.push_str(&section);
+    }
     let tagged = spec.promise.as_ref().is_some_and(|promise| promise.is_tagged_in(&spec.prompt));
     if spec.iteration_context && !tagged {
         separate(&mut prompt);
@@ -263,6 +269,14 @@ pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], mo
     let each = most / quoted.len().max(1);
     let mut said: Vec<String> =
         quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+    if !said.is_empty() && state.lay_on_theirs() {
+        said.insert(
+            0,
+            "OTHERS' COMMITS CAME IN: others pushed to the branch while you worked. Your commits lie on top of theirs now, and \
+             that is what the gates looked at: what fails may come of both together. git log shows what is theirs."
+                .to_owned(),
+        );
+    }
     let last = last_iteration(state).and_then(|last| last.proof.as_ref());
     if last.is_some_and(|proof| proof.restless) {
         said.push(

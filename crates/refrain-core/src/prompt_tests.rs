@@ -61,6 +61,7 @@ fn spec(prompt: &str) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         task: None,
         session: None,

@@ -13,6 +13,7 @@ use crate::budget::Caps;
 use crate::gate::{Check, GateSpec};
 use crate::git::GitSpec;
 use crate::ids::LoopId;
+use crate::memory::MemorySpec;
 use crate::mirror::{Carried, Mirror};
 use crate::plan::TaskRef;
 use crate::promise::Promise;
@@ -88,6 +89,10 @@ pub struct Spec {
     /// What another system counted before, and it goes on with (`resume --from`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// What it has to do with memories of other loops: it is told some, and leaves some. None where it has nothing to do with
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySpec>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

@@ -227,6 +227,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         task: None,
         session: None,

@@ -157,7 +157,7 @@ impl<'a> Drive<'a> {
 
     /// What git is run in, likewise.
     fn git_env(&self) -> Vec<(OsString, OsString)> {
-        environment::of_git(&self.journal.state().spec, self.host.env.iter().cloned())
+        self.host.git_env(&self.journal.state().spec)
     }
 
     /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.

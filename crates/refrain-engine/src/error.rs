@@ -41,6 +41,18 @@ pub enum EngineError {
     /// The name belongs to another loop.
     #[error("{0} exists already")]
     NameTaken(LoopId),
+    /// One of several files could not be written.
+    #[error(
+        "{failed} could not be written; written before it: {written}; the same command goes on from there"
+    )]
+    Partly {
+        /// Which.
+        failed: Utf8PathBuf,
+        /// Those that were.
+        written: String,
+        /// Why not.
+        source: Box<EngineError>,
+    },
     /// There is nowhere to publish, or nobody may: what is missing.
     #[error("nothing could be published: {0}")]
     Unpublishable(String),

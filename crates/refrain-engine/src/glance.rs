@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::text::printable;
 use refrain_core::view::Status;
@@ -36,6 +36,17 @@ pub struct Glance {
     pub bytes: u64,
 }
 
+/// What takes secrets out of texts of a loop.
+pub struct Screen(Redactor);
+
+impl Screen {
+    /// The text without them: a line that looks like one is left out as a whole.
+    #[must_use]
+    pub fn clean(&self, text: &str) -> String {
+        self.0.clean(text)
+    }
+}
+
 impl Service {
     /// A loop at a glance.
     ///
@@ -47,9 +58,13 @@ impl Service {
         let state = journal::read(&dir)?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
-        let noted = noted(spec, &dir);
+        let (noted, status) = (noted(spec, &dir), look(&dir, &state));
         Ok(Glance {
-            status: look(&dir, &state),
+            status: Status {
+                reason: clean(&status.reason),
+                needs: status.needs.as_deref().map(clean),
+                ..status
+            },
             goal: clean(&spec.prompt),
             state_file: spec.state_file(),
             says: noted.as_deref().and_then(|text| state_file::status(text, id)),
@@ -57,6 +72,36 @@ impl Service {
             seq: state.seq,
             bytes,
         })
+    }
+
+    /// What takes secrets out of what is told of a loop, or a plan.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn screen(&self, id: &LoopId) -> Result<Screen, EngineError> {
+        Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
+    }
+
+    /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the one that this stands
+    /// for.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn folder_of(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
+        let spec = self.spec_of(id)?;
+        if !spec.worktree.starts_with(&self.host.state_home) {
+            return Ok(spec.working_dir);
+        }
+        let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
+        // Joined to nothing, a path would end in a slash.
+        Ok(if inside.as_str().is_empty() { spec.project } else { spec.project.join(inside) })
+    }
+
+    fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
+        match self.has_plan(id) {
+            true => Ok(*self.plan(id)?.spec.each),
+            false => Ok(journal::read(&self.locate(id)?.dir)?.state.spec),
+        }
     }
 
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.

@@ -72,7 +72,11 @@ impl Service {
             files.push(tasks(top)?);
         }
         if !is_rehearsal {
-            files.iter_mut().try_for_each(|file| carry(top, file))?;
+            for at in 0..files.len() {
+                let (before, rest) = files.split_at_mut(at);
+                let Some(file) = rest.first_mut() else { break };
+                carry(top, file).map_err(|error| partly(before, &file.path, error))?;
+            }
         }
         Ok(files)
     }
@@ -196,6 +200,20 @@ fn behind(text: &str, more: &str) -> String {
         _ => "\n\n",
     };
     format!("{apart}{more}")
+}
+
+/// What failed, with what was written before it.
+fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> EngineError {
+    let is_written = |file: &&Prepared| matches!(file.fate, Fate::Made(_) | Fate::Added(_));
+    let written: Vec<_> = before.iter().filter(is_written).map(|file| file.path.as_str()).collect();
+    match written.is_empty() {
+        true => source,
+        false => EngineError::Partly {
+            failed: failed.to_owned(),
+            written: written.join(", "),
+            source: Box::new(source),
+        },
+    }
 }
 
 /// Writes it; one that somebody made meanwhile is left as it is.

@@ -118,7 +118,8 @@ impl Told {
 }
 
 /// The person's own logins: a program that fails over one may say it.
-fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = String> {
+/// The values of variables that hold a login.
+pub(crate) fn logins(env: &[(OsString, OsString)]) -> impl Iterator<Item = String> {
     let is_login = |name: &OsString| environment::SECRETS.iter().any(|secret| name == secret);
     let logins = env.iter().filter(move |(name, _)| is_login(name));
     logins.filter_map(|(_, value)| value.to_str().map(str::to_owned))

@@ -3,6 +3,7 @@
 //! `refrain-core`; how git and the forges are asked stands in `refrain-git`; what must be there before a loop begins, in `start`.
 
 mod start;
+mod token;
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -53,7 +54,9 @@ impl From<Trouble> for Halt {
     fn from(trouble: Trouble) -> Self {
         let said = squeeze(&printable(&chain(&trouble)));
         Self::Result(match trouble {
-            Trouble::NoProgram { .. } | Trouble::NotLoggedIn { .. } => refused(Refusal::Login, said),
+            Trouble::NoProgram { .. } | Trouble::NotLoggedIn { .. } | Trouble::BadToken { .. } => {
+                refused(Refusal::Login, said)
+            }
             Trouble::NoPermission { .. } => refused(Refusal::Permission, said),
             Trouble::NotFound { .. } => refused(Refusal::Gone, said),
             Trouble::RateLimited { until, .. } => PublishResult::Later { said, until: instant(until, now()) },
@@ -140,6 +143,19 @@ impl Desk<'_> {
         match self.repository.publish(request)? {
             Push::Pushed { .. } | Push::UpToDate { .. } => {
                 Ok(PublishResult::Pushed { remote: upstream.remote, branch: upstream.branch })
+            }
+            // Of a branch that it made itself it is the only one who pushes, unless another has that name.
+            Push::Behind { theirs } if spec.git.new_branch().is_some() && git.published.pushed.is_none() => {
+                halt(
+                    Refusal::Conflict,
+                    format!(
+                        "{} has a branch {} already, with commits that are not this loop's ({}): take it away there if nobody \
+                     needs it, or start the loop with another --branch-template",
+                        upstream.remote,
+                        upstream.branch,
+                        theirs.short()
+                    ),
+                )
             }
             Push::Behind { theirs } => self.rebase(branch, head, &theirs),
             Push::Refused(refusal) => Ok(of_refusal(&refusal)),
@@ -349,7 +365,7 @@ impl Desk<'_> {
 /// What is said where no forge is known.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
-        "pull requests are opened at GitHub with gh and at GitLab with glab, and neither knows {}",
+        "pull requests are opened at GitHub with gh or a token and at GitLab with glab, and none of them is for {}",
         squeeze(&printable(&upstream.url))
     )
 }

@@ -9,6 +9,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
 use crate::follow::Follower;
+use crate::memory::{Remembrance, remember};
 use crate::pulse::Pulse;
 use crate::service::Host;
 use crate::signals::Signals;
@@ -27,6 +28,10 @@ pub struct Runner {
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
     pub(crate) pulse: Arc<Pulse>,
+    /// Why it was told less of earlier loops than it might have been.
+    pub(crate) forgetful: Option<String>,
+    /// What goes wrong with what it leaves behind.
+    pub(crate) remembrance: Remembrance,
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
 }
@@ -47,7 +52,17 @@ impl Runner {
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
         let (journal, locks) = (Box::new(journal), Arc::new((worktree, lock)));
-        Self { journal, locks, neighbours, opened: None, is_restored: false, pulse: Arc::default(), past }
+        Self {
+            journal,
+            locks,
+            neighbours,
+            opened: None,
+            is_restored: false,
+            pulse: Arc::default(),
+            forgetful: None,
+            remembrance: Remembrance::default(),
+            past,
+        }
     }
 
     /// The loop.
@@ -72,6 +87,24 @@ impl Runner {
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.is_restored
+    }
+
+    /// How many memories of earlier loops it is told.
+    #[must_use]
+    pub fn recalled(&self) -> usize {
+        self.journal.state().spec.memory.as_ref().map_or(0, |memory| memory.recalled.len())
+    }
+
+    /// Why it is told less of earlier loops than it might be.
+    #[must_use]
+    pub fn forgetful(&self) -> Option<&str> {
+        self.forgetful.as_deref()
+    }
+
+    /// What will have gone wrong, once it has been driven, with what it leaves for later loops.
+    #[must_use]
+    pub fn remembrance(&self) -> Remembrance {
+        self.remembrance.clone()
     }
 
     /// Whether the loop will stop without doing anything.
@@ -100,9 +133,9 @@ impl Runner {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<LoopState, EngineError> {
-        let (dir, data_home) = (self.journal.dir().clone(), host.data_home.clone());
+        let (dir, remembrance, at) = (self.journal.dir().clone(), self.remembrance.clone(), host.clone());
         let state = self.drive_unnoted(host, signals, ready).await;
-        blocking(move || note(&data_home, &dir)).await;
+        blocking(move || remembrance.set(note(&at, &dir))).await;
         state
     }
 
@@ -126,7 +159,9 @@ impl Runner {
     }
 }
 
-/// Notes in the catalog of the user's loops how one ended. Only a convenience: what is not noted, the next one who lists finds.
-pub(crate) fn note(data_home: &Utf8Path, dir: &LoopDir) {
-    let _ = catalog::note(data_home, dir);
+/// Notes in the catalog of the user's loops how one ended, and what there is to remember of it; answers with why that was not.
+/// Only a convenience: what is not noted, the next one who lists finds.
+pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
+    let _ = catalog::note(&host.data_home, dir);
+    remember(host, dir)
 }

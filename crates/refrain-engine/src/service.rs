@@ -24,6 +24,7 @@ use refrain_store::{
 
 use crate::asking::take_over;
 use crate::follow::Follower;
+use crate::memory::recall;
 use crate::runner::{Runner, Share};
 use crate::{EngineError, executor, now, repository, session};
 
@@ -118,6 +119,9 @@ impl Service {
         if spec.depth >= Spec::MAX_DEPTH {
             return Err(EngineError::TooDeep);
         }
+        if spec.git.workflow.publishes() {
+            self.host.github_token().map_err(|error| EngineError::Unpublishable(error.to_string()))?;
+        }
         let env = environment::base(&spec, self.host.env.iter().cloned());
         // A session runs already, wherever its program lies.
         let program = match spec.session {
@@ -131,6 +135,7 @@ impl Service {
             Some(session) => session.slug().to_owned(),
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
         };
+        let forgetful = recall(&self.host, &mut spec);
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
             let dir = self.project.loop_dir(&spec.id);
@@ -147,7 +152,7 @@ impl Service {
                 // Seen from its own worktree it may be another, or not there.
                 spec.agent.program = program.to_string_lossy().into_owned();
             }
-            let git_env = environment::of_git(&spec, self.host.env.iter().cloned());
+            let git_env = self.host.git_env(&spec);
             let open = || match there {
                 Some(there) => Ok(there.again().in_env(&git_env)),
                 None => Repository::open(&self.project.worktree, &git_env),
@@ -162,7 +167,7 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        return Ok(Runner { opened, ..Runner::new(journal, lock, share, 0) });
+                        return Ok(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) });
                     }
                     Err(JournalError::Taken(_)) => {}
                     Err(error) => return Err(error.into()),

@@ -8,6 +8,7 @@ use refrain_core::text::printable;
 use refrain_proc::tool::{Begun, Cancel, Done, Tool};
 
 use crate::error::GitError;
+use crate::forge::FROM_FILE;
 
 /// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.
 const SETTINGS: &[&str] = &[
@@ -68,7 +69,10 @@ const SET: &[(&str, &str)] = &[
 pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let name = name.to_str().unwrap_or_default();
-        !BENDING.contains(&name) && !name.starts_with("GIT_TRACE") && !SET.iter().any(|(set, _)| *set == name)
+        !BENDING.contains(&name)
+            && name != FROM_FILE
+            && !name.starts_with("GIT_TRACE")
+            && !SET.iter().any(|(set, _)| *set == name)
     };
     let mut env: Vec<_> = person.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
     env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));

@@ -104,11 +104,12 @@ impl Repository {
     ) -> Result<Result<Option<Oid>, Refusal>, GitError> {
         let refname = format!("refs/heads/{}", upstream.branch);
         let source = self.source(upstream)?;
-        let done = match self.talk(&["ls-remote", "--refs", "--", &source, &refname], LOOKING, cancel)? {
-            Ok(done) if done.status.success() => done,
-            Ok(done) => return Ok(Err(of_transport(said(&done)))),
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        let done =
+            match self.talk(upstream, &["ls-remote", "--refs", "--", &source, &refname], LOOKING, cancel)? {
+                Ok(done) if done.status.success() => done,
+                Ok(done) => return Ok(Err(of_transport(said(&done)))),
+                Err(refusal) => return Ok(Err(refusal)),
+            };
         // It is asked for by the end of a name: others may have the same.
         let printed = String::from_utf8_lossy(&done.stdout);
         let mut lines = printed.lines().filter_map(|line| line.split_once('\t'));
@@ -135,7 +136,7 @@ impl Repository {
         let words =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
         let args: Vec<&str> = words.into_iter().chain([source.as_str(), &refname]).collect();
-        Ok(match self.talk(&args, BRINGING, cancel)? {
+        Ok(match self.talk(upstream, &args, BRINGING, cancel)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
             Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
             Ok(_) => {
@@ -174,7 +175,7 @@ impl Repository {
         let words =
             ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
         let args: Vec<&str> = words.into_iter().chain([upstream.remote.as_str(), &refspec]).collect();
-        let refusal = match self.talk(&args, BRINGING, cancel)? {
+        let refusal = match self.talk(upstream, &args, BRINGING, cancel)? {
             Ok(done) => match of_push(&done, &refname) {
                 Answer::Pushed => return Ok(Push::Pushed { head: head.clone() }),
                 Answer::Rejected { said } => Refusal::Unreachable { said },
@@ -240,13 +241,16 @@ impl Repository {
     /// Has git talk to a remote, with nobody to be asked.
     fn talk(
         &self,
+        upstream: &Upstream,
         args: &[&str],
         limit: Duration,
         cancel: Option<&Cancel>,
     ) -> Result<Result<Done, Refusal>, GitError> {
-        let env: Vec<(OsString, OsString)> = self.env_of_push(self.git())?;
-        let git = Git::new(self.root(), &env).until(self.canceller()).until(cancel).within(Some(limit));
-        match git.run(ASKS_NOBODY.iter().chain(args).copied(), &[]) {
+        let run = |env: &[(OsString, OsString)]| {
+            let git = Git::new(self.root(), env).until(self.canceller()).until(cancel).within(Some(limit));
+            git.run(ASKS_NOBODY.iter().chain(args).copied(), &[])
+        };
+        match self.known_to(&upstream.url, run) {
             Ok(done) => Ok(Ok(done)),
             Err(GitError::Tool(ToolError::TimedOut { limit, .. })) => {
                 let said = format!("it did not answer within {} s", limit.as_secs());

@@ -96,6 +96,7 @@ const NO_PERMISSION: &[&str] = &[
     "authentication failed",
     "could not read username",
     "could not read password",
+    "unable to get password from user",
     "returned error: 401",
     "returned error: 403",
     "access denied",

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use refrain_core::event::Pushed;
 use refrain_core::git::{Exposed, Oid, PathGlob};
-use refrain_proc::tool::ToolError;
+use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
+use crate::forge::Token;
 use crate::git::{Git, said};
 use crate::history::screen_commits;
+use crate::publish_refusal::{Refusal, of_transport};
 use crate::repository::Repository;
 
 /// How long a push may take.
@@ -75,7 +77,7 @@ impl Repository {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
-        let env = self.env_of_push(git)?;
+        let url = git.text(["remote", "get-url", "--push", "--", remote], &[])?;
         let push = [
             "push",
             "--quiet",
@@ -85,13 +87,33 @@ impl Repository {
             remote,
             &format!("{refname}:{refname}"),
         ];
-        let pushing = Git::new(self.root(), &env).until(request.cancel).within(Some(LONGEST));
-        let done = pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])?;
+        let done = self.known_to(url.lines().next().unwrap_or_default(), |env| {
+            let pushing = Git::new(self.root(), env).until(request.cancel).within(Some(LONGEST));
+            pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
+        })?;
         Ok((!done.status.success()).then(|| said(&done)))
     }
 
+    /// Has git talk to the remote at `url` in the person's own login, and, where that is none there, by their token for it.
+    pub(crate) fn known_to(
+        &self,
+        url: &str,
+        run: impl Fn(&[(OsString, OsString)]) -> Result<Done, GitError>,
+    ) -> Result<Done, GitError> {
+        let env = self.env_of_push(self.git())?;
+        let done = run(&env)?;
+        // What one may not see is said not to be there.
+        let is_stranger = !done.status.success()
+            && matches!(of_transport(said(&done)), Refusal::NoPermission { .. } | Refusal::NoRemote { .. });
+        let known: Vec<_> = env.iter().chain(self.token()).cloned().collect();
+        match is_stranger.then(|| Token::for_git(url, &env, &known)).flatten() {
+            Some(env) => run(&env),
+            None => Ok(done),
+        }
+    }
+
     /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
-    pub(crate) fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
+    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
         const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
         let mut env: Vec<_> = self.env().to_vec();
         env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));

@@ -13,6 +13,7 @@ use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
 use crate::error::{GitError, OnPath};
+use crate::forge::FROM_FILE;
 use crate::git::{Git, environment, said};
 use crate::known::Known;
 use crate::operation;
@@ -31,6 +32,8 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
+    token: Option<(OsString, OsString)>,
     cancel: Option<Cancel>,
     limit: Option<Duration>,
     /// What git is configured to do, here and in the other worktrees.
@@ -79,7 +82,7 @@ impl Repository {
         env: &[(OsString, OsString)],
         limit: Option<Duration>,
     ) -> Result<Self, GitError> {
-        let env = environment(env);
+        let (env, token) = (environment(env), token(env));
         let git = Git::new(worktree, &env).within(limit);
         let asked =
             ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--absolute-git-dir", "--git-common-dir"];
@@ -119,7 +122,7 @@ impl Repository {
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
         let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
-        Ok(Self { common_dir, git_dir, root, env, cancel: None, limit, configured, known, memory })
+        Ok(Self { common_dir, git_dir, root, env, token, cancel: None, limit, configured, known, memory })
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -132,12 +135,12 @@ impl Repository {
     /// The same, in another environment of the person's.
     #[must_use]
     pub fn in_env(self, env: &[(OsString, OsString)]) -> Self {
-        let env = environment(env);
+        let (env, token) = (environment(env), token(env));
         let configured = match configuring(&env).eq(configuring(&self.env)) {
             true => self.configured,
             false => Arc::default(),
         };
-        Self { env, configured, ..self }
+        Self { env, token, configured, ..self }
     }
 
     /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
@@ -149,6 +152,7 @@ impl Repository {
             git_dir: self.git_dir.clone(),
             common_dir: self.common_dir.clone(),
             env: self.env.clone(),
+            token: self.token.clone(),
             cancel: self.cancel.clone(),
             limit: self.limit,
             configured: Arc::clone(&self.configured),
@@ -265,6 +269,11 @@ impl Repository {
         &self.env
     }
 
+    /// The person's own token for GitHub.
+    pub(crate) fn token(&self) -> Option<&(OsString, OsString)> {
+        self.token.as_ref()
+    }
+
     /// Where the index and what is in progress lie: the folder of this worktree.
     #[must_use]
     pub fn git_dir(&self) -> &Utf8Path {
@@ -276,6 +285,11 @@ impl Repository {
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
+}
+
+/// The person's own token, as the engine hands it over.
+fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
+    env.iter().rev().find(|(name, _)| name == FROM_FILE).cloned()
 }
 
 /// Of an environment what git takes its configuration from, or who commits, and when.

@@ -15,6 +15,7 @@ mod talk;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -100,6 +101,13 @@ impl Cancel {
     pub fn cancel(&self) {
         // It is full only if it has been said very often.
         let _ = rustix::io::write(&self.0.1, &[1]);
+    }
+}
+
+impl AsFd for Cancel {
+    /// What can be read from once somebody asked.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
     }
 }
 

@@ -193,6 +193,7 @@ impl From<EngineError> for CliError {
             | EngineError::Tasks(_)
             | EngineError::Journal(_)
             | EngineError::Catalog(_)
+            | EngineError::Partly { .. }
             | EngineError::Ledger(_)
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use refrain_core::view::{self, Alive};
 use refrain_engine::config::keys::Notify;
-use refrain_engine::{Runner, Service, Signals, chain};
+use refrain_engine::{Remembrance, Runner, Service, Signals, chain};
 
 use crate::cli::Context;
 use crate::cmd::heading;
@@ -64,6 +64,7 @@ pub(crate) fn in_foreground(
         std::thread::spawn(move || screen.run(follower))
     });
     let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
+    let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the loop; if it panicked, the loop's own result is what counts.
@@ -86,8 +87,16 @@ pub(crate) fn in_foreground(
     // Also where nobody reads any more.
     show.notify.tell(context, &status.id, &(&status).into());
     herald::finish(herald);
+    tell_forgotten(&remembrance);
     printed?;
     Ok(Code::from(status.status).into())
+}
+
+/// Says why a loop will not be remembered, where it was to be: that changes nothing about the loop.
+pub(crate) fn tell_forgotten(remembrance: &Remembrance) {
+    if let Some(trouble) = remembrance.trouble() {
+        out::tell_line("", &format!("refrain: the loop is not remembered: {trouble}"));
+    }
 }
 
 /// Refuses to hand a loop to a process of its own from inside an attempt: that process would be one that the agent left

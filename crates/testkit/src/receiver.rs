@@ -1,4 +1,5 @@
-//! A receiver of webhooks on loopback: it keeps what it is sent, and answers as it is told, with 200 where nothing is said.
+//! A receiver of webhooks, and of other questions, on loopback: it keeps what it is sent, and answers as it is told, with 200 where
+//! nothing is said.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -35,6 +36,8 @@ pub struct Received {
     pub id: String,
     /// What it said.
     pub json: Value,
+    /// `authorization`.
+    pub authorization: String,
     timestamp: String,
     signature: String,
     body: String,
@@ -63,6 +66,8 @@ pub struct Receiver {
 struct Shared {
     received: Mutex<Vec<Received>>,
     answers: Mutex<VecDeque<Answer>>,
+    /// What is answered with 200 says this.
+    says: Option<fn(&Value) -> Value>,
     is_over: AtomicBool,
 }
 
@@ -76,10 +81,27 @@ impl Receiver {
     /// The same at an address where nobody listens.
     #[must_use]
     pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::begin(address, answers, None)
+    }
+
+    /// One that answers what it is asked with what this makes of it, once it has answered so.
+    #[must_use]
+    pub fn that_says(says: fn(&Value) -> Value, answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::begin((Ipv4Addr::LOCALHOST, 0).into(), answers, Some(says))
+    }
+
+    fn begin(
+        address: SocketAddr,
+        answers: impl IntoIterator<Item = Answer>,
+        says: Option<fn(&Value) -> Value>,
+    ) -> Self {
         let listener = TcpListener::bind(address).expect("nobody listens there");
         let address = listener.local_addr().expect("it was just bound");
-        let shared =
-            Arc::new(Shared { answers: Mutex::new(answers.into_iter().collect()), ..Shared::default() });
+        let shared = Arc::new(Shared {
+            answers: Mutex::new(answers.into_iter().collect()),
+            says,
+            ..Shared::default()
+        });
         let thread = {
             let shared = Arc::clone(&shared);
             spawn(move || {
@@ -129,6 +151,7 @@ impl Shared {
         let header = |name: &str| request.header(name).to_owned();
         let received = Received {
             id: header("webhook-id"),
+            authorization: header("authorization"),
             timestamp: header("webhook-timestamp"),
             signature: header("webhook-signature"),
             json: request.json(),
@@ -144,7 +167,9 @@ impl Shared {
             }
         };
         headers.push(("connection", "close".to_owned()));
-        let _ = Whole { status, headers, body: json!({}) }.write(&mut stream, true);
+        let says = self.says.filter(|_| status == 200);
+        let body = says.map_or_else(|| json!({}), |says| says(&received.json));
+        let _ = Whole { status, headers, body }.write(&mut stream, true);
         lock(&self.received).push(received);
         None
     }

@@ -58,6 +58,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         task: None,
         session: None,

@@ -5,7 +5,7 @@ use super::state::{Attempt, LoopState, Outcome, Phase};
 use super::trouble;
 use crate::event::{Blocked, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
-use crate::git::{CommitResult, Oid};
+use crate::git::{Checks, CommitResult, Oid};
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{Stuck, Turn, Verdict};
 
@@ -16,6 +16,8 @@ pub struct Progress {
     pub stuck: Stuck,
     /// The iteration that was folded last.
     turned: u32,
+    /// What it was folded into, and as what: checks may fail it later.
+    before: Option<Box<(Stuck, Turn)>>,
     /// It goes on with another agent already: there is no second change.
     pub changed: bool,
     /// What is kept of its work, since it went on last.
@@ -92,8 +94,20 @@ impl LoopState {
             let before = self.baseline.as_ref().and_then(|proof| proof.candidate.tree.clone());
             self.progress.stuck = Stuck::starting_at(before);
         }
+        let before = self.progress.stuck.clone();
         self.progress.stuck.after(&turn);
+        self.progress.before = Some(Box::new((before, turn)));
         self.weigh_claim();
+    }
+
+    /// What the iteration claimed was pushed, and these checks failed there: it failed as it does by a gate's word.
+    pub(super) fn turn_by_checks(&mut self, checks: &Checks) {
+        let Some((before, turn)) = self.progress.before.take().map(|both| *both) else { return };
+        let mut names: Vec<_> = checks.failed.iter().map(|check| check.name.as_str()).collect();
+        names.sort_unstable();
+        let failure = fingerprint::of("checks", &names.join("\n"));
+        self.progress.stuck = before;
+        self.progress.stuck.after(&Turn { failure: Some(failure), ..turn });
     }
 
     /// What a claim that was proven comes to: the end, unless the loop goes on all the same.

@@ -286,7 +286,10 @@ impl LoopState {
         done.checks = Some(checks.clone());
         done.checked.clone_from(&self.git.head);
         match checks.verdict {
-            ChecksVerdict::Red => self.object(Objection::Checks(checks.clone()), at),
+            ChecksVerdict::Red => {
+                self.turn_by_checks(checks);
+                self.object(Objection::Checks(checks.clone()), at);
+            }
             ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),
             ChecksVerdict::None
                 if self.spec.git.workflow == Workflow::PrMerge && !self.spec.has_hard_gates() =>
@@ -327,6 +330,12 @@ impl LoopState {
     /// nor what is merged already.
     fn has_to_be_proven_again(&self) -> bool {
         self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
+    }
+
+    /// Whether what the last iteration did lay on what others pushed meanwhile when its gates looked at it last.
+    #[must_use]
+    pub fn lay_on_theirs(&self) -> bool {
+        self.git.published.rebased.as_ref().is_some_and(|(iteration, _)| iteration + 1 == self.iteration)
     }
 
     /// Whether the loop's commits lie on what others did since its gates looked.

@@ -16,6 +16,7 @@ mod outcomes;
 mod properties;
 mod protection;
 mod publishing;
+mod remembering;
 mod reporting;
 mod repository;
 mod sessions;

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal};
+use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal, memory};
 
 use super::cure::{Cure, Found};
 use crate::service::look as view;
@@ -60,7 +60,14 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     found.push(Finding::ok(Subject::Loops, journals).into());
     found.push(clock(latest, now()).into());
     found.extend(catalog::aside(&service.host().data_home).map(put_aside));
+    found.extend(memory::aside(&service.host().data_home).into_iter().map(memories_put_aside));
     found
+}
+
+fn memories_put_aside(path: Utf8PathBuf) -> Found {
+    let found = "memories that could not be read were put aside here; a new file has been begun since";
+    let next = "sqlite3 may recover them (.recover); else remove the file";
+    Finding::warning(Subject::Loops, found, next).about(path.as_str()).into()
 }
 
 /// Everything in it is in the journals, and by now in the catalog that was built in its place.

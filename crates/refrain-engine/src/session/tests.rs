@@ -139,6 +139,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,

@@ -1,4 +1,4 @@
-//! GitHub, by `gh api`: REST, and GraphQL where only that has it. Fields that are not named here do not matter.
+//! GitHub, by `gh api` or a token: REST, and GraphQL where only that has it. Fields that are not named here do not matter.
 
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::api::{Api, Method, not_understood};
 use super::checks::Checks;
 use super::host::{Host, Opening};
 use super::merging::{Hindrance, Mergeable};
 use super::place::encoded;
-use super::program::Program;
 use super::pull_request::{Project, PullRequest, State};
 use super::trouble::{SECONDARY, Trouble, Until};
 
 /// A project at GitHub.
 #[derive(Debug)]
 pub(super) struct GitHub {
-    pub(super) program: Program,
+    pub(super) api: Api,
     /// `owner/name`.
     pub(super) path: String,
 }
@@ -139,10 +139,10 @@ impl GitHub {
 
     fn graphql<T: DeserializeOwned>(&self, query: &str, variables: &Value) -> Result<T, Trouble> {
         let body = json!({ "query": query, "variables": variables });
-        let reply: Reply = self.program.send("POST", "graphql", &body)?;
+        let reply: Reply = self.api.send(Method::Post, "graphql", &body)?;
         let Some(first) = reply.errors.first() else {
             let data = serde_json::from_value(reply.data);
-            return data.map_err(|source| self.program.not_understood("graphql", source));
+            return data.map_err(|source| not_understood("graphql", source));
         };
         let said = reply.errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; ");
         let said = printable(&said).into_owned();
@@ -157,13 +157,13 @@ impl GitHub {
     }
 
     fn pull(&self, number: u64) -> Result<Pull, Trouble> {
-        self.program.get(&self.at(&format!("pulls/{number}")))
+        self.api.get(&self.at(&format!("pulls/{number}")))
     }
 }
 
 impl Host for GitHub {
     fn project(&self) -> Result<Project, Trouble> {
-        let repo: Repo = self.program.get(&format!("repos/{}", self.path))?;
+        let repo: Repo = self.api.get(&format!("repos/{}", self.path))?;
         let may_push = repo.permissions.and_then(|permissions| permissions.push);
         Ok(Project { default_branch: repo.default_branch, may_push })
     }
@@ -172,7 +172,7 @@ impl Host for GitHub {
         let owner = self.path.split('/').next().unwrap_or_default();
         let head = encoded(&format!("{owner}:{branch}"));
         let query = format!("pulls?head={head}&state=all&sort=created&direction=desc&per_page=30");
-        let found: Vec<Pull> = self.program.get(&self.at(&query))?;
+        let found: Vec<Pull> = self.api.get(&self.at(&query))?;
         // A head that GitHub does not understand would filter nothing.
         Ok(found.into_iter().map(PullRequest::from).filter(|pull| pull.branch == branch).collect())
     }
@@ -184,7 +184,7 @@ impl Host for GitHub {
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let Opening { branch, base, title, body, draft } = opening;
         let body = json!({ "head": branch, "base": base, "title": title, "body": body, "draft": draft });
-        self.program.send::<Pull>("POST", &self.at("pulls"), &body).map(PullRequest::from)
+        self.api.send::<Pull>(Method::Post, &self.at("pulls"), &body).map(PullRequest::from)
     }
 
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
@@ -192,7 +192,7 @@ impl Host for GitHub {
         if let Some(title) = title {
             fields["title"] = title.into();
         }
-        self.program.ask("PATCH", &self.at(&format!("pulls/{number}")), Some(&fields)).map(drop)
+        self.api.ask(Method::Patch, &self.at(&format!("pulls/{number}")), Some(&fields)).map(drop)
     }
 
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble> {
@@ -207,7 +207,7 @@ impl Host for GitHub {
     }
 
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble> {
-        Ok(self.program.ask("GET", &self.at(&format!("actions/jobs/{job}/logs")), None)?.body)
+        Ok(self.api.ask(Method::Get, &self.at(&format!("actions/jobs/{job}/logs")), None)?.body)
     }
 
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
@@ -223,18 +223,17 @@ impl Host for GitHub {
         let method = if squash { "squash" } else { "merge" };
         let body = json!({ "sha": head, "merge_method": method });
         let endpoint = self.at(&format!("pulls/{number}/merge"));
-        Ok(self.program.send::<MergeAnswer>("PUT", &endpoint, &body)?.sha)
+        Ok(self.api.send::<MergeAnswer>(Method::Put, &endpoint, &body)?.sha)
     }
 
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {
-        let found: Option<Reference> =
-            self.program.look(&self.at(&format!("git/ref/heads/{}", path(name))))?;
+        let found: Option<Reference> = self.api.look(&self.at(&format!("git/ref/heads/{}", path(name))))?;
         Ok(found.map(|reference| reference.object.sha))
     }
 
     fn delete_branch(&self, name: &str) -> Result<(), Trouble> {
         let endpoint = self.at(&format!("git/refs/heads/{}", path(name)));
-        self.program.ask("DELETE", &endpoint, None).map(drop)
+        self.api.ask(Method::Delete, &endpoint, None).map(drop)
     }
 }
 

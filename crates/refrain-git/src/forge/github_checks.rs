@@ -114,8 +114,8 @@ struct Context {
 impl GitHub {
     pub(super) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
-        let runs = self.program.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
-        let statuses = self.program.all(&commit("status"), |page: Combined| page.statuses)?;
+        let runs = self.api.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
+        let statuses = self.api.all(&commit("status"), |page: Combined| page.statuses)?;
         let required = self.required(base)?;
         let mut list: Vec<Check> = runs.into_iter().map(Check::from).collect();
         list.extend(statuses.into_iter().map(Check::from));
@@ -130,9 +130,9 @@ impl GitHub {
     /// The checks that are required for a base; none where this login may not know.
     fn required(&self, base: &str) -> Result<Option<Vec<String>>, Trouble> {
         let base = path(base);
-        let branch: Option<Branch> = self.program.look(&self.at(&format!("branches/{base}")))?;
+        let branch: Option<Branch> = self.api.look(&self.at(&format!("branches/{base}")))?;
         let rules: Option<Vec<Rule>> =
-            self.program.look(&self.at(&format!("rules/branches/{base}?per_page=100")))?;
+            self.api.look(&self.at(&format!("rules/branches/{base}?per_page=100")))?;
         if branch.is_none() && rules.is_none() {
             return Ok(None);
         }
@@ -152,7 +152,7 @@ impl GitHub {
         list: &[Check],
         commit: &impl Fn(&str) -> String,
     ) -> Result<(Configured, bool), Trouble> {
-        let suites: Option<Suites> = self.program.look(&commit("check-suites?per_page=100"))?;
+        let suites: Option<Suites> = self.api.look(&commit("check-suites?per_page=100"))?;
         let suites = suites.map(|suites| suites.check_suites).unwrap_or_default();
         let is_own = |suite: &&Suite| suite.app.as_ref().and_then(|app| app.slug.as_deref()) == Some(ACTIONS);
         let unfinished =
@@ -160,7 +160,7 @@ impl GitHub {
         if !list.is_empty() || unfinished {
             return Ok((Configured::Yes("some were reported".to_owned()), unfinished));
         }
-        let workflows: Option<Workflows> = self.program.look(&self.at("actions/workflows?per_page=100"))?;
+        let workflows: Option<Workflows> = self.api.look(&self.at("actions/workflows?per_page=100"))?;
         Ok(match workflows {
             None => (Configured::Unknown("this login may not see the project's workflows".to_owned()), false),
             Some(found) => match found.workflows.iter().find(|workflow| workflow.state == "active") {

@@ -4,11 +4,11 @@ use refrain_core::git::Oid;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::api::{Api, Method};
 use super::checks::Checks;
 use super::host::{Host, Opening};
 use super::merging::{Hindrance, Mergeable};
 use super::place::encoded;
-use super::program::Program;
 use super::pull_request::{Project, PullRequest, State};
 use super::trouble::Trouble;
 
@@ -18,7 +18,7 @@ const DRAFT: &str = "Draft: ";
 /// A project at GitLab.
 #[derive(Debug)]
 pub(super) struct GitLab {
-    pub(super) program: Program,
+    pub(super) api: Api,
     /// The project in an endpoint, encoded.
     path: String,
 }
@@ -91,8 +91,8 @@ impl From<Request> for PullRequest {
 }
 
 impl GitLab {
-    pub(super) fn new(program: Program, path: &str) -> Self {
-        Self { program, path: encoded(path) }
+    pub(super) fn new(api: Api, path: &str) -> Self {
+        Self { api, path: encoded(path) }
     }
 
     /// An endpoint of the project.
@@ -101,7 +101,7 @@ impl GitLab {
     }
 
     fn request(&self, number: u64) -> Result<Request, Trouble> {
-        self.program.get(&self.at(&format!("merge_requests/{number}")))
+        self.api.get(&self.at(&format!("merge_requests/{number}")))
     }
 }
 
@@ -109,7 +109,7 @@ impl Host for GitLab {
     fn project(&self) -> Result<Project, Trouble> {
         /// From which level on one may push: GitLab's developer.
         const DEVELOPER: u32 = 30;
-        let found: Found = self.program.get(&format!("projects/{}", self.path))?;
+        let found: Found = self.api.get(&format!("projects/{}", self.path))?;
         let access = found.permissions.map(|it| [it.project_access, it.group_access]);
         let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
         // Without either the right comes from elsewhere, as for an administrator.
@@ -120,7 +120,7 @@ impl Host for GitLab {
     fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble> {
         let query = "state=all&order_by=created_at&sort=desc&per_page=30";
         let endpoint = self.at(&format!("merge_requests?source_branch={}&{query}", encoded(branch)));
-        let found: Vec<Request> = self.program.get(&endpoint)?;
+        let found: Vec<Request> = self.api.get(&endpoint)?;
         Ok(found.into_iter().map(PullRequest::from).filter(|request| request.branch == branch).collect())
     }
 
@@ -133,7 +133,7 @@ impl Host for GitLab {
         let title = if draft { format!("{DRAFT}{title}") } else { title.to_owned() };
         let body =
             json!({ "source_branch": branch, "target_branch": base, "title": title, "description": body });
-        self.program.send::<Request>("POST", &self.at("merge_requests"), &body).map(PullRequest::from)
+        self.api.send::<Request>(Method::Post, &self.at("merge_requests"), &body).map(PullRequest::from)
     }
 
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
@@ -143,7 +143,7 @@ impl Host for GitLab {
             let draft = if self.request(number)?.draft { DRAFT } else { "" };
             fields["title"] = format!("{draft}{title}").into();
         }
-        self.program.ask("PUT", &self.at(&format!("merge_requests/{number}")), Some(&fields)).map(drop)
+        self.api.ask(Method::Put, &self.at(&format!("merge_requests/{number}")), Some(&fields)).map(drop)
     }
 
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble> {
@@ -154,7 +154,7 @@ impl Host for GitLab {
             title = rest.trim_start();
         }
         let endpoint = self.at(&format!("merge_requests/{}", of.number));
-        self.program.ask("PUT", &endpoint, Some(&json!({ "title": title }))).map(drop)
+        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
     }
 
     fn checks(&self, head: &Oid, _: &str) -> Result<Checks, Trouble> {
@@ -162,7 +162,7 @@ impl Host for GitLab {
     }
 
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble> {
-        Ok(self.program.ask("GET", &self.at(&format!("jobs/{job}/trace")), None)?.body)
+        Ok(self.api.ask(Method::Get, &self.at(&format!("jobs/{job}/trace")), None)?.body)
     }
 
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
@@ -173,7 +173,7 @@ impl Host for GitLab {
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble> {
         let endpoint = self.at(&format!("merge_requests/{number}/merge"));
         let body = json!({ "sha": head, "squash": squash });
-        let now = PullRequest::from(self.program.send::<Request>("PUT", &endpoint, &body)?);
+        let now = PullRequest::from(self.api.send::<Request>(Method::Put, &endpoint, &body)?);
         match now.state {
             State::Merged => Ok(now.merged_as),
             State::Open | State::Closed => {
@@ -184,13 +184,13 @@ impl Host for GitLab {
 
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {
         let found: Option<Branch> =
-            self.program.look(&self.at(&format!("repository/branches/{}", encoded(name))))?;
+            self.api.look(&self.at(&format!("repository/branches/{}", encoded(name))))?;
         Ok(found.map(|branch| branch.commit.id))
     }
 
     fn delete_branch(&self, name: &str) -> Result<(), Trouble> {
         let endpoint = self.at(&format!("repository/branches/{}", encoded(name)));
-        self.program.ask("DELETE", &endpoint, None).map(drop)
+        self.api.ask(Method::Delete, &endpoint, None).map(drop)
     }
 }
 

@@ -57,17 +57,17 @@ struct Project {
 impl GitLab {
     pub(super) fn all_checks(&self, head: &Oid) -> Result<Checks, Trouble> {
         let endpoint = self.at(&format!("pipelines?sha={head}&order_by=id&sort=desc&per_page=30"));
-        let mut pipelines: Vec<Pipeline> = self.program.get(&endpoint)?;
+        let mut pipelines: Vec<Pipeline> = self.api.get(&endpoint)?;
         let mut seen = HashSet::new();
         pipelines.retain(|it| seen.insert((it.name.clone(), it.source.clone())));
         let mut list: Vec<Check> = Vec::new();
         for pipeline in &pipelines {
             let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
-            list.extend(self.program.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
+            list.extend(self.api.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
         }
         // What others report stands beside the jobs, which are told here once more.
         let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
-        for status in self.program.all(&endpoint, |page: Vec<Status>| page)? {
+        for status in self.api.all(&endpoint, |page: Vec<Status>| page)? {
             if !list.iter().any(|check| check.name == status.name) {
                 list.push(Check::from(status));
             }
@@ -83,7 +83,7 @@ impl GitLab {
     }
 
     fn is_configured(&self, head: &Oid) -> Result<Configured, Trouble> {
-        let project: Option<Project> = self.program.look(self.at("").trim_end_matches('/'))?;
+        let project: Option<Project> = self.api.look(self.at("").trim_end_matches('/'))?;
         let Some(project) = project else {
             return Ok(Configured::Unknown("this login may not see how the project is set up".to_owned()));
         };
@@ -96,7 +96,7 @@ impl GitLab {
             return Ok(Configured::Yes(format!("the project is configured by {}", printable(&file))));
         }
         let endpoint = self.at(&format!("repository/files/{}?ref={head}", encoded(&file)));
-        Ok(match self.program.look::<Value>(&endpoint)? {
+        Ok(match self.api.look::<Value>(&endpoint)? {
             Some(_) => Configured::Yes(format!("the commit has {}", printable(&file))),
             None if project.auto_devops_enabled == Some(true) => {
                 Configured::Yes("the project has Auto DevOps".to_owned())

@@ -8,13 +8,16 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::{clip, cut_middle};
 
+use super::api::Api;
 use super::checks::{Check, Checks};
+use super::client::Client;
 use super::github::GitHub;
 use super::gitlab::GitLab;
 use super::merging::{Hindrance, Mergeable, Merged};
 use super::place::Place;
 use super::program::Program;
 use super::pull_request::{Project, PullRequest, State};
+use super::token::{Token, is_githubs};
 use super::trouble::Trouble;
 use crate::Cancel;
 
@@ -68,9 +71,9 @@ pub struct Opening<'a> {
 }
 
 impl Forge {
-    /// The forge of a remote's address: GitHub at github.com and wherever `gh` has a login, GitLab at gitlab.com and wherever
-    /// `glab` has one; none elsewhere, where a branch can only be pushed. The programs run in `dir` with the person's
-    /// environment.
+    /// The forge of a remote's address: GitHub at github.com, wherever `gh` has a login and wherever there is a token for it,
+    /// GitLab at gitlab.com and wherever `glab` has a login; none elsewhere, where a branch can only be pushed. The programs run
+    /// in `dir` with the person's environment; GitHub is asked by a token where `gh` has no login.
     ///
     /// # Errors
     /// [`Trouble::Unreachable`] where it cannot be told whether there is a login, and [`Trouble::Cancelled`].
@@ -82,19 +85,28 @@ impl Forge {
     ) -> Result<Option<Self>, Trouble> {
         let Some(place) = Place::of(url) else { return Ok(None) };
         let program = |name| Program::new(name, &place.host, dir, env, cancel);
-        let is_github = place.host == "github.com" || place.host.ends_with(".ghe.com");
-        // A name there has an owner and no more.
-        let host: Box<dyn Host> =
-            if is_github || (place.host != "gitlab.com" && program("gh").is_logged_in()?) {
-                if place.path.split('/').count() != 2 {
-                    return Ok(None);
-                }
-                Box::new(GitHub { program: program("gh"), path: place.path.clone() })
-            } else if place.host == "gitlab.com" || program("glab").is_logged_in()? {
-                Box::new(GitLab::new(program("glab"), &place.path))
-            } else {
-                return Ok(None);
-            };
+        let token = Token::of(&place.host, env);
+        let is_github = is_githubs(&place.host);
+        // Where there is no other way, the program is not asked twice.
+        let asks_gh = match &token {
+            None if is_github => true,
+            None if place.host == "gitlab.com" => false,
+            None | Some(_) => program("gh").is_logged_in()?,
+        };
+        let api = match token {
+            _ if asks_gh => Some(Api::Program(program("gh"))),
+            Some(token) => Some(Api::Client(Client::new(&place.host, token, env, cancel))),
+            None => None,
+        };
+        let host: Box<dyn Host> = match api {
+            // A name there has an owner and no more.
+            Some(_) if place.path.split('/').count() != 2 => return Ok(None),
+            Some(api) => Box::new(GitHub { api, path: place.path.clone() }),
+            None if place.host == "gitlab.com" || program("glab").is_logged_in()? => {
+                Box::new(GitLab::new(Api::Program(program("glab")), &place.path))
+            }
+            None => return Ok(None),
+        };
         Ok(Some(Self { place, host }))
     }
 

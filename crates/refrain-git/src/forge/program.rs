@@ -8,20 +8,15 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::text::printable;
 use refrain_proc::tool::{Tool, ToolError};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::api::{Answer, Method};
+use super::token::FROM_FILE;
 use super::trouble::{Trouble, of_program, of_status, told};
 use crate::Cancel;
 
 /// How long an answer may take.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// How many of a list are asked for at once: the most that both give.
-pub(super) const PAGE: usize = 100;
-
-/// How many pages are looked at: a commit with more checks than that is nobody's.
-const MOST_PAGES: usize = 20;
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// What would bend an answer: a terminal's colours, another host or repository, and what is printed for those who debug.
 const BENDING: &[&str] = &[
@@ -33,6 +28,8 @@ const BENDING: &[&str] = &[
     "CLICOLOR_FORCE",
     "GITLAB_HOST",
     "GITLAB_URI",
+    // Of the person's own file: it is not for programs.
+    FROM_FILE,
 ];
 
 /// Tokens that a program would show to any host. Only one that the person names beside them is meant.
@@ -71,14 +68,6 @@ pub(super) struct Program {
     /// The person names the host in their environment.
     is_named: bool,
     cancel: Option<Cancel>,
-}
-
-/// What came back.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
 }
 
 impl Program {
@@ -127,54 +116,17 @@ impl Program {
         }
     }
 
-    /// What the forge has at this place.
-    pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
-        self.read(endpoint, &self.ask("GET", endpoint, None)?.body)
-    }
-
-    /// The same; none where there is nothing, or nothing that this login may see.
-    pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str) -> Result<Option<T>, Trouble> {
-        match self.get(endpoint) {
-            Ok(found) => Ok(Some(found)),
-            Err(Trouble::NotFound { .. } | Trouble::NoPermission { .. }) => Ok(None),
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Has it do something, and reads what it says of it.
-    pub(super) fn send<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        endpoint: &str,
-        body: &Value,
-    ) -> Result<T, Trouble> {
-        self.read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
-    }
-
-    /// A list of which it gives so many at once; `of` finds it in each answer.
-    pub(super) fn all<P: DeserializeOwned, T>(
-        &self,
-        endpoint: &str,
-        of: impl Fn(P) -> Vec<T>,
-    ) -> Result<Vec<T>, Trouble> {
-        let (mut found, joint) = (Vec::new(), if endpoint.contains('?') { '&' } else { '?' });
-        for page in 1..=MOST_PAGES {
-            let more = of(self.get(&format!("{endpoint}{joint}per_page={PAGE}&page={page}"))?);
-            let is_last = more.len() < PAGE;
-            found.extend(more);
-            if is_last {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
     /// Asks once.
     ///
     /// # Errors
     /// [`Trouble`], also where the answer's status is none of success.
-    pub(super) fn ask(&self, method: &str, endpoint: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
-        let mut args = vec!["api", "--hostname", &self.host, "--method", method, "--include"];
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Trouble> {
+        let mut args = vec!["api", "--hostname", &self.host, "--method", method.name(), "--include"];
         let input = body.map(Value::to_string).unwrap_or_default();
         if body.is_some() {
             args.extend(["--header", "Content-Type: application/json", "--input", "-"]);
@@ -195,14 +147,6 @@ impl Program {
             }
             None => Ok(answer),
         }
-    }
-
-    fn read<T: DeserializeOwned>(&self, endpoint: &str, body: &[u8]) -> Result<T, Trouble> {
-        serde_json::from_slice(body).map_err(|source| self.not_understood(endpoint, source))
-    }
-
-    pub(super) fn not_understood(&self, endpoint: &str, source: serde_json::Error) -> Trouble {
-        Trouble::Answer { asked: format!("{} api {endpoint}", self.name), source }
     }
 
     fn tool<'a>(&'a self, args: impl IntoIterator<Item = &'a str>) -> Tool<'a> {
@@ -252,10 +196,6 @@ impl Answer {
             }
         }
         Some(Self { status, headers, body: rest.to_vec() })
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }
 

@@ -15,7 +15,10 @@ pub(super) const SECONDARY: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// Its program is not here.
-    #[error("{program} is not installed, which talks to {host}; install it and run `{program} auth login`")]
+    #[error(
+        "{program} is not installed, which talks to {host}; install it and run `{program} auth login`{}",
+        or_token(program)
+    )]
     NoProgram {
         /// `gh` or `glab`.
         program: &'static str,
@@ -23,13 +26,26 @@ pub enum Trouble {
         host: String,
     },
     /// The person is not logged in, or no longer.
-    #[error("{program} is not logged in at {host}; run `{program} auth login --hostname {host}`: {said}")]
+    #[error(
+        "{program} is not logged in at {host}; run `{program} auth login --hostname {host}`{}: {said}",
+        or_token(program)
+    )]
     NotLoggedIn {
         /// `gh` or `glab`.
         program: &'static str,
         /// The forge.
         host: String,
         /// What was said, fit to be shown, as everywhere here.
+        said: String,
+    },
+    /// The token is none, or none any more.
+    #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
+    BadToken {
+        /// Where the token is from.
+        from: &'static str,
+        /// The forge.
+        host: String,
+        /// What the forge said.
         said: String,
     },
     /// The login may not do this.
@@ -97,6 +113,11 @@ impl Trouble {
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
     }
+}
+
+/// What can be had instead of a login of GitHub's program.
+fn or_token(program: &str) -> &'static str {
+    if program == "gh" { ", or set GH_TOKEN" } else { "" }
 }
 
 /// What an answer's status means; none where it is good. `header` gives the value of a header by its name in small letters.
@@ -193,6 +214,7 @@ mod tests {
         match trouble {
             Trouble::NoProgram { .. } => "no program".to_owned(),
             Trouble::NotLoggedIn { .. } => "not logged in".to_owned(),
+            Trouble::BadToken { .. } => "bad token".to_owned(),
             Trouble::NoPermission { .. } => "no permission".to_owned(),
             Trouble::NotFound { .. } => "not found".to_owned(),
             Trouble::RateLimited { until: Until::At(at), .. } => format!("limited until {at}"),

@@ -30,18 +30,29 @@ struct AtForge {
 enum Kind {
     GitHub,
     GitLab,
+    /// GitHub where `gh` has no login, and there is a token.
+    Token,
 }
+
+/// What the forge of [`Kind::Token`] knows the person by.
+const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl AtForge {
     fn new(kind: Kind) -> Self {
         let mut place = Place::new();
         let there = match kind {
-            Kind::GitHub => testkit::Forge::github(place.top().as_std_path()),
+            Kind::GitHub | Kind::Token => testkit::Forge::github(place.top().as_std_path()),
             Kind::GitLab => testkit::Forge::gitlab(place.top().as_std_path()),
         };
         let env = there.env().into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         place.env.retain(|(name, _)| name != "PATH");
         place.env.extend(env);
+        if matches!(kind, Kind::Token) {
+            there.rule("logged-out", Some(""));
+            there.change(|world| world.token = Some(TOKEN.to_owned()));
+            let said = [("GH_TOKEN", TOKEN.to_owned()), ("GITHUB_API_URL", there.api_url())];
+            place.env.extend(said.map(|(name, value)| (name.into(), value.into())));
+        }
         place.git(&["remote", "add", "origin", &there.url()]);
         place.git(&["push", "-q", "origin", "main"]);
         place.git(&["checkout", "-q", "-b", BRANCH]);
@@ -93,7 +104,7 @@ impl AtForge {
 }
 
 #[rstest]
-fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::new(kind);
     let forge = it.forge();
     assert_eq!(forge.project().unwrap().default_branch, "main");
@@ -124,7 +135,7 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab)] kind:
 
 #[rstest]
 fn what_the_server_dies_over_is_done_once(
-    #[values(Kind::GitHub, Kind::GitLab)] kind: Kind,
+    #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
     #[values(Fault::Before, Fault::During, Fault::After)] fault: Fault,
 ) {
     let it = AtForge::new(kind);
@@ -151,7 +162,7 @@ fn what_the_server_dies_over_is_done_once(
 }
 
 #[rstest]
-fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     it.forge().ready(1).unwrap();
     // Between the look and the merge.
@@ -163,7 +174,7 @@ fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab)] kind: Kin
 }
 
 #[rstest]
-fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     let why = || match it.merge().unwrap() {
         Merged::NotMergeable { why, said } => {
@@ -189,7 +200,7 @@ fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab)] kind: Ki
 }
 
 #[rstest]
-fn a_refusal_without_a_reason_may_pass(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn a_refusal_without_a_reason_may_pass(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     it.forge().ready(1).unwrap();
     let moved = "Base branch was modified. Review and try the merge again.";
@@ -211,7 +222,9 @@ fn a_project_without_drafts_gets_none() {
 }
 
 #[rstest]
-fn checks_are_followed_from_none_to_green_and_red(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn checks_are_followed_from_none_to_green_and_red(
+    #[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind,
+) {
     let it = AtForge::opened(kind);
     it.there.change(|world| {
         world.add_checks(&[
@@ -236,7 +249,7 @@ fn checks_are_followed_from_none_to_green_and_red(#[values(Kind::GitHub, Kind::G
 }
 
 #[rstest]
-fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn no_checks_yet_is_told_from_no_checks(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     assert_eq!(it.verdict(), Verdict::NoneConfigured);
     it.there.change(|world| {
@@ -261,7 +274,7 @@ fn a_required_check_that_never_starts_is_missed() {
 }
 
 #[rstest]
-fn all_pages_of_a_list_are_read(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
+fn all_pages_of_a_list_are_read(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     let mut look: Vec<(String, &str)> = (0..230).map(|n| (format!("job {n}"), "success")).collect();
     look.push(("last".to_owned(), "failure"));
@@ -276,6 +289,8 @@ fn all_pages_of_a_list_are_read(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind
 #[case(Kind::GitHub, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
 #[case(Kind::GitLab, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
 #[case(Kind::GitLab, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
+#[case(Kind::Token, Limit::Primary(1_900_000_000), Until::At(1_900_000_000))]
+#[case(Kind::Token, Limit::Secondary(7), Until::After(Duration::from_secs(7)))]
 fn a_limit_says_until_when(#[case] kind: Kind, #[case] limit: Limit, #[case] expected: Until) {
     let it = AtForge::opened(kind);
     it.there.limits(&[limit]);
@@ -299,6 +314,61 @@ fn who_may_not_is_told_so(#[values(Kind::GitHub, Kind::GitLab)] kind: Kind) {
     it.there.rule("logged-out", None);
     it.there.change(|world| world.is_offline = true);
     assert!(matches!(it.open(), Err(Trouble::Unreachable { .. })));
+}
+
+#[test]
+fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
+    let mut it = AtForge::new(Kind::Token);
+    it.publish();
+    it.there.change(|world| world.may_only_look = true);
+    assert!(matches!(it.open(), Err(Trouble::NoPermission { .. })));
+    it.there.change(|world| world.is_offline = true);
+    let unreachable = it.open().unwrap_err();
+    assert!(matches!(unreachable, Trouble::Unreachable { .. }), "{unreachable}");
+    it.there.change(|world| (world.is_offline, world.token) = (false, Some("another".to_owned())));
+    let trouble = it.open().unwrap_err();
+    assert!(matches!(trouble, Trouble::BadToken { from: "GH_TOKEN", .. }), "{trouble}");
+    let shown = format!("{trouble} {trouble:?} {:?} {unreachable}", it.forge());
+    assert!(!shown.contains(TOKEN), "{shown}");
+    let cancel = Cancel::new().unwrap();
+    it.place.cancel = Some(cancel.clone());
+    let forge = it.forge();
+    cancel.cancel();
+    assert!(matches!(forge.find(BRANCH), Err(Trouble::Cancelled)));
+    assert_eq!(it.there.done("open"), 0);
+}
+
+#[test]
+fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
+    let it = AtForge::new(Kind::Token);
+    it.there.rule("logged-out", None);
+    // That of the program is none that this forge would know.
+    assert!(matches!(it.forge().project(), Err(Trouble::NotLoggedIn { .. })));
+    it.there.change(|world| world.token = None);
+    assert_eq!(it.forge().project().unwrap().default_branch, "main");
+}
+
+#[test]
+fn git_pushes_over_http_by_the_token_and_keeps_it_nowhere() {
+    let mut it = AtForge::new(Kind::Token);
+    it.place.git(&["remote", "set-url", "origin", &it.there.http_url()]);
+    // A helper of the person's, which knows nothing and would keep everything.
+    let kept = it.place.top().join("kept");
+    it.place.git(&["config", "credential.helper", &format!("!cat >> {kept}; :")]);
+    let stranger = it.publish();
+    assert!(matches!(stranger, Push::Refused(Refusal::NoPermission { .. })), "{stranger:?}");
+    let own = [("GH_ENTERPRISE_TOKEN", TOKEN), ("GH_HOST", "127.0.0.1")];
+    it.place.env.extend(own.map(|(name, value)| (name.into(), value.into())));
+    assert_eq!(it.publish(), Push::Pushed { head: it.head.clone() });
+    assert_eq!(it.there.head(BRANCH), Some(it.head.to_string()));
+    assert!(!fs::read_to_string(kept).unwrap().contains(TOKEN));
+    it.place.env.push(("GH_ENTERPRISE_TOKEN".into(), "another".into()));
+    it.place.git(&["commit", "-q", "--allow-empty", "-m", "More"]);
+    it.head = it.place.head();
+    match it.publish() {
+        Push::Refused(Refusal::NoPermission { said }) => assert!(!said.contains("another"), "{said}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

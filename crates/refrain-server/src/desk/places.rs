@@ -107,6 +107,21 @@ impl Desk {
         known.into_iter().filter(|service| seen.insert(service.project().data.clone())).collect()
     }
 
+    /// Whether all of a project lies in the folders that are open.
+    fn is_whole(&self, service: &Service) -> bool {
+        self.roots.iter().any(|root| service.project().root.starts_with(root))
+    }
+
+    /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the
+    /// others are nobody's business here.
+    pub(super) fn sees(&self, service: &Service, id: &LoopId) -> bool {
+        if !service.has_plan(id) && service.locate(id).is_err() {
+            return false;
+        }
+        let is_open = |folder: Utf8PathBuf| self.roots.iter().any(|root| folder.starts_with(root));
+        self.is_whole(service) || service.folder_of(id).is_ok_and(is_open)
+    }
+
     /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
     pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
@@ -114,13 +129,15 @@ impl Desk {
             Some(_) => vec![self.service(&self.folder(workspace)?)?],
             None => self.services(),
         };
-        let has = |service: &&Service| service.locate(&id).is_ok() || service.has_plan(&id);
+        let has = |service: &&Service| self.sees(service, &id);
         let found: Vec<_> = services.iter().filter(has).collect();
         match found.as_slice() {
             [only] => Ok(((*only).clone(), id)),
             // The first project's own words, which name the loop that was probably meant.
             [] => match services.first().map(|service| service.locate(&id)) {
-                Some(Err(error)) => Err(error.into()),
+                Some(Err(error @ EngineError::NoLoop { .. })) if self.is_whole(&services[0]) => {
+                    Err(error.into())
+                }
                 _ => Err(Refusal::new(format!("no loop {id}"))),
             },
             [..] => {

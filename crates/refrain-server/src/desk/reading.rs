@@ -2,9 +2,9 @@
 
 use refrain_core::plan::PlanEvent;
 use refrain_core::{Event, LoopId, Record};
-use refrain_engine::{Changes, Service};
+use refrain_engine::{Changes, Screen, Service};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::address::{Address, Part};
 use super::seeing::name;
@@ -25,10 +25,13 @@ impl Desk {
                 let gone = || Refusal::new(format!("{id} has no state.md"));
                 service.glance(&id)?.notes.ok_or_else(gone)
             }
-            Part::Journal { from, limit } if service.has_plan(&id) => {
-                Ok(page(service.plan_events(&id)?, PlanEvent::redacted, from, limit))
+            Part::Journal { from, limit } => {
+                let screen = service.screen(&id)?;
+                Ok(match service.has_plan(&id) {
+                    true => page(service.plan_events(&id)?, (PlanEvent::redacted, &screen), from, limit),
+                    false => page(service.events(&id)?, (Event::redacted, &screen), from, limit),
+                })
             }
-            Part::Journal { from, limit } => Ok(page(service.events(&id)?, Event::redacted, from, limit)),
         }
     }
 
@@ -49,10 +52,10 @@ impl Desk {
         let service = services.find(|service| name(service).eq_ignore_ascii_case(&address.project));
         let service =
             service.ok_or_else(|| Refusal::new(format!("{address}: there is no such project here")))?;
-        if !service.has_plan(&address.id) {
-            service.locate(&address.id)?;
+        match self.sees(&service, &address.id) {
+            true => Ok((service, address.id.clone())),
+            false => Err(Refusal::new(format!("{address}: there is no such loop here"))),
         }
-        Ok((service, address.id.clone()))
     }
 }
 
@@ -65,7 +68,7 @@ pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
 /// Some of these events, one line each: from that number on, or the last.
 fn page<E: Serialize>(
     records: Vec<Record<E>>,
-    redacted: impl Fn(E) -> E,
+    (redacted, screen): (impl Fn(E) -> E, &Screen),
     from: Option<u64>,
     limit: usize,
 ) -> String {
@@ -75,7 +78,7 @@ fn page<E: Serialize>(
     };
     let mut text = String::new();
     for record in records.into_iter().skip(skipped).take(limit) {
-        let line = line(Record { event: redacted(record.event), ..record });
+        let line = line(Record { event: redacted(record.event), ..record }, screen);
         if !text.is_empty() && text.len() + line.len() > LARGEST {
             break;
         }
@@ -85,11 +88,25 @@ fn page<E: Serialize>(
     text
 }
 
-fn line<E: Serialize>(record: Record<E>) -> String {
+fn line<E: Serialize>(record: Record<E>, screen: &Screen) -> String {
     let (seq, at) = (record.seq, record.at);
-    match serde_json::to_string(&record) {
+    let screened = serde_json::to_value(&record).map(|mut value| {
+        clean(&mut value, screen);
+        value.to_string()
+    });
+    match screened {
         Ok(line) if line.len() <= LARGEST => line,
         Ok(line) => json!({"seq": seq, "at": at, "left_out": format!("{} bytes", line.len())}).to_string(),
         Err(error) => json!({"seq": seq, "at": at, "left_out": error.to_string()}).to_string(),
+    }
+}
+
+/// Takes secrets out of every text in it.
+fn clean(value: &mut Value, screen: &Screen) {
+    match value {
+        Value::String(text) => *text = screen.clean(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, screen)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| clean(field, screen)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -53,8 +53,10 @@ impl Desk {
         for service in &services {
             for row in service.list()? {
                 match row {
-                    Listed::Loop(brief) if asked.include_finished || is_open(&brief) => {
-                        found.push((service, brief))
+                    Listed::Loop(brief)
+                        if (asked.include_finished || is_open(&brief)) && self.sees(service, &brief.id) =>
+                    {
+                        found.push((service, brief));
                     }
                     Listed::Loop(_) => {}
                     Listed::Damaged { name, error } => unread.push(format!("{name}: {}", chain(&error))),

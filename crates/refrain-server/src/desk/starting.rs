@@ -49,7 +49,7 @@ impl Desk {
         option(&mut words, "name", asked.name.as_ref());
         option(&mut words, "max-iterations", asked.max_iterations);
         option(&mut words, "success-command", asked.success_command.as_ref());
-        option(&mut words, "critique-every", asked.checkpoint_interval.filter(|every| *every > 0));
+        option(&mut words, "critique-every", asked.checkpoint_interval);
         asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
         // The goal goes by stdin: it is no one else's to see, and no option.
         words.push("-".to_owned());
@@ -119,7 +119,69 @@ fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
     match (error.as_slice(), answer.code) {
         ([], Some(code)) => Refusal::new(format!("refrain ended with code {code} and said nothing")),
         ([], None) => Refusal::new("refrain was ended by a signal"),
-        (lines, _) => Refusal::new(lines.join("; ")),
+        (lines, _) => Refusal::new(in_own_words(&lines.join("; "))),
+    }
+}
+
+/// What a refusal says of options, said of parameters: whoever called has no command line.
+fn in_own_words(text: &str) -> String {
+    /// Longer ones first, as one may begin like another.
+    const WORDS: [(&str, &str); 17] = [
+        ("--max-iterations-per-task", "max_iterations_per_task"),
+        ("--max-iterations", "max_iterations"),
+        ("--max-cost", "max_cost_usd"),
+        ("--timeout-grace", "max_tick_duration_minutes"),
+        ("--timeout", "max_tick_duration_minutes"),
+        ("--critique-every", "checkpoint_interval"),
+        ("--success-command", "success_command"),
+        ("--working-dir", "workspace"),
+        ("--command", "command"),
+        ("--verify", "verify"),
+        ("--agent", "agent"),
+        ("--model", "model"),
+        ("--gate", "gates"),
+        ("--name", "name"),
+        ("--jobs", "jobs"),
+        ("--plan", "plan"),
+        ("--tag", "tag"),
+    ];
+    let mut said = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("--") {
+        let (before, option) = rest.split_at(at);
+        said.push_str(before);
+        let goes_on = |known: &str| {
+            let behind = option[known.len()..].chars().next();
+            behind.is_some_and(|next| next.is_ascii_alphanumeric() || next == '-')
+        };
+        let known = WORDS.iter().find(|(known, _)| option.starts_with(known) && !goes_on(known));
+        let (skipped, own) = known.map_or((2, "--"), |(known, own)| (known.len(), own));
+        said.push_str(own);
+        rest = &option[skipped..];
+    }
+    said + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_parameters_and_no_options() {
+        for (said, expected) in [
+            (
+                "--max-cost 5: claude …; leave --max-cost out",
+                "max_cost_usd 5: claude …; leave max_cost_usd out",
+            ),
+            ("--max-iterations 900: accepted are 1 to 200", "max_iterations 900: accepted are 1 to 200"),
+            (
+                "--gate-timeout stays, -- too, and --gate=x goes",
+                "--gate-timeout stays, -- too, and gates=x goes",
+            ),
+            ("--max-iterations-per-task", "max_iterations_per_task"),
+        ] {
+            assert_eq!(in_own_words(said), expected);
+        }
     }
 }
 
@@ -163,7 +225,8 @@ impl Bounds {
         let start = &settings.config.start;
         let minutes = self.minutes.or_else(|| start.timeout.is_none().then_some(MINUTES));
         option(words, "timeout", minutes.map(|minutes| format!("{minutes}m")));
-        if !matches!(start.timeout, Some(Limit::None)) || self.minutes.is_some() {
+        let is_open = start.timeout_grace.is_none();
+        if is_open && (!matches!(start.timeout, Some(Limit::None)) || self.minutes.is_some()) {
             option(words, "timeout-grace", Some(GRACE));
         }
         let model = worker.model.or(start.model.as_deref());

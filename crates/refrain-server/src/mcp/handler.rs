@@ -1,9 +1,9 @@
 //! What the server says of itself, and where each request goes.
 
 use rmcp::model::{
-    Implementation, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CustomRequest, CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
@@ -17,6 +17,19 @@ const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until th
     wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \
     it. Where needs is not null, a person has to do that.";
 
+/// The requests that are answered.
+const KNOWN: &[&str] = &[
+    "initialize",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
 #[tool_handler(router = self.tools)]
 impl ServerHandler for Mcp {
     fn get_info(&self) -> ServerConfig {
@@ -27,6 +40,22 @@ impl ServerHandler for Mcp {
             .build();
         let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
         ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // What has a known name and comes as no such request has parameters that do not fit it.
+        let CustomRequest { method, .. } = request;
+        Err(match KNOWN.contains(&method.as_str()) {
+            true => ErrorData::invalid_params(
+                format!("{method}: its parameters are missing, or of another kind"),
+                None,
+            ),
+            false => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+        })
     }
 
     async fn list_resources(

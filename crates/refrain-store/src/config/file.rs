@@ -11,7 +11,7 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::Config;
+use super::keys::{Config, Embeddings};
 use super::layers::{ConfigError, Given, Origin, Values};
 use super::nearest;
 use super::schema::{Known, Table};
@@ -275,6 +275,22 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     ] {
         if names.iter().any(|name| !is_of_slack(name, first)) {
             return at(&["slack", key], "accepted are ids as Slack has them, like C0123ABCD or U0123ABCD");
+        }
+    }
+    if config.memory.budget.is_some_and(|tokens| !(200..=50_000).contains(&tokens)) {
+        return at(
+            &["memory", "budget"],
+            "accepted are 200 to 50000 tokens; memory.recall = \"off\" tells none",
+        );
+    }
+    if let Some(Embeddings { url, model }) = &config.memory.embeddings {
+        if !is_web(url) || !["/embeddings", "/api/embed"].iter().any(|end| url.ends_with(end)) {
+            let accepted =
+                "accepted is a URL of http or https that ends in /embeddings, or in /api/embed as Ollama's";
+            return at(&["memory", "embeddings", "url"], accepted);
+        }
+        if model.trim().is_empty() {
+            return at(&["memory", "embeddings", "model"], "it is empty; accepted is the name of a model");
         }
     }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {

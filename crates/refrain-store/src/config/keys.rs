@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
 use refrain_core::git::{self, PathGlob, Template, Workflow};
+use refrain_core::memory;
 use refrain_core::mirror::Mirror;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
@@ -49,6 +50,8 @@ pub struct Config {
     pub notify: Notify,
     /// Loops from Slack, and Slack of loops; only in the user's own file.
     pub slack: Slack,
+    /// What loops are told of earlier ones, and leave for later ones.
+    pub memory: Memory,
     /// What loops may cost together.
     pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -117,6 +120,11 @@ pub struct Start {
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub timeout: Option<Limit<Millis>>,
+    /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; without it
+    /// 3s for most agents.
+    #[serde(deserialize_with = "written::duration")]
+    #[schemars(with = "Option<Written>")]
+    pub timeout_grace: Option<Millis>,
     /// How long one attempt may print nothing, or "none"; without it 30m for known agents.
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>")]
@@ -236,6 +244,41 @@ impl From<&Budget> for Caps {
             project: cap(budget.project_max_cost),
         }
     }
+}
+
+/// `[memory]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Memory {
+    /// Whether loops are told what is remembered of earlier ones, and are remembered themselves (`--memory`): "on" or "off";
+    /// without it on for known agents, and off for commands.
+    pub recall: Option<Switch>,
+    /// How many tokens of memories a loop is told at most.
+    #[schemars(range(min = 200, max = 50_000), extend("default" = memory::BUDGET))]
+    pub budget: Option<u32>,
+    /// What makes vectors of memories, so that those are found that say the same in other words. Only in the user's own file.
+    pub embeddings: Option<Embeddings>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switch {
+    /// It is done.
+    On,
+    /// It is not.
+    Off,
+}
+
+/// `[memory] embeddings`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Embeddings {
+    /// Where texts are posted to: a URL that ends in `/embeddings` (OpenAI's kind) or `/api/embed` (Ollama's). The key, where
+    /// one is needed, stands elsewhere.
+    pub url: String,
+    /// Which model makes the vectors.
+    pub model: String,
 }
 
 /// `[notify]`.

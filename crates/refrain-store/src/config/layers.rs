@@ -16,6 +16,7 @@ use refrain_core::spec::AgentKind;
 use super::caps::only_lowers;
 use super::file;
 use super::keys::Config;
+use super::memory::refuse_in_a_project;
 use super::nearest;
 use super::variables;
 use crate::layout::Project;
@@ -165,6 +166,7 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
         None => ProjectFile::Absent,
         Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
             let mut layer = file.layer()?;
+            refuse_in_a_project(&layer.given)?;
             // Whoever wrote the project would say where what is told of it goes.
             if let Some((_, given)) = layer.given.iter().find(|(path, _)| path[0] == "slack") {
                 let what = format!("slack: a project has none; it belongs into {user_file}");

@@ -9,6 +9,7 @@ mod caps;
 mod file;
 pub mod keys;
 mod layers;
+mod memory;
 mod objection;
 mod schema;
 mod show;
@@ -20,7 +21,7 @@ mod tests;
 
 pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
-pub use keys::Config;
+pub use keys::{Config, Embeddings};
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
 pub use refrain_core::text::nearest;
 pub use schema::schema;

@@ -187,6 +187,7 @@ max-cost = "none"
 max-tokens = "2M"
 retry-for = 90
 timeout = "20m"
+timeout-grace = "30s"
 idle-timeout = "none"
 pause = 0
 share-worktree = true
@@ -245,6 +246,7 @@ output = 10
     assert_eq!((start.permissions, start.env.len()), (Some(Permissions::Full), 2));
     assert_eq!((start.max_cost, start.pause), (Some(Limit::None), Some(Limit::None)));
     assert_eq!((start.output_cap, config.git.largest_file), (Some(64 << 20), Some(1 << 20)));
+    assert_eq!(start.timeout_grace, Some(Millis(30_000)));
     assert_eq!(config.worktrees.disk_budget(), 512 << 20);
     assert_eq!(config.gates["test"].timeout, Some(Millis(600_000)));
 }

@@ -29,6 +29,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
+    let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
     let driven = driven.inspect_err(failed).map(|state| view::status(&state, Alive::NOBODY));
@@ -36,6 +37,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         args.notify.tell(context, &status.id, &status.into());
     }
     herald::finish(herald);
+    run::tell_forgotten(&remembrance);
     let status = driven?;
     if !status.has_stopped() {
         // It was the turn of the loop's session.

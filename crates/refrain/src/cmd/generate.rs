@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Record;
+use refrain_core::memory::Memory;
 use refrain_core::notice::Notice;
 use refrain_core::plan::PlanEvent;
 use refrain_core::plan::brief::ToldTask;
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("config-show", schemars::schema_for!(Shown)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
+        ("memory-list", schemars::schema_for!(Vec<Memory>)),
         ("doctor", schemars::schema_for!(Checkup)),
     ];
     for (name, schema) in schemas {

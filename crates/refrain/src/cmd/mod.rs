@@ -21,6 +21,7 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod plugin;

@@ -26,17 +26,17 @@ pub(crate) struct ReviewArgs {
     /// Which model it uses
     #[arg(long, value_name = "NAME", requires = "spec_gate")]
     reviewer_model: Option<String>,
-    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent
+    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent; 0 is never
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
-    critique_every: Option<NonZeroU32>,
+    critique_every: Option<u32>,
     /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
     critic: Option<String>,
 }
 
 /// Behind how many iterations.
-fn every(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned())
+fn every(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "accepted are whole numbers from 0 on".to_owned())
 }
 
 impl ReviewArgs {
@@ -61,7 +61,8 @@ impl ReviewArgs {
         settings: &Settings,
     ) -> Result<Option<CritiqueSpec>, CliError> {
         let configured = &settings.config.critique;
-        let Some(every) = self.critique_every.or(configured.every) else {
+        let every = self.critique_every.or(configured.every.map(NonZeroU32::get));
+        let Some(every) = every.filter(|every| *every > 0) else {
             return match self.critic {
                 None => Ok(None),
                 Some(_) => Err(CliError::usage("--critic: accepted with --critique-every")),
@@ -73,7 +74,7 @@ impl ReviewArgs {
         };
         let critic = others::judge(who, critic, model, worker, settings)?;
         let timeout = configured.timeout.unwrap_or(CritiqueSpec::TIMEOUT);
-        Ok(Some(CritiqueSpec { every: every.get(), critic, timeout }))
+        Ok(Some(CritiqueSpec { every, critic, timeout }))
     }
 }
 

@@ -135,6 +135,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
             let runner = service.start(spec, Some(args.task.clone()))?;
             if !args.show.quiet {
                 notes.tell(runner.id());
+                start::mention_memories(&runner);
             }
             runner
         }

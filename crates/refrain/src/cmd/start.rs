@@ -171,6 +171,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     }
     if !options.show.quiet {
         notes.tell(runner.id());
+        mention_memories(&runner);
     }
     let show = args.options.show.or_configured(&settings.config.notify);
     match show.detach {
@@ -223,6 +224,19 @@ pub(super) fn mention_what_does_not_count(settings: &Settings) {
             ),
         );
     }
+}
+
+/// What it is told of earlier loops costs tokens in each iteration, and whoever pays for them should know.
+pub(super) fn mention_memories(runner: &Runner) {
+    if let Some(trouble) = runner.forgetful() {
+        crate::out::tell_line("", &format!("note: {trouble}"));
+    }
+    let told = match runner.recalled() {
+        0 => return,
+        1 => "1 memory".to_owned(),
+        count => format!("{count} memories"),
+    };
+    crate::out::tell_line("", &format!("note: it is told {told} of earlier loops; --memory off tells none"));
 }
 
 /// Loops that neither commit nor have gates may share a worktree; but whoever starts the second should know of the first.

@@ -74,6 +74,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         task: None,
         session: None,

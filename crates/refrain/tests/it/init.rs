@@ -172,6 +172,21 @@ fn the_section_goes_into_the_file_that_agents_read_here() {
 }
 
 #[test]
+fn what_was_written_is_told_where_the_next_cannot_be() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = sandbox();
+    put(&sandbox, "AGENTS.md", "Ours.\n");
+    let file = sandbox.project().join("AGENTS.md");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    if fs::OpenOptions::new().append(true).open(&file).is_ok() {
+        // Nothing is read-only to root.
+        return;
+    }
+    let said = sandbox.refrain(&["init"]).with_code(1).stderr;
+    assert!(said.contains("AGENTS.md could not be written; written before it: refrain.toml"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_added_to_is_left_and_told() {
     let sandbox = sandbox();
     let outside = sandbox.root().join("outside.md");

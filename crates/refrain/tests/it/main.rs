@@ -46,6 +46,8 @@ mod main_job;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod mirrors;
 #[cfg(test)]
 mod modes;

@@ -312,6 +312,57 @@ fn a_configuration_counts_as_for_start() {
 }
 
 #[test]
+fn of_a_project_that_is_open_in_part_only_that_part_is_seen() {
+    let sandbox = sandbox();
+    let (sub, agent) = (sandbox.project().join("sub"), sandbox.agent("agent", CLAIM));
+    fs::create_dir(&sub).unwrap();
+    for (name, folder) in [("above", "."), ("inside", "sub")] {
+        let words = ["start", "p", "--command", &agent, "--name", name, "--working-dir", folder];
+        sandbox.refrain(&words).with_code(0);
+    }
+    let client = Client::at(sandbox.command(&["mcp", "--root", sub.to_str().unwrap()]));
+    let all = client.does("loop_list", json!({"include_finished": true}));
+    assert_eq!((&all["count"], &all["loops"][0]["id"]), (&json!(1), &json!("inside")));
+    client.does("loop_report", json!({"loop_id": "inside"}));
+    for tool in ["loop_status", "loop_stop", "loop_report"] {
+        let refused = client.refuses(tool, json!({"loop_id": "above"}));
+        assert!(refused.contains("no loop above"), "{refused}");
+    }
+    let project = all["loops"][0]["project"].as_str().unwrap();
+    client.reads(&format!("refrain://{project}/loops/inside/journal")).unwrap();
+    client.reads(&format!("refrain://{project}/loops/above/journal")).unwrap_err();
+    client.leaves().with_code(0);
+}
+
+#[test]
+fn a_refusal_speaks_of_parameters() {
+    let sandbox = sandbox();
+    let client = Client::of(&sandbox);
+    let refused = client.refuses("loop_start", json!({"goal": "p", "command": "true", "name": "Bad Name"}));
+    assert!(refused.contains("name") && !refused.contains("--name"), "{refused}");
+    client.leaves().with_code(0);
+}
+
+#[test]
+fn no_configured_critic_is_asked_where_none_is_wanted() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "true");
+    let critic = sandbox.agent("critic", "touch \"$NOTES/asked\"");
+    testkit::write(
+        &sandbox.project().join("refrain.toml"),
+        format!("[critique]\nevery = 1\ncritic = \"{critic}\"\n"),
+    );
+    sandbox.refrain(&["trust"]).with_code(0);
+    let client = Client::of(&sandbox);
+    let asked =
+        json!({"goal": "p", "command": agent, "name": "job", "max_iterations": 2, "checkpoint_interval": 0});
+    client.does("loop_start", asked);
+    sandbox.wait_for_status("job", "iteration-cap");
+    assert!(!sandbox.root().join("notes/asked").exists());
+    client.leaves().with_code(0);
+}
+
+#[test]
 fn a_folder_that_cannot_be_opened_is_refused_before_anything() {
     let sandbox = sandbox();
     let refused = sandbox.refrain(&["mcp", "--root", "nowhere"]).with_code(2);

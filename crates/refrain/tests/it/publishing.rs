@@ -14,20 +14,40 @@ const RUNNING: &[(&str, &str)] = &[("build", "in_progress")];
 struct Place {
     forge: Forge,
     sandbox: Sandbox,
+    /// What the person has set besides.
+    own: Vec<(&'static str, String)>,
 }
+
+/// What the forge knows the person by where `gh` has no login.
+const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl Place {
     fn new() -> Self {
         let sandbox = sandbox();
         let forge = Forge::github(sandbox.root());
         sandbox.git(&["remote", "add", "origin", &forge.url()]);
-        let place = Self { forge, sandbox };
+        let place = Self { forge, sandbox, own: Vec::new() };
         place.git(&["push", "--quiet", "origin", "main"]).with_code(0);
         place
     }
 
+    /// The same where `gh` has no login, and only who has the token is known.
+    fn by_token() -> Self {
+        let place = Self::new();
+        place.forge.rule("logged-out", Some(""));
+        place.forge.change(|world| world.token = Some(TOKEN.to_owned()));
+        let own = vec![("GITHUB_API_URL", place.forge.api_url())];
+        Self { own, ..place }
+    }
+
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.own.push((name, value.to_owned()));
+        self
+    }
+
     fn in_it(&self, command: Invocation) -> Invocation {
-        self.forge.env().into_iter().fold(command, |command, (name, value)| command.env(name, &value))
+        let env = self.forge.env().into_iter().chain(self.own.clone());
+        env.fold(command, |command, (name, value)| command.env(name, &value))
     }
 
     fn refrain(&self, args: &[&str]) -> Run {
@@ -107,6 +127,31 @@ fn what_others_pushed_comes_first_and_is_proven_with_the_work() {
     let log = place.sandbox.git(&["log", "--format=%H", "HEAD~2..HEAD"]);
     let commits: Vec<_> = log.lines().rev().collect();
     assert_eq!(place.status()["commits"], serde_json::json!(commits), "those that are in the history");
+}
+
+#[test]
+fn a_gate_that_fails_on_what_others_did_too_says_so() {
+    let place = Place::new();
+    place.forge.change(|world| drop(world.commit("main", "other.txt", "theirs\n")));
+    let agent = place.writer();
+    place.start(&agent, "push", &["--gate", "alone=test ! -e other.txt", "--on-stuck", "stop"]);
+    let told = place.sandbox.note("prompt-2");
+    assert!(told.contains("OTHERS' COMMITS CAME IN: others pushed"), "{told}");
+    assert!(told.contains("GATE FAILED: alone"), "{told}");
+}
+
+#[test]
+fn a_branch_of_somebody_else_s_that_has_the_name_is_not_built_upon() {
+    let place = Place::new();
+    place.forge.change(|world| {
+        world.commit("mine", "theirs.txt", "theirs\n");
+    });
+    let theirs = place.forge.head("mine");
+    let agent = place.writer();
+    let run = place.start(&agent, "pr", &["--branch-template", "mine"]).with_code(14);
+    assert!(run.stdout.contains("origin has a branch mine already"), "{run:?}");
+    assert_eq!((place.forge.head("mine"), place.forge.done("open")), (theirs, 0));
+    assert!(!place.sandbox.git(&["log", "--format=%s", "mine"]).contains("Somebody else's"));
 }
 
 #[test]
@@ -369,6 +414,62 @@ fn a_rate_limit_of_the_forge_is_waited_for() {
 }
 
 #[test]
+fn a_token_is_all_that_it_needs_and_is_found_nowhere_afterwards() {
+    let place = Place::by_token();
+    // Git is let in by it too: this remote knows no ssh.
+    place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
+    let api = place.forge.api_url();
+    let place = place.with("GITHUB_SERVER_URL", &api).with("GH_ENTERPRISE_TOKEN", TOKEN);
+    place.forge.change(|world| {
+        world.workflows.push("ci".to_owned());
+        world.add_checks(&[RUNNING, GREEN]);
+    });
+    let agent = place.writer();
+    let run = place.start(&agent, "pr-merge", &["--gate", "all=test -f part-1.txt"]).with_code(0);
+    let effects = place.effects();
+    assert_eq!(effects[effects.len() - 2..], ["merge merged", "return returned"], "{effects:?}");
+    assert_eq!((place.forge.done("open"), place.forge.done("merge")), (1, 1));
+    assert!(!format!("{run:?}{}", place.status()).contains(TOKEN), "{run:?}");
+    let found = place.sandbox.tool("grep", &["-rl", TOKEN, ".."]).run();
+    assert_eq!(found.stdout, "", "a token on disk");
+}
+
+#[test]
+fn a_token_that_is_revoked_parks_the_loop_until_there_is_another() {
+    let place = Place::by_token().with("GH_TOKEN", "ghp_nobodys");
+    let agent = place.writer();
+    let run = place.start(&agent, "pr", &[]).with_code(1);
+    assert!(run.stderr.contains("github.com does not take the token of GH_TOKEN"), "{run:?}");
+    assert!(!run.stderr.contains("ghp_nobodys"), "{run:?}");
+    let place = place.with("GH_TOKEN", TOKEN);
+    place.forge.limits(&[Limit::Secondary(1)]);
+    place.forge.at_question("open", 1, |world| world.token = Some("ghp_new".to_owned()));
+    let run = place.start(&agent, "pr", &[]).with_code(14);
+    assert!(run.stdout.contains("does not take the token of GH_TOKEN"), "{run:?}");
+    let place = place.with("GH_TOKEN", "ghp_new");
+    place.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(place.forge.done("open"), 1);
+}
+
+#[test]
+fn a_file_with_a_token_is_its_owners_alone() {
+    let place = Place::by_token();
+    let file = place.sandbox.root().join("home/config/refrain/github-token");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    write(&file, format!("{TOKEN}\n"));
+    let agent = place.writer();
+    let mode =
+        |mode| std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o644);
+    let run = place.start(&agent, "pr", &[]).with_code(1);
+    assert!(run.stderr.contains("github-token can be read by others: chmod 600"), "{run:?}");
+    mode(0o600);
+    place.start(&agent, "pr", &[]).with_code(0);
+    assert_eq!(place.forge.done("open"), 1);
+    assert!(!place.sandbox.note("prompt-1").contains(TOKEN));
+}
+
+#[test]
 fn what_is_missing_is_said_before_anything_is_begun() {
     let sandbox = sandbox();
     let agent = sandbox.agent("never", "touch \"$NOTES/ran\"");
@@ -381,7 +482,7 @@ fn what_is_missing_is_said_before_anything_is_begun() {
     assert!(run.stderr.contains("there is no remote to push to"), "{run:?}");
     sandbox.git(&["remote", "add", "origin", "https://example.invalid/a/b.git"]);
     let run = start(&["--open-pr"]).with_code(1);
-    assert!(run.stderr.contains("neither knows https://example.invalid/a/b.git"), "{run:?}");
+    assert!(run.stderr.contains("none of them is for https://example.invalid/a/b.git"), "{run:?}");
     let run = start(&["--git-workflow", "publish"]).with_code(2);
     assert!(run.stderr.contains("[possible values: none, commit, push, pr, pr-merge]"), "{run:?}");
     start(&["--git-workflow", "pr", "--pr-and-merge"]).with_code(2);

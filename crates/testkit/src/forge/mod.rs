@@ -11,6 +11,7 @@ mod real;
 mod reply;
 mod repository;
 mod server;
+mod smart_http;
 mod world;
 
 pub(crate) use server::decoded;

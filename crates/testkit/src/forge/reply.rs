@@ -4,13 +4,16 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+/// What almost all of it is.
+const JSON: &str = "application/json; charset=utf-8";
+
 /// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
-    is_json: bool,
+    kind: String,
 }
 
 impl Reply {
@@ -19,7 +22,7 @@ impl Reply {
     }
 
     pub(super) fn with_status(status: u16, body: &Value) -> Self {
-        Self { status, headers: Vec::new(), body: body.to_string().into_bytes(), is_json: true }
+        Self { status, headers: Vec::new(), body: body.to_string().into_bytes(), kind: JSON.to_owned() }
     }
 
     /// No, with the words that both forges have in the same place.
@@ -28,11 +31,15 @@ impl Reply {
     }
 
     pub(super) fn text(text: &str) -> Self {
-        Self { status: 200, headers: Vec::new(), body: text.as_bytes().to_vec(), is_json: false }
+        Self::bytes(200, "text/plain".to_owned(), text.as_bytes().to_vec())
+    }
+
+    pub(super) fn bytes(status: u16, kind: String, body: Vec<u8>) -> Self {
+        Self { status, headers: Vec::new(), body, kind }
     }
 
     pub(super) fn nothing() -> Self {
-        Self { status: 204, headers: Vec::new(), body: Vec::new(), is_json: false }
+        Self::bytes(204, "text/plain".to_owned(), Vec::new())
     }
 
     pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
@@ -47,7 +54,7 @@ impl Reply {
 
     /// Writes it; cut off in the middle of its body where the server dies then.
     pub(super) fn write(&self, to: &mut impl Write, is_cut_off: bool) -> io::Result<()> {
-        let kind = if self.is_json { "application/json; charset=utf-8" } else { "text/plain" };
+        let kind = &self.kind;
         let mut text = format!("HTTP/1.1 {} Scripted\r\nContent-Type: {kind}\r\n", self.status);
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));

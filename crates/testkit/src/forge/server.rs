@@ -8,10 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 use super::reply::Reply;
 use super::repository::Repository;
 use super::world::{Fault, Limit, World};
-use super::{github, gitlab, programs, real};
+use super::{github, gitlab, programs, real, smart_http};
 use crate::model::http::Incoming;
 
 /// How long somebody is waited for.
@@ -137,6 +139,18 @@ impl Forge {
             ("FORGE_RULES", at("rules")),
             ("GH_CONFIG_DIR", at("gh")),
         ]
+    }
+
+    /// The address of its API, where a remote at [`Self::http_url`] has its project too.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The address by which git gets to the project over HTTP.
+    #[must_use]
+    pub fn http_url(&self) -> String {
+        format!("{}/owner/project.git", self.api_url())
     }
 
     /// Its bare repository.
@@ -278,9 +292,26 @@ impl Shared {
         }
     }
 
+    /// Has git answer whoever has the token.
+    fn git(&self, incoming: &Incoming) -> Reply {
+        let (repos, token) = {
+            let world = self.world();
+            (world.repository.dir().ancestors().nth(2).map(Path::to_owned), world.token.clone())
+        };
+        match token.is_some_and(|token| incoming.header("authorization") != basic(&token)) {
+            true => Reply::no(401, "who are you?").with("WWW-Authenticate", "Basic realm=\"forge\""),
+            false => smart_http::reply(&repos.expect("two folders above the repository"), incoming),
+        }
+    }
+
     /// Answers one question. Whoever gets no answer finds the connection closed.
     fn serve(&self, stream: &TcpStream) {
         let Ok(Some(incoming)) = Incoming::read(&mut BufReader::new(stream)) else { return };
+        if smart_http::is_git(&incoming) {
+            // Whoever asked may be gone.
+            let _ = self.git(&incoming).write(&mut &*stream, false);
+            return;
+        }
         let name = match self.kind {
             Kind::GitHub => github::name(&incoming),
             Kind::GitLab => gitlab::name(&incoming),
@@ -296,6 +327,13 @@ impl Shared {
             }
             let reply = match world.limits.pop_front() {
                 Some(limit) => limited(self.kind, limit),
+                None if world
+                    .token
+                    .as_ref()
+                    .is_some_and(|it| incoming.header("authorization") != format!("Bearer {it}")) =>
+                {
+                    Reply::no(401, "Bad credentials")
+                }
                 None if self.kind == Kind::GitHub => github::reply(&mut world, name, &incoming),
                 None => gitlab::reply(&mut world, name, &incoming),
             };
@@ -310,6 +348,11 @@ impl Shared {
             let _ = reply.write(&mut &*stream, fault == Some(Fault::During));
         }
     }
+}
+
+/// What git says as whom it is asked by a token.
+fn basic(token: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("x-access-token:{token}")))
 }
 
 fn limited(kind: Kind, limit: Limit) -> Reply {

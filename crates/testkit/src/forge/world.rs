@@ -68,6 +68,8 @@ pub struct World {
     pub may_only_look: bool,
     /// Nobody gets an answer.
     pub is_offline: bool,
+    /// Who has no such token is not known; without one, everybody is.
+    pub token: Option<String>,
     /// The commit whose pipeline was asked for last.
     pub(super) pipeline: String,
     pub(super) pulls: Vec<Pull>,
@@ -94,6 +96,7 @@ impl World {
             log: String::new(),
             may_only_look: false,
             is_offline: false,
+            token: None,
             pipeline: String::new(),
             pulls: Vec::new(),
             looks: Vec::new(),

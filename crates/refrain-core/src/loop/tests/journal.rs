@@ -73,6 +73,7 @@ pub(crate) fn spec() -> Spec {
         caps: Default::default(),
         keep_failed: false,
         mirrors: Vec::new(),
+        memory: None,
         carried: None,
         task: None,
         session: None,

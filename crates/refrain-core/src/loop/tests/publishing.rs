@@ -236,6 +236,7 @@ fn checks_that_fail_refuse_the_claim() {
     let red = journal.publishes(Effect::Look, checked(ChecksVerdict::Red)).obey();
     let printed = prompt::Printed { outside: Some("assertion failed: 1 == 2"), ..Default::default() };
     let told = prompt::assemble(&red.state, printed);
+    assert_eq!(red.state.progress.stuck.count(), 1, "what a check says counts as what a gate says");
     assert!(told.contains("these checks of commit 0000000000 failed:\n- build"), "{told}");
     assert!(told.contains("assertion failed: 1 == 2"), "{told}");
     let again = red.attempts(claiming(PROMISE)).then(commit_settled(2));

@@ -71,8 +71,8 @@ impl PlanDrive {
                 let state = self.journal.state();
                 let of = state.running().find(|(place, _)| state.tasks[*place].card.id == ended.task);
                 if let Some(id) = of.map(|(_, running)| running.id.clone()) {
-                    let (data_home, dir) = (self.host.data_home.clone(), self.landing.loop_dir(&id));
-                    self.tidying.spawn_blocking(move || note(&data_home, &dir));
+                    let (host, dir) = (self.host.clone(), self.landing.loop_dir(&id));
+                    self.tidying.spawn_blocking(move || drop(note(&host, &dir)));
                     self.driven.remove(&id);
                 }
                 self.record(PlanEvent::TaskEnded(ended))

@@ -106,6 +106,7 @@ pub(super) fn run(
     let runner = service.start(spec, named)?;
     if !args.show.quiet {
         notes.tell(runner.id());
+        start::mention_memories(&runner);
     }
     let show = args.show.clone().or_configured(&settings.config.notify);
     match show.detach {

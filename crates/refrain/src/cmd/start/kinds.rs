@@ -6,6 +6,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use refrain_core::promise::MatchMode;
 use refrain_core::spec::{OutputFormat, Permissions, PromptMode};
+use refrain_engine::config::keys::Switch;
 
 /// The name of an agent: that of an adapter, offered by help and completions, or one that the configuration gives.
 #[derive(Clone, Debug)]
@@ -104,6 +105,23 @@ impl From<Format> for OutputFormat {
             Format::Text => Self::Text,
             Format::Json => Self::Json,
             Format::StreamJson => Self::StreamJson,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cmd) enum OnOff {
+    /// It is
+    On,
+    /// It is not
+    Off,
+}
+
+impl From<Switch> for OnOff {
+    fn from(switch: Switch) -> Self {
+        match switch {
+            Switch::On => Self::On,
+            Switch::Off => Self::Off,
         }
     }
 }

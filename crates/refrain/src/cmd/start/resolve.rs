@@ -4,6 +4,7 @@
 use camino::Utf8Path;
 use refrain_core::budget::{Caps, Which};
 use refrain_core::git::GitSpec;
+use refrain_core::memory::{self, MemorySpec};
 use refrain_core::promise::{MatchMode, Promise};
 use refrain_core::spec::{
     AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
@@ -11,9 +12,10 @@ use refrain_core::spec::{
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Settings;
-use refrain_engine::config::keys::{Gate, PROMISE, Start};
+use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
 use refrain_engine::{Service, objection, prompt_limit};
 
+use super::kinds::OnOff;
 use super::work::{PromiseArgs, WorkArgs};
 use super::{Args, prompt};
 use crate::cli::Context;
@@ -74,6 +76,7 @@ pub(in crate::cmd) fn common(
     let offer = || Ok(service.offer(&working_dir)?);
     let proof = args.gates.proof(&settings.config, review, configured, offer)?;
     let critique = args.reviews.critique(worker, settings)?;
+    let memory = memory(args.memory, &agent, &settings.config.memory);
     let spec = Spec {
         // Replaced where no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
@@ -90,6 +93,7 @@ pub(in crate::cmd) fn common(
         caps: settings.project_caps,
         keep_failed: false,
         mirrors: Vec::new(),
+        memory,
         carried: None,
         task: None,
         session: None,
@@ -102,6 +106,15 @@ pub(in crate::cmd) fn common(
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
     Ok((spec, proof.notes))
+}
+
+/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a command
+/// may be anything, and its prompt is its own.
+fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
+    let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
+    let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
+    let budget = configured.budget.unwrap_or(memory::BUDGET);
+    is_on.then(|| MemorySpec { budget, recalled: Vec::new() })
 }
 
 /// Who said a value, for a refusal: the option, or the place in the configuration.
@@ -237,7 +250,7 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
         max_cost: limit(args.max_cost, start.max_cost),
         max_tokens: limit(args.max_tokens, start.max_tokens),
         retry_for: limit(args.retry_for, start.retry_for),
-        timeout_grace: args.timeout_grace,
+        timeout_grace: args.timeout_grace.or(start.timeout_grace),
     }
 }
 

@@ -8,7 +8,7 @@ use refrain_core::values::Limit;
 use refrain_engine::config::Command;
 
 use super::Match;
-use super::kinds::{AgentName, Format, May, Mode};
+use super::kinds::{AgentName, Format, May, Mode, OnOff};
 use super::stuck::StuckArgs;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::heading;
@@ -111,6 +111,10 @@ pub(in crate::cmd) struct WorkArgs {
     pub(in crate::cmd) reviews: ReviewArgs,
     #[command(flatten)]
     pub(in crate::cmd) stuck: StuckArgs,
+    /// Whether it is told what is remembered of earlier loops, and is remembered itself; on for known agents and off for
+    /// commands where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHETHER")]
+    pub(in crate::cmd) memory: Option<OnOff>,
     /// Give it your prompt alone, in every iteration
     #[arg(help_heading = heading::RUN, long)]
     pub(in crate::cmd) no_iteration_context: bool,

@@ -330,5 +330,12 @@ fn spec(
         max_tokens: None,
         ..spec.limits
     };
-    Ok(Spec { promise: Some(Promise { text, mode: MatchMode::Tag }), session: Some(begun), limits, ..spec })
+    // A session remembers by itself, and its prompt is typed.
+    Ok(Spec {
+        promise: Some(Promise { text, mode: MatchMode::Tag }),
+        session: Some(begun),
+        limits,
+        memory: None,
+        ..spec
+    })
 }

@@ -136,7 +136,7 @@ fn a_client_that_sends_garbage_harms_nothing() {
     raw.begins();
     garbage.iter().for_each(|bytes| raw.says(bytes));
     assert_eq!(raw.asks(2, "no/such/method", json!({}))["error"]["code"], -32601);
-    assert!(raw.asks(3, "tools/call", json!({"name": 7}))["error"].is_object());
+    assert_eq!(raw.asks(3, "tools/call", json!({"name": 7}))["error"]["code"], -32602);
     assert!(raw.asks(4, "tools/call", json!({"name": "loop_list", "arguments": [1]}))["error"].is_object());
     // A line of 100 MB, which is never held as a whole.
     let part = vec![b'x'; 1 << 20];
@@ -158,7 +158,10 @@ fn what_an_agent_wrote_is_shown_without_secrets_links_and_control_characters() {
     write(&sandbox.root().join("secret.md"), "---\nstatus: done\n---\nnobody's business\n");
     let agent = sandbox.agent(
         "agent",
-        &format!("printf '\\033[2J%s\\nkey %s\\n' 'wide open' {token} >> $REFRAIN_STATE_FILE\n{CLAIM}"),
+        &format!(
+            "printf '\\033[2J%s\\nkey %s\\n' 'wide open' {token} >> $REFRAIN_STATE_FILE\n\
+             [ $REFRAIN_ITERATION = 1 ] && echo the key is {token} || {CLAIM}"
+        ),
     );
     let link =
         sandbox.agent("link", &format!("ln -sf {}/secret.md $REFRAIN_STATE_FILE", sandbox.root().display()));

@@ -1,0 +1,111 @@
+//! Memories of loops that are over, for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has ended
+//! ([`after`]). Whatever is wrong with them, a loop begins, runs and ends as without them, and somebody is told so.
+
+mod after;
+mod embed;
+mod recall;
+
+use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
+use refrain_git::secrets;
+use refrain_store::memory::{self, MemoryError, Vector, Which};
+
+pub use self::after::Remembrance;
+pub(crate) use self::after::remember;
+use self::embed::{Embedder, catch_up};
+pub(crate) use self::recall::recall;
+use crate::{Service, chain, now};
+
+/// Why something is not remembered, or not found.
+#[derive(Debug, thiserror::Error)]
+pub enum RememberError {
+    /// The file of memories.
+    #[error(transparent)]
+    File(#[from] MemoryError),
+    /// It has no words.
+    #[error("there are no words in it")]
+    Empty,
+    /// It looks like a secret: what this is.
+    #[error("it looks like a secret ({0}), and is not remembered")]
+    Secret(&'static str),
+}
+
+/// What was found, the best first, and why some of it may be missing.
+#[derive(Debug)]
+pub struct Recollection {
+    /// It.
+    pub found: Vec<Ranked>,
+    /// What could not be asked, and what is done about that.
+    pub trouble: Option<String>,
+}
+
+impl Service {
+    /// The memories that have to do with these words, of this project, or `everywhere`. `variables` as for
+    /// [`settings`](Self::settings).
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn search_memories(
+        &self,
+        words: &str,
+        everywhere: bool,
+        variables: bool,
+    ) -> Result<Recollection, MemoryError> {
+        let (home, project) = (&self.host().data_home, self.project().root.as_str());
+        let (embedder, mut trouble) = Embedder::of(self.host(), variables);
+        let mut vector = None;
+        if let Some(embedder) = &embedder {
+            match catch_up(embedder, home, words) {
+                Ok(of) => vector = of,
+                Err(error) => trouble = Some(chain(&error)),
+            }
+        }
+        let of = vector.as_ref().zip(embedder.as_ref());
+        let vector = of.map(|(of, embedder)| Vector { model: embedder.model(), of });
+        let hits = memory::look(home, |file| file.find(words, project, everywhere, vector))?;
+        let mut found = rank(hits.unwrap_or_default(), words, project, now());
+        // A person who asks sees all that fits the words, however little; and what always holds, where it does.
+        found.retain(|it| it.is_relevant || it.score > 0.0);
+        Ok(Recollection { found, trouble })
+    }
+
+    /// All memories that are meant, the newest first.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn memories(&self, which: &Which) -> Result<Vec<Memory>, MemoryError> {
+        Ok(memory::look(&self.host().data_home, |file| file.list(which))?.unwrap_or_default())
+    }
+
+    /// Has a person's words remembered of this project.
+    ///
+    /// # Errors
+    /// [`RememberError`].
+    pub fn remember(&self, kind: Kind, words: &str, importance: f64) -> Result<Memory, RememberError> {
+        let screened = words.lines().find_map(|line| secrets::screen(b"text", line.as_bytes(), None));
+        if let Some(secret) = screened {
+            return Err(RememberError::Secret(secret.what));
+        }
+        let text = fit(words, kind).ok_or(RememberError::Empty)?;
+        let project = self.project().root.as_str();
+        let new = Memory::new(kind, text, project, Origin::Person, importance, now());
+        let kept = memory::make(&self.host().data_home, |file| file.remember(vec![new]))?;
+        kept.into_iter().next().ok_or(RememberError::Empty)
+    }
+
+    /// Those of these that there are.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
+        Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
+    }
+
+    /// Forgets these; answers with how many there were.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn forget(&self, memories: &[Memory]) -> Result<usize, MemoryError> {
+        let ids = memories.iter().map(|it| &it.id);
+        Ok(memory::look(&self.host().data_home, |file| file.forget(ids))?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,157 @@
+//! The file itself: opening it, making it, putting it aside where it is damaged.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::Connection;
+use rusqlite_migration::{M, MigrationDefinitionError, Migrations};
+
+use super::{MemoryError, Trouble};
+use crate::atomic::make_dir;
+use crate::{DiskError, OnPath};
+
+/// How long somebody who writes is waited for.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// Only ever added to.
+pub(super) const STEPS: &[M<'_>] = &[M::up(
+    "CREATE TABLE memories (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        project TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        importance REAL NOT NULL,
+        source TEXT,
+        created_at INTEGER NOT NULL,
+        used_at INTEGER,
+        uses INTEGER NOT NULL,
+        -- Which model made the vector of the text; what another made cannot be compared.
+        model TEXT,
+        vector BLOB
+    );
+    CREATE INDEX memories_of_projects ON memories (project, kind);
+    CREATE VIRTUAL TABLE words USING fts5 (
+        text, content = 'memories', content_rowid = 'number', tokenize = 'porter unicode61'
+    );
+    -- What is forgotten is gone from the disk too.
+    INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
+    CREATE TRIGGER memories_added AFTER INSERT ON memories BEGIN
+        INSERT INTO words (rowid, text) VALUES (new.number, new.text);
+    END;
+    CREATE TRIGGER memories_gone AFTER DELETE ON memories BEGIN
+        INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
+    END;
+    CREATE TRIGGER memories_changed AFTER UPDATE OF text ON memories BEGIN
+        INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
+        INSERT INTO words (rowid, text) VALUES (new.number, new.text);
+    END;",
+)];
+
+/// The open file.
+#[derive(Debug)]
+pub struct MemoryFile {
+    pub(super) db: Connection,
+}
+
+/// Asks the user's memories; none where there are none yet, and then no file is made.
+///
+/// # Errors
+/// [`MemoryError`].
+pub fn look<T>(
+    data_home: &Utf8Path,
+    work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
+) -> Result<Option<T>, MemoryError> {
+    let path = path(data_home);
+    if !path.exists() { Ok(None) } else { with(&path, work).map(Some) }
+}
+
+/// The same, to keep something: the file is made where there is none.
+///
+/// # Errors
+/// [`MemoryError`].
+pub fn make<T>(
+    data_home: &Utf8Path,
+    work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
+) -> Result<T, MemoryError> {
+    let path = path(data_home);
+    path.parent().map_or(Ok(()), make_dir)?;
+    // Made here and not by SQLite, which gives what lies beside it the same mode.
+    let made = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+    made.map(drop).on("open", &path)?;
+    with(&path, work)
+}
+
+fn with<T>(
+    path: &Utf8Path,
+    work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
+) -> Result<T, MemoryError> {
+    let was = inode(path);
+    let done = connect(path).and_then(|db| Ok(work(&mut MemoryFile { db })?));
+    done.or_else(|trouble| match trouble {
+        Trouble::Unfit => Err(MemoryError::Damaged(put_aside(path, was)?)),
+        Trouble::Newer => Err(MemoryError::Newer),
+        Trouble::Unreachable(error) => Err(MemoryError::Unreachable(error)),
+    })
+}
+
+fn connect(path: &Utf8Path) -> Result<Connection, Trouble> {
+    let mut db = Connection::open(path)?;
+    db.busy_timeout(PATIENCE)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    // In WAL mode this is safe against damage; a power loss takes at most what was remembered last.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    db.pragma_update(None, "secure_delete", true)?;
+    let steps = Migrations::from_slice(STEPS);
+    // Somebody else may be at it too: whoever comes second finds it done.
+    steps.to_latest(&mut db).or_else(|_| steps.to_latest(&mut db)).map_err(|error| match error {
+        rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
+        rusqlite_migration::Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead) => {
+            Trouble::Newer
+        }
+        _ => Trouble::Unfit,
+    })?;
+    Ok(db)
+}
+
+fn path(data_home: &Utf8Path) -> Utf8PathBuf {
+    data_home.join("memory.sqlite")
+}
+
+fn inode(path: &Utf8Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|meta| meta.ino())
+}
+
+/// Those that were put aside and still lie there.
+#[must_use]
+pub fn aside(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let path = path(data_home);
+    (1..=MOST_ASIDE).map(|number| aside_place(&path, number)).take_while(|place| place.exists()).collect()
+}
+
+/// So many are kept apart; a person who lets so many lie there has the last one replaced.
+const MOST_ASIDE: u32 = 100;
+
+fn aside_place(path: &Utf8Path, number: u32) -> Utf8PathBuf {
+    format!("{path}.damaged-{number}").into()
+}
+
+/// Moves the file that had this inode out of the way, with what SQLite keeps beside it: what was written last lies there.
+fn put_aside(path: &Utf8Path, was: Option<u64>) -> Result<Utf8PathBuf, DiskError> {
+    let free = (1..MOST_ASIDE).find(|number| !aside_place(path, *number).exists());
+    let free = free.unwrap_or(MOST_ASIDE);
+    let place = aside_place(path, free);
+    if inode(path) != was {
+        // Somebody else did that already.
+        return Ok(aside_place(path, free.saturating_sub(1).max(1)));
+    }
+    fs::rename(path, &place).on("move", path)?;
+    for suffix in ["-wal", "-shm"] {
+        // Where there is none there is nothing to be kept.
+        let _ = fs::rename(format!("{path}{suffix}"), format!("{place}{suffix}"));
+    }
+    Ok(place)
+}

@@ -1,0 +1,63 @@
+//! What is remembered of loops that are over: one SQLite file in the user's data home, for all projects.
+//!
+//! Unlike the catalog it can be made again from nothing. So one that is damaged is put aside and never deleted, one that a newer
+//! version made is left alone, and whoever cannot reach it goes without: no loop waits for it longer than a second, and
+//! none fails by it. It is opened when something is asked, and made when something is to be kept. What matters to a goal, and
+//! what becomes of what is said twice, is decided in `core::memory`.
+
+mod file;
+mod find;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use file::{MemoryFile, aside, look, make};
+pub use find::Vector;
+pub use rows::Which;
+
+use camino::Utf8PathBuf;
+
+use crate::DiskError;
+
+/// Why memories could not be asked, or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// The file was damaged; it lies elsewhere now, and the next one who keeps something begins a new one.
+    #[error("the file of memories was damaged and is put aside as {0}; sqlite3 may still read it")]
+    Damaged(Utf8PathBuf),
+    /// It is as a newer version has it.
+    #[error("the file of memories was made by a newer version of Refrain and is left as it is")]
+    Newer,
+    /// It cannot be read or written for now.
+    #[error("the file of memories cannot be reached")]
+    Unreachable(#[source] rusqlite::Error),
+    /// Its folder cannot be made, or a file that is damaged not be moved.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// What went wrong inside.
+#[derive(Debug)]
+enum Trouble {
+    Unfit,
+    Newer,
+    Unreachable(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    /// Only what says that the file is no such file, or that what is in it cannot be, is damage: all else another moment or
+    /// another place could mend.
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match (error.sqlite_error_code(), &error) {
+            (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _)
+            | (
+                None,
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::InvalidColumnType(..),
+            ) => Self::Unfit,
+            _ => Self::Unreachable(error),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `refrain memory add`.
+
+use std::process::ExitCode;
+
+use refrain_core::memory::{Kind, STANDING};
+
+use super::only_from_outside;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Have something remembered of this project
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A fact of an importance of 0.85 or more is told to every loop of the project, whatever its goal; \
+all else to those that it has to do with."
+)]
+pub(super) struct Args {
+    /// What is to be remembered: a sentence or two
+    #[arg(required = true, value_name = "TEXT")]
+    words: Vec<String>,
+    /// What it is: fact, episode or procedure
+    #[arg(long, value_name = "KIND", default_value_t = Kind::Fact)]
+    kind: Kind,
+    /// How much it matters, from 0 to 1
+    #[arg(long, value_name = "N", default_value_t = 0.7, allow_negative_numbers = true, value_parser = importance)]
+    importance: f64,
+}
+
+fn importance(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "accepted is a number from 0 to 1, like 0.7".to_owned())
+}
+
+/// Remembers it, and says under which name.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    only_from_outside(context, "add memories")?;
+    let service = context.service()?;
+    let words = args.words.join(" ");
+    let longest = args.kind.longest();
+    if words.len() > longest {
+        let error =
+            format!("TEXT has {} bytes; accepted are at most {longest} for a {}", words.len(), args.kind);
+        return Err(CliError::usage(error).hint("several short memories are found better than a long one"));
+    }
+    let kept = service.remember(args.kind, &words, args.importance)?;
+    out::print(&format!("{}\n", kept.id));
+    if kept.is_standing() && args.importance < STANDING {
+        out::tell_line("", "note: it was said before, and is told to every loop of the project from now on");
+    }
+    Ok(Code::Done.into())
+}

@@ -1,0 +1,64 @@
+//! `refrain memory export`.
+
+use std::process::ExitCode;
+
+use refrain_core::memory::{Kind, Memory};
+
+use super::{list, told};
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::{out, values};
+
+/// Print all that is remembered, to be read or kept: as Markdown, or with --json as an array
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Of all projects
+    #[arg(long)]
+    all_projects: bool,
+    /// Print an array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints it.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let memories = service.memories(&list::which(&service, None, args.all_projects))?;
+    match args.json {
+        true => out::print_json(&memories)?,
+        false => out::print_whole(&markdown(&memories))?,
+    }
+    Ok(Code::Done.into())
+}
+
+fn markdown(memories: &[Memory]) -> String {
+    let zone = values::time_zone();
+    let mut text = String::from("# What Refrain remembers\n");
+    let mut projects: Vec<&str> = memories.iter().map(|it| it.project.as_str()).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    for project in projects {
+        text.push_str(&format!("\n## {}\n", told::flat(project)));
+        for kind in Kind::ALL {
+            let of: Vec<_> = memories.iter().filter(|it| it.project == project && it.kind == kind).collect();
+            if of.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("\n### {}\n\n", heading(kind)));
+            for it in of {
+                let source = it.source.as_ref().map(|id| format!(", loop {id}")).unwrap_or_default();
+                let words = told::flat(&it.text);
+                text.push_str(&format!("- {words} ({}, {}{source})\n", it.id, told::day(it, &zone)));
+            }
+        }
+    }
+    text
+}
+
+fn heading(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Fact => "Facts",
+        Kind::Episode => "Episodes",
+        Kind::Procedure => "Procedures",
+    }
+}

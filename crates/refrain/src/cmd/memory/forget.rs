@@ -1,0 +1,70 @@
+//! `refrain memory forget`.
+
+use std::process::ExitCode;
+
+use clap::ArgGroup;
+use refrain_core::LoopId;
+use refrain_core::memory::{Memory, MemoryId};
+use refrain_engine::{Service, WhichMemories};
+
+use super::{list, only_from_outside, told};
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Forget memories: nothing of them is left
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("which").required(true))]
+pub(super) struct Args {
+    /// These, as list shows them
+    #[arg(group = "which", value_name = "ID")]
+    ids: Vec<MemoryId>,
+    /// All that come from this loop
+    #[arg(long = "loop", group = "which", value_name = "LOOP")]
+    source: Option<LoopId>,
+    /// All of this project
+    #[arg(long, group = "which")]
+    all: bool,
+    /// With --all: of all projects
+    #[arg(long, requires = "all")]
+    all_projects: bool,
+    /// With --all: that it is meant
+    #[arg(long, requires = "all")]
+    yes: bool,
+}
+
+/// Forgets them, and says how many there were.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    only_from_outside(context, "forget memories")?;
+    let service = context.service()?;
+    let meant = meant(&service, args)?;
+    if args.all && !args.yes {
+        let error = format!("--all would forget {} for good", told::counted(meant.len()));
+        return Err(CliError::usage(error).hint("--all --yes does; refrain memory export keeps a copy"));
+    }
+    let gone = service.forget(&meant)?;
+    out::print(&format!("{} forgotten\n", told::counted(gone)));
+    Ok(Code::Done.into())
+}
+
+fn meant(service: &Service, args: &Args) -> Result<Vec<Memory>, CliError> {
+    let not_found =
+        |error: String| CliError::new(Code::NotFound, error).hint("refrain memory list shows what there is");
+    if args.all {
+        return Ok(service.memories(&list::which(service, None, args.all_projects))?);
+    }
+    if let Some(source) = &args.source {
+        let which = WhichMemories { source: Some(source.clone()), ..list::which(service, None, false) };
+        let found = service.memories(&which)?;
+        return match found.is_empty() {
+            true => Err(not_found(format!("nothing is remembered of loop {source}"))),
+            false => Ok(found),
+        };
+    }
+    // All of them, or none: a script that is wrong about one may be wrong about all.
+    let found = service.memories_named(&args.ids)?;
+    match args.ids.iter().find(|id| !found.iter().any(|it| it.id == **id)) {
+        Some(id) => Err(not_found(format!("no memory {id}; nothing was forgotten"))),
+        None => Ok(found),
+    }
+}

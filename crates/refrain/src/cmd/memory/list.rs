@@ -1,0 +1,42 @@
+//! `refrain memory list`.
+
+use std::process::ExitCode;
+
+use refrain_core::memory::{Kind, Memory};
+use refrain_engine::{Service, WhichMemories};
+
+use super::told;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// List what is remembered of this project, the newest first
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only these: fact, episode or procedure
+    #[arg(long, value_name = "KIND")]
+    kind: Option<Kind>,
+    /// Those of all projects
+    #[arg(long)]
+    all_projects: bool,
+    /// Print an array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints them.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
+    match args.json {
+        true => out::print_json(&memories)?,
+        false => told::print(&memories.iter().collect::<Vec<&Memory>>(), args.all_projects),
+    }
+    Ok(Code::Done.into())
+}
+
+/// Those of this kind, of this project or of all.
+pub(super) fn which(service: &Service, kind: Option<Kind>, all_projects: bool) -> WhichMemories {
+    let project = (!all_projects).then(|| service.project().root.to_string());
+    WhichMemories { project, kind, source: None }
+}

@@ -1,0 +1,74 @@
+//! `refrain memory`: what is remembered of loops that are over. A file a verb; what they share is here.
+
+mod add;
+mod export;
+mod forget;
+mod list;
+mod search;
+mod told;
+
+use std::process::ExitCode;
+
+use refrain_engine::{MemoryError, RememberError, chain};
+
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+
+/// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Search(search::Args),
+    List(list::Args),
+    Add(add::Args),
+    Forget(forget::Args),
+    Export(export::Args),
+}
+
+/// Does what the verb says.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.verb {
+        Verb::Search(args) => search::run(context, args),
+        Verb::List(args) => list::run(context, args),
+        Verb::Add(args) => add::run(context, args),
+        Verb::Forget(args) => forget::run(context, args),
+        Verb::Export(args) => export::run(context, args),
+    }
+}
+
+/// Refuses what changes memories from inside an attempt: what all later loops are told is a person's to say, and an agent's
+/// words would count there as a person's.
+fn only_from_outside(context: &Context, what: &str) -> Result<(), CliError> {
+    let Some(own) = &context.inside else { return Ok(()) };
+    let error = format!("loop {own} cannot {what} from inside an attempt");
+    Err(CliError::new(Code::Refused, error)
+        .hint("a person does that, from outside; refrain memory search is free"))
+}
+
+impl From<MemoryError> for CliError {
+    fn from(error: MemoryError) -> Self {
+        let hint = match &error {
+            MemoryError::Damaged(_) => Some("the next time something is remembered, a new one is begun"),
+            MemoryError::Newer => Some("use that version"),
+            MemoryError::Unreachable(_) => Some("try again: somebody else may be writing it"),
+            MemoryError::Disk(_) => None,
+        };
+        let error = Self::new(Code::Failed, chain(&error));
+        hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<RememberError> for CliError {
+    fn from(error: RememberError) -> Self {
+        match error {
+            RememberError::File(error) => error.into(),
+            RememberError::Empty => Self::usage("TEXT has no words; accepted is what is to be remembered"),
+            RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `refrain memory search`.
+
+use std::process::ExitCode;
+
+use refrain_core::memory::Memory;
+
+use super::told;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Find memories by what they are about, the best first
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What they are about
+    #[arg(required = true, value_name = "QUERY")]
+    words: Vec<String>,
+    /// Those of all projects
+    #[arg(long)]
+    all_projects: bool,
+    /// Print an array of objects
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what was found; why some may be missing is said beside it.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let service = context.service()?;
+    let words = args.words.join(" ");
+    if words.trim().is_empty() {
+        return Err(CliError::usage("QUERY is empty; accepted is what memories are about"));
+    }
+    let found = service.search_memories(&words, args.all_projects, context.inside.is_none())?;
+    if let Some(trouble) = &found.trouble {
+        out::tell_line("", &format!("note: {trouble}"));
+    }
+    let memories: Vec<&Memory> = found.found.iter().map(|it| &it.memory).collect();
+    match args.json {
+        true => out::print_json(&memories)?,
+        false => told::print(&memories, args.all_projects),
+    }
+    Ok(Code::Done.into())
+}

@@ -1,0 +1,57 @@
+//! How memories are shown: as a table on a terminal, whole elsewhere.
+
+use std::borrow::Cow;
+
+use jiff::tz::TimeZone;
+use refrain_core::memory::Memory;
+use refrain_core::text::printable;
+
+use crate::table::{self, Column, Cut};
+use crate::{out, values};
+
+/// Prints them, with their projects where they are of several.
+pub(super) fn print(memories: &[&Memory], with_project: bool) {
+    if memories.is_empty() {
+        out::print("Nothing is remembered.\n");
+        return;
+    }
+    let zone = values::time_zone();
+    let day = |memory: &Memory| day(memory, &zone);
+    let column = |title, cut, cell: &dyn Fn(&Memory) -> String| Column {
+        title,
+        cells: memories.iter().map(|memory| Cow::Owned(cell(memory))).collect(),
+        cut,
+        right: false,
+        paint: &table::plain,
+    };
+    let mut columns = vec![
+        column("ID", Cut::No, &|it| it.id.to_string()),
+        column("KIND", Cut::No, &|it| it.kind.to_string()),
+        column("SINCE", Cut::No, &day),
+        column("USED", Cut::No, &|it| it.uses.to_string()),
+        column("TEXT", Cut::End, &|it| flat(&it.text)),
+    ];
+    if with_project {
+        columns.insert(4, column("PROJECT", Cut::Begin, &|it| flat(&it.project)));
+    }
+    for line in table::lines(&columns, out::terminal_width()) {
+        if !out::print_part(&line) {
+            return;
+        }
+    }
+}
+
+/// The day on which it was first remembered.
+pub(super) fn day(memory: &Memory, zone: &TimeZone) -> String {
+    memory.created_at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string()
+}
+
+/// On one line, whatever it holds.
+pub(super) fn flat(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
+/// So many memories, in words.
+pub(super) fn counted(count: usize) -> String {
+    if count == 1 { "1 memory".to_owned() } else { format!("{count} memories") }
+}
