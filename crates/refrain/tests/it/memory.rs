@@ -510,3 +510,56 @@ fn a_judge_that_is_of_no_use_leaves_the_loop_as_it_is(#[case] script: &str, #[ca
     assert!(of_kind(&sandbox, "fact").is_empty());
     sandbox.nobody_survives();
 }
+
+#[test]
+fn the_tasks_of_a_plan_remember_where_the_plan_is_told_to() {
+    let sandbox = sandbox();
+    fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    let task = |id: u32, title: &str, after: &str| {
+        format!(r#"{{"id": {id}, "title": "{title}", "status": "pending", "depends_on": [{after}]}}"#)
+    };
+    let tasks = [task(1, "Mend the parser", ""), task(2, "Bake a cake", "1")].join(",");
+    let file = sandbox.project().join(".scud/tasks/x.json");
+    testkit::write(&file, format!("{{\"tag\": \"x\", \"tasks\": [{tasks}]}}"));
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Plan"]);
+    add(&sandbox, "The parser needs a newline");
+    let script = "git branch --show-current | tr / - >> made.txt\nprintf '%s\\n' \"$1\" >> $NOTES/told\necho TASK_COMPLETE";
+    let agent = sandbox.agent("worker", script);
+    let words = [
+        "plan",
+        "run",
+        "--tag",
+        "x",
+        "--command",
+        &agent,
+        "--name",
+        "x",
+        "--verify",
+        "true",
+        "--memory",
+        "on",
+    ];
+    sandbox.refrain(&words).with_code(0);
+    let said = sandbox.note("told");
+    assert_eq!(said.matches(SECTION).count(), 1, "only the one that it has to do with: {said}");
+    let mut episodes = of_kind(&sandbox, "episode");
+    episodes.sort();
+    assert_eq!(episodes.len(), 2, "{episodes:?}");
+    assert!(episodes[0].starts_with("\"Bake a cake\": ") && episodes[1].starts_with("\"Mend the parser\": "));
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn doctor_names_memories_that_were_put_aside() {
+    let sandbox = sandbox();
+    add(&sandbox, "The parser needs a newline");
+    assert!(!sandbox.refrain(&["doctor", "--json"]).stdout.contains("memories"));
+    testkit::write(&file(&sandbox), [b'x'; 8192]);
+    sandbox.refrain(&["memory", "list"]).with_code(1);
+    let said = sandbox.refrain(&["doctor", "--json"]).stdout;
+    assert!(
+        said.contains("memories that could not be read") && said.contains("memory.sqlite.damaged-1"),
+        "{said}"
+    );
+}
