@@ -1,6 +1,7 @@
 //! `refrain memory`: what is remembered of loops that are over. A file a verb; what they share is here.
 
 mod add;
+mod consolidate;
 mod export;
 mod forget;
 mod list;
@@ -28,6 +29,8 @@ enum Verb {
     Add(add::Args),
     Forget(forget::Args),
     Export(export::Args),
+    #[command(hide = true)]
+    Consolidate(consolidate::Args),
 }
 
 /// Does what the verb says.
@@ -38,6 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Verb::Add(args) => add::run(context, args),
         Verb::Forget(args) => forget::run(context, args),
         Verb::Export(args) => export::run(context, args),
+        Verb::Consolidate(args) => consolidate::run(context, args),
     }
 }
 
