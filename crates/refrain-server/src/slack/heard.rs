@@ -35,7 +35,7 @@ pub(super) enum Heard {
     /// It is about to be closed.
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
-    Envelope { id: String, request: Option<Request> },
+    Envelope { id: String, request: Option<Box<Request>> },
     /// Nothing that anybody could answer.
     Noise,
 }
@@ -127,7 +127,8 @@ pub(super) fn read(text: &str) -> Heard {
         "interactive" => serde_json::from_value(frame.payload).ok().and_then(press),
         _ => None,
     };
-    Heard::Envelope { id, request: request.filter(|it| is_id(&it.user) && is_id(&it.channel)) }
+    let request = request.filter(|it: &Request| is_id(&it.user) && is_id(&it.channel));
+    Heard::Envelope { id, request: request.map(Box::new) }
 }
 
 fn command(it: Command) -> Request {
@@ -199,7 +200,7 @@ mod tests {
         match read(&frame.to_string()) {
             Heard::Envelope { id, request } => {
                 assert_eq!(id, "e1");
-                request
+                request.map(|request| *request)
             }
             heard => panic!("{heard:?}"),
         }
