@@ -107,7 +107,9 @@ impl Lookout {
         let mut news = Vec::new();
         for watched in self.journals.values().filter(touched) {
             let marks = journal::marks(&watched.dir, 0).map(|(marks, _)| marks).unwrap_or_default();
-            news.extend(marks.into_iter().filter(|mark| mark.at.as_second() >= then).map(|mark| watched.news(mark)));
+            news.extend(
+                marks.into_iter().filter(|mark| mark.at.as_second() >= then).map(|mark| watched.news(mark)),
+            );
         }
         news.sort_by_key(|it| match &it.what {
             Novelty::Recorded(mark) => Some((mark.at, mark.seq)),
@@ -127,7 +129,8 @@ impl Lookout {
         }
         // Those that were just found have something to say, and nobody has noticed.
         let fresh = self.journals.iter().filter(|(_, watched)| watched.at == 0).map(|(path, _)| path.clone());
-        let paths: Vec<_> = fresh.chain(touched.iter().filter(|path| self.journals.contains_key(*path)).cloned()).collect();
+        let paths: Vec<_> =
+            fresh.chain(touched.iter().filter(|path| self.journals.contains_key(*path)).cloned()).collect();
         for path in paths {
             self.read(&path, &mut news);
         }
@@ -178,7 +181,8 @@ impl Lookout {
         };
         watched.at = at;
         let (shelf, id) = (watched.dir.0.parent().map(ToOwned::to_owned), watched.id.clone());
-        let started = marks.iter().any(|mark| mark.name == "attempt.started" || mark.name == "attempt.spawned");
+        let started =
+            marks.iter().any(|mark| mark.name == "attempt.started" || mark.name == "attempt.spawned");
         let ended = marks.iter().any(|mark| mark.name == "attempt.finished" || mark.name == "loop.ended");
         news.extend(marks.into_iter().map(|mark| watched.news(mark)));
         if ended {

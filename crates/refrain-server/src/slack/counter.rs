@@ -28,10 +28,11 @@ impl Office {
             Ok(()) => self.grant(&request).await,
             Err(refused) => Some(refused),
         };
+        // An answer may get lost; nothing is done twice for its sake.
+        self.asked.forget(&request.key);
         if let Some(answer) = answer {
             self.answer(&request, &answer).await;
         }
-        self.asked.forget(&request.key);
     }
 
     /// Whether this person may ask for that, here.
@@ -175,7 +176,15 @@ impl Office {
         let Request { channel, thread, user, .. } = request;
         let mut rest = Duration::from_secs(1);
         for _ in 0..TRIES {
-            match self.api.whisper(channel, thread.as_deref(), user, text).await {
+            let told = match self.api.whisper(channel, thread.as_deref(), user, text).await {
+                // The bot was not invited there; who typed a command can be told all the same.
+                Err(Fault::Refused(why)) => match &request.answer_at {
+                    Some(url) => self.api.respond(url, text).await,
+                    None => Err(Fault::Refused(why)),
+                },
+                told => told,
+            };
+            match told {
                 Ok(()) => return,
                 Err(Fault::Refused(why)) => return self.complain(&format!("no answer for {user}: {why}")),
                 Err(Fault::Again(..)) => sleep(rest).await,

@@ -25,6 +25,8 @@ pub(super) struct Request {
     pub(super) wish: Wish,
     /// The message whose button was pressed.
     pub(super) button: Option<String>,
+    /// An address that takes an answer also where the bot was not invited.
+    pub(super) answer_at: Option<String>,
 }
 
 /// A frame, read.
@@ -56,6 +58,7 @@ struct Command {
     #[serde(default)]
     text: String,
     trigger_id: String,
+    response_url: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +92,7 @@ struct Press {
     container: Container,
     trigger_id: String,
     actions: Vec<Action>,
+    response_url: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -140,6 +144,7 @@ fn command(it: Command) -> Request {
         trigger: None,
         wish: Wish::of(&it.text),
         button: None,
+        answer_at: it.response_url,
     }
 }
 
@@ -154,6 +159,7 @@ fn mention(Push { event, event_id }: Push) -> Option<Request> {
         trigger: Some(event.ts),
         wish: Wish::of(&event.text),
         button: None,
+        answer_at: None,
     })
 }
 
@@ -171,6 +177,7 @@ fn press(it: Press) -> Option<Request> {
         trigger: None,
         wish: Wish::Stop(named.to_owned()),
         button: Some(it.container.message_ts),
+        answer_at: it.response_url,
     })
 }
 
