@@ -78,6 +78,22 @@ pub enum AgentEvent {
     Unknown,
 }
 
+impl AgentEvent {
+    /// The same, with `clean` done to all that it shows.
+    #[must_use]
+    pub fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::Text { text, .. } | Self::Thought(text) | Self::Notice(text) => *text = clean(text),
+            Self::ToolCall { name, about, .. } => (*name, *about) = (clean(name), clean(about)),
+            Self::ToolResult { output, .. } => *output = clean(output),
+            Self::Retry(fault) | Self::Fault(fault) => fault.message = clean(&fault.message),
+            Self::Final { message, .. } => *message = message.as_deref().map(clean),
+            Self::Session(_) | Self::Tokens { .. } | Self::Cost { .. } | Self::Unknown => {}
+        }
+        self
+    }
+}
+
 /// What an agent says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {

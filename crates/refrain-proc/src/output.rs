@@ -255,6 +255,26 @@ pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
+/// At most `most` bytes of a log as it is now, from its byte `from` on, and how many it has in all. Nothing but those is read,
+/// however long it is.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, u64)> {
+    let (mut part, mut total) = (Vec::new(), 0);
+    for mut piece in pieces(path)? {
+        let length = piece.length();
+        let (begin, end) =
+            (from.max(total) - total, from.saturating_add(most).saturating_sub(total).min(length));
+        if begin < end {
+            piece.skip_to_last(length - begin)?;
+            piece.take(end - begin).read_to_end(&mut part)?;
+        }
+        total += length;
+    }
+    Ok((part, total))
+}
+
 /// Something that is a part of a log: so much of a file, or the mark.
 #[derive(Debug)]
 enum Piece {
@@ -263,6 +283,13 @@ enum Piece {
 }
 
 impl Piece {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Kept(file) => file.limit(),
+            Self::Mark(text) => text.get_ref().len() as u64,
+        }
+    }
+
     fn skip_to_last(&mut self, most: u64) -> io::Result<()> {
         match self {
             Self::Kept(file) => {
@@ -349,6 +376,12 @@ mod tests {
         for most in [0, 1, 30, 300, 1 << 20] {
             let end = read_end(path, most as u64).unwrap();
             assert_eq!(end, &text.as_bytes()[text.len().saturating_sub(most)..], "the last {most} bytes");
+            for from in [0, 7, 250, text.len()] {
+                let (part, total) = read_part(path, from as u64, most as u64).unwrap();
+                let from = from.min(text.len());
+                let there = &text.as_bytes()[from..text.len().min(from + most)];
+                assert_eq!((&part[..], total), (there, text.len() as u64), "{most} bytes from {from} on");
+            }
         }
         text
     }

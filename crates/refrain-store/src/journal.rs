@@ -13,7 +13,7 @@ mod golden;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use read::{Snapshot, Tail, Whole, read, read_as, records, records_as, whole};
+pub use read::{Mark, Snapshot, Tail, Whole, marks, read, read_as, records, records_as, whole};
 pub use write::{Batch, Committed, Durability, Journal};
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -3,8 +3,8 @@
 //! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]),
 //! what is known of all their loops together ([`catalog`]), what is remembered of them ([`memory`]), what they spent ([`LedgerFile`]), the files that agents read
 //! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), whether a project's part of
-//! that counts ([`trust`]), how far webhooks were told ([`webhook`]), what stands in Slack ([`slack`]), and what was put where
-//! agents load it from ([`plugins`]).
+//! that counts ([`trust`]), how far webhooks were told ([`webhook`]), what stands in Slack ([`slack`]), who may come in over
+//! HTTP ([`keys`]), and what was put where agents load it from ([`plugins`]).
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
@@ -18,6 +18,7 @@ pub mod config;
 pub mod ground;
 pub mod inbox;
 pub mod journal;
+pub mod keys;
 pub mod layout;
 pub mod lock;
 pub mod memory;

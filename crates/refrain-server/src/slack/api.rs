@@ -18,6 +18,8 @@ use super::face::Face;
 
 /// Where Slack is unless something else is configured.
 const SLACK: &str = "https://slack.com/api";
+/// Where it takes answers.
+const HOOKS: &str = "https://hooks.slack.com/";
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often one channel is written to at most.
@@ -52,6 +54,8 @@ pub(super) struct Api {
     client: SlackHyperClient,
     bot: SlackApiToken,
     app: SlackApiToken,
+    /// The beginning of its addresses, with the slash behind the host.
+    origin: String,
     /// When a channel may be written to next.
     paces: Mutex<BTreeMap<String, Instant>>,
     /// Until when nothing is asked at all.
@@ -62,13 +66,14 @@ impl Api {
     pub(super) fn new(url: Option<&str>, tokens: SlackTokens) -> std::io::Result<Self> {
         let connector = hyper_rustls::HttpsConnectorBuilder::new().with_native_roots()?;
         let connector = connector.https_or_http().enable_http1().build();
-        let connector = SlackClientHyperHttpsConnector::from(connector)
-            .with_slack_api_url(url.unwrap_or(SLACK).trim_end_matches('/'));
+        let url = url.unwrap_or(SLACK).trim_end_matches('/');
+        let connector = SlackClientHyperHttpsConnector::from(connector).with_slack_api_url(url);
         let token = |text: String| SlackApiToken::new(SlackApiTokenValue(text));
         Ok(Self {
             client: SlackHyperClient::new(connector),
             bot: token(tokens.bot),
             app: token(tokens.app),
+            origin: url.split_inclusive('/').take(3).collect(),
             paces: Mutex::default(),
             rest: Mutex::default(),
         })
@@ -171,6 +176,31 @@ impl Api {
         self.post("chat.postEphemeral", &asked).await.map(drop)
     }
 
+    /// Answers whoever typed a command, or pressed a button, at the address that came with that.
+    pub(super) async fn respond(&self, address: &str, text: &str) -> Result<(), Fault> {
+        // Nobody else's is asked, whatever was sent.
+        let is_slacks = [HOOKS, self.origin.as_str()].iter().any(|origin| address.starts_with(origin));
+        if !is_slacks {
+            return Err(Fault::Refused("response_url".to_owned()));
+        }
+        let asked = json!({"text": text, "response_type": "ephemeral", "replace_original": false});
+        self.hand_over(address, "application/json", asked.to_string().as_bytes()).await
+    }
+
+    /// Posts to an address that Slack gave out. It says who may: the token is not for whoever is there.
+    async fn hand_over(&self, address: &str, kind: &str, content: &[u8]) -> Result<(), Fault> {
+        let address = address.parse().map_err(|_| Fault::Refused("no address".to_owned()))?;
+        let session = self.client.open_session(&self.bot);
+        let context = SlackClientApiCallContext {
+            rate_control_params: None,
+            token: None,
+            tracing_span: &session.http_session_api.span,
+            is_sensitive_url: true,
+        };
+        let connector = &self.client.http_api.connector;
+        self.ask(connector.http_post_uri_binary(address, kind.to_owned(), content, context)).await.map(drop)
+    }
+
     /// Sets a reaction, or takes it away; one that is so already is.
     pub(super) async fn react(&self, channel: &str, ts: &str, name: &str, stands: bool) -> Result<(), Fault> {
         let method = if stands { "reactions.add" } else { "reactions.remove" };
@@ -197,18 +227,7 @@ impl Api {
         let (Some(url), Some(id)) = (place["upload_url"].as_str(), place["file_id"].as_str()) else {
             return Err(Fault::Again("it did not say where the file belongs".to_owned(), None));
         };
-        let url = url.parse().map_err(|_| Fault::Refused("upload_url".to_owned()))?;
-        // The address says who may: the token is not for whoever is there.
-        let context = SlackClientApiCallContext {
-            rate_control_params: None,
-            token: None,
-            tracing_span: &api.span,
-            is_sensitive_url: true,
-        };
-        let connector = &self.client.http_api.connector;
-        let sent =
-            connector.http_post_uri_binary(url, "text/markdown".to_owned(), content.as_bytes(), context);
-        self.ask(sent).await?;
+        self.hand_over(url, "text/markdown", content.as_bytes()).await?;
         let asked = json!({"files": [{"id": id, "title": name}], "channel_id": channel, "thread_ts": thread,
             "initial_comment": comment});
         self.post("files.completeUploadExternal", &asked).await.map(drop)

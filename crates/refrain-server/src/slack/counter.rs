@@ -28,20 +28,18 @@ impl Office {
             Ok(()) => self.grant(&request).await,
             Err(refused) => Some(refused),
         };
+        // An answer may get lost; nothing is done twice for its sake.
+        self.asked.forget(&request.key);
         if let Some(answer) = answer {
             self.answer(&request, &answer).await;
         }
-        self.asked.forget(&request.key);
     }
 
     /// Whether this person may ask for that, here.
     fn permit(&self, request: &Request) -> Result<(), String> {
-        let channels = &self.config.channels;
-        if !channels.is_empty() && !channels.contains(&request.channel) {
-            return Err(
-                "Nobody is heard in this channel; `[slack] channels` of Refrain's configuration says where."
-                    .to_owned(),
-            );
+        if !self.hears(&request.channel) {
+            let where_else = "`[slack] channels` of Refrain's configuration says where";
+            return Err(format!("Nobody is heard in this channel; {where_else}."));
         }
         let (start, stop) =
             (self.config.may_start.contains(&request.user), self.config.may_stop.contains(&request.user));
@@ -126,10 +124,15 @@ impl Office {
         let (service, id, notes) = at_desk(&self.desk, move |desk| {
             let notes = match desk.of_loop(&name, None) {
                 // It was begun before we broke off.
-                Ok(_) => Vec::new(),
-                Err(_) => desk.start(&start)?.notes,
+                Ok(_) => Ok(Vec::new()),
+                Err(_) => desk.start(&start).map(|started| started.notes),
             };
-            let (service, id) = desk.of_loop(&name, None)?;
+            // One that was just being begun then took the name by now.
+            let (service, id) = match desk.of_loop(&name, None) {
+                Ok(found) => found,
+                Err(_) => return Err(notes.err().unwrap_or_else(|| Refusal::new("it is gone already"))),
+            };
+            let notes = notes.unwrap_or_default();
             if service.talk(&id)?.is_none() {
                 service.note_talk(&id, &talk)?;
             }
@@ -173,7 +176,15 @@ impl Office {
         let Request { channel, thread, user, .. } = request;
         let mut rest = Duration::from_secs(1);
         for _ in 0..TRIES {
-            match self.api.whisper(channel, thread.as_deref(), user, text).await {
+            let told = match self.api.whisper(channel, thread.as_deref(), user, text).await {
+                // The bot was not invited there; who typed a command can be told all the same.
+                Err(Fault::Refused(why)) => match &request.answer_at {
+                    Some(url) => self.api.respond(url, text).await,
+                    None => Err(Fault::Refused(why)),
+                },
+                told => told,
+            };
+            match told {
                 Ok(()) => return,
                 Err(Fault::Refused(why)) => return self.complain(&format!("no answer for {user}: {why}")),
                 Err(Fault::Again(..)) => sleep(rest).await,

@@ -25,6 +25,8 @@ pub(super) struct Request {
     pub(super) wish: Wish,
     /// The message whose button was pressed.
     pub(super) button: Option<String>,
+    /// An address that takes an answer also where the bot was not invited.
+    pub(super) answer_at: Option<String>,
 }
 
 /// A frame, read.
@@ -35,7 +37,7 @@ pub(super) enum Heard {
     /// It is about to be closed.
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
-    Envelope { id: String, request: Option<Request> },
+    Envelope { id: String, request: Option<Box<Request>> },
     /// Nothing that anybody could answer.
     Noise,
 }
@@ -56,6 +58,7 @@ struct Command {
     #[serde(default)]
     text: String,
     trigger_id: String,
+    response_url: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +92,7 @@ struct Press {
     container: Container,
     trigger_id: String,
     actions: Vec<Action>,
+    response_url: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -127,7 +131,8 @@ pub(super) fn read(text: &str) -> Heard {
         "interactive" => serde_json::from_value(frame.payload).ok().and_then(press),
         _ => None,
     };
-    Heard::Envelope { id, request: request.filter(|it| is_id(&it.user) && is_id(&it.channel)) }
+    let request = request.filter(|it: &Request| is_id(&it.user) && is_id(&it.channel));
+    Heard::Envelope { id, request: request.map(Box::new) }
 }
 
 fn command(it: Command) -> Request {
@@ -139,6 +144,7 @@ fn command(it: Command) -> Request {
         trigger: None,
         wish: Wish::of(&it.text),
         button: None,
+        answer_at: it.response_url,
     }
 }
 
@@ -153,6 +159,7 @@ fn mention(Push { event, event_id }: Push) -> Option<Request> {
         trigger: Some(event.ts),
         wish: Wish::of(&event.text),
         button: None,
+        answer_at: None,
     })
 }
 
@@ -170,6 +177,7 @@ fn press(it: Press) -> Option<Request> {
         trigger: None,
         wish: Wish::Stop(named.to_owned()),
         button: Some(it.container.message_ts),
+        answer_at: it.response_url,
     })
 }
 
@@ -199,7 +207,7 @@ mod tests {
         match read(&frame.to_string()) {
             Heard::Envelope { id, request } => {
                 assert_eq!(id, "e1");
-                request
+                request.map(|request| *request)
             }
             heard => panic!("{heard:?}"),
         }

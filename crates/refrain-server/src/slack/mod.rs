@@ -40,6 +40,9 @@ use crate::desk::{Desk, DeskError, Refusal};
 /// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.
 const SWEEP: Duration = Duration::from_secs(3);
 
+/// A loop, and where its project keeps it.
+type Place = (Utf8PathBuf, LoopId);
+
 /// Says something to whoever runs this.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -79,7 +82,9 @@ struct Office {
     /// Held while what stands of a loop is changed.
     pen: tokio::sync::Mutex<()>,
     /// Who is told of now, by their journals' place.
-    tellers: Mutex<BTreeMap<(Utf8PathBuf, LoopId), Arc<AtomicBool>>>,
+    tellers: Mutex<BTreeMap<Place, Arc<AtomicBool>>>,
+    /// Of whom nobody is told.
+    passed_over: Mutex<BTreeSet<Place>>,
     /// What is run for them.
     tasks: mpsc::UnboundedSender<Teller>,
     news: Mutex<Option<mpsc::UnboundedReceiver<Teller>>>,
@@ -112,6 +117,7 @@ impl Slack {
             said: Mutex::default(),
             pen: tokio::sync::Mutex::default(),
             tellers: Mutex::default(),
+            passed_over: Mutex::default(),
             tasks,
             news: Mutex::new(Some(news)),
         }))
@@ -160,12 +166,10 @@ impl Office {
     async fn sweep(self: Arc<Self>) {
         let mut rounds = interval(SWEEP);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut passed_over = BTreeSet::new();
         loop {
             rounds.tick().await;
-            let (office, passed) = (Arc::clone(&self), std::mem::take(&mut passed_over));
-            let Ok((owed, passed)) = spawn_blocking(move || office.owed(passed)).await else { return };
-            passed_over = passed;
+            let office = Arc::clone(&self);
+            let Ok(owed) = spawn_blocking(move || office.owed()).await else { return };
             for (service, id) in owed {
                 self.follow(service, id);
             }
@@ -173,23 +177,29 @@ impl Office {
     }
 
     /// The loops of which something is owed; what is none of ours is passed over from then on.
-    fn owed(
-        &self,
-        mut passed_over: BTreeSet<(Utf8PathBuf, LoopId)>,
-    ) -> (Vec<(Service, LoopId)>, BTreeSet<(Utf8PathBuf, LoopId)>) {
+    fn owed(&self) -> Vec<(Service, LoopId)> {
         let (all, mut found) = (self.config.notify == Some(true), Vec::new());
+        let mut passed_over = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
         for service in self.desk.services() {
             for (id, talk) in service.untold(all).unwrap_or_default() {
                 let place = (service.project().data.clone(), id.clone());
-                if talk.is_none() && !passed_over.contains(&place) && !self.take_in(&service, &id) {
-                    passed_over.insert(place.clone());
+                if passed_over.contains(&place) {
+                    continue;
                 }
-                if !passed_over.contains(&place) {
+                if talk.is_some() || self.take_in(&service, &id) {
                     found.push((service.clone(), id));
+                } else {
+                    passed_over.insert(place);
                 }
             }
         }
-        (found, passed_over)
+        found
+    }
+
+    /// Whether this channel is one of those that the person named, where any is.
+    fn hears(&self, channel: &str) -> bool {
+        let channels = &self.config.channels;
+        channels.is_empty() || channels.iter().any(|named| named == channel)
     }
 
     /// Notes that the ends of a loop are to be told that was started elsewhere, where that is so.

@@ -123,7 +123,7 @@ impl SlackSocketModeClientListener for Ear {
                     self.again(client).await;
                     None
                 }
-                Heard::Envelope { id, request } => self.hear(&id, request),
+                Heard::Envelope { id, request } => self.hear(&id, request.map(|request| *request)),
                 Heard::Noise => None,
             }
         })

@@ -48,8 +48,9 @@ impl Teller {
         let Some(mut changes) = self.changes().await else { return };
         let (mut has_turn, mut rest) = (false, RESTS.0);
         while let Some((talk, seen)) = self.look().await {
-            let is_settled = owed::is_settled(&talk, &seen) || talk.message == Sent::Refused;
-            if is_settled {
+            // What stands beside a journal its agent may have written: it is told nowhere else.
+            let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
+            if is_unwanted || owed::is_settled(&talk, &seen) {
                 return self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
             }
             let Some(deed) = owed::next(&talk, &seen) else {

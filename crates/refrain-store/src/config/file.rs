@@ -268,6 +268,9 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     if slack.api_url.as_ref().is_some_and(|url| !is_web(url)) {
         return at(&["slack", "api-url"], "accepted is a URL of http or https");
     }
+    if slack.notify == Some(true) && slack.channels.is_empty() {
+        return at(&["slack", "notify"], "it needs channels: the first is told");
+    }
     for (key, names, first) in [
         ("channels", &slack.channels, "CDG"),
         ("may-start", &slack.may_start, "UW"),

@@ -7,7 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use refrain_core::{Event, Fold, LoopState, Record};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::JournalError;
@@ -183,6 +185,52 @@ impl<E: DeserializeOwned> Tail<E> {
         }
         Ok(records)
     }
+}
+
+/// That something was recorded: which record, when, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its place.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The name of its event.
+    pub name: String,
+}
+
+/// A line, as far as its mark goes.
+#[derive(Deserialize)]
+struct Marked {
+    seq: u64,
+    at: Timestamp,
+    event: Named,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "type")]
+    name: String,
+}
+
+/// The marks of what a journal, of whatever, holds behind its first `at` bytes, and how many it holds then. Nothing is checked:
+/// this is for whoever wants to know that there is something to be read.
+///
+/// # Errors
+/// [`DiskError`](crate::DiskError) where it cannot be read.
+pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskError> {
+    let path = dir.journal();
+    let file = File::open(&path).on("open", &path)?;
+    let length = file.metadata().on("look at", &path)?.len();
+    // It was cut since: a torn line was moved aside. What is read twice is known again by its number.
+    let from = if length < at { 0 } else { at };
+    let bytes = read_at(&file, from, u64::MAX).on("read", &path)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mark = |line: &[u8]| {
+        let Marked { seq, at, event } = serde_json::from_slice(line).ok()?;
+        Some(Mark { seq, at, name: event.name })
+    };
+    Ok((lines.filter_map(mark).collect(), from + whole as u64))
 }
 
 /// What the file holds from `at` on, at most `limit` bytes. Whoever writes it through the same handle is not disturbed.

@@ -1,6 +1,7 @@
 //! inotify: no polling, and nothing happens while nothing changes.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -40,10 +41,16 @@ impl Notice {
 
     /// Waits for a change, or for `at_most`; forever without it.
     pub fn wait(&self, at_most: Option<Duration>) {
+        let _ = self.wait_for(at_most);
+    }
+
+    /// The same, and which of the paths may have changed.
+    pub fn wait_for(&self, at_most: Option<Duration>) -> Vec<Utf8PathBuf> {
         if self.stale.take() && self.arm_again() {
             // What happened there before it was watched was seen by nobody.
-            return;
+            return self.paths.borrow().iter().map(|(path, _)| path.clone()).collect();
         }
+        let mut touched = BTreeSet::new();
         let timeout = at_most.and_then(|limit| Timespec::try_from(limit).ok());
         // An interrupted wait is a wake-up like any other.
         let _ = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], timeout.as_ref());
@@ -52,6 +59,23 @@ impl Notice {
         while let Ok(event) = reader.next() {
             if event.events() != ReadFlags::MODIFY {
                 self.stale.set(true);
+            }
+            touched.insert(event.wd());
+        }
+        let paths = self.paths.borrow();
+        let is_touched = |watch: &Option<i32>| watch.is_some_and(|watch| touched.contains(&watch));
+        paths.iter().filter(|(_, watch)| is_touched(watch)).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Watches a path no longer; what else is watched stays.
+    pub fn forget(&self, path: &Utf8Path) {
+        let mut paths = self.paths.borrow_mut();
+        let gone: Vec<_> = paths.extract_if(.., |(watched, _)| watched == path).collect();
+        for watch in gone.into_iter().filter_map(|(_, watch)| watch) {
+            // A folder may be watched for the sake of several paths.
+            if paths.iter().all(|(_, other)| *other != Some(watch)) {
+                // It may be gone already, and its watch with it.
+                let _ = inotify::remove_watch(&self.inotify, watch);
             }
         }
     }
@@ -132,6 +156,25 @@ mod tests {
             assert!(wakes(&notice), "{deleted} came back and grows");
             drop(held);
         }
+    }
+
+    #[test]
+    fn it_says_which_path_changed_until_that_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let (one, two) = (dir.join("one/journal.jsonl"), dir.join("two/journal.jsonl"));
+        let (mut first, mut second) = (write(&one), write(&two));
+        let notice = Notice::new().unwrap();
+        notice.watch(&one);
+        notice.watch(&two);
+        settle(&notice);
+        second.write_all(b"two\n").unwrap();
+        assert_eq!(notice.wait_for(Some(Duration::from_secs(5))), [two.clone()]);
+        notice.forget(&two);
+        settle(&notice);
+        second.write_all(b"three\n").unwrap();
+        first.write_all(b"two\n").unwrap();
+        assert_eq!(notice.wait_for(Some(Duration::from_secs(5))), [one]);
     }
 
     #[test]

@@ -255,6 +255,8 @@ fn who_cannot_speak_with_slack_says_why_and_serves() {
     says("can be read by others");
     fs::remove_file(&token).unwrap();
     says("REFRAIN_SLACK_APP_TOKEN or the file");
+    let doctor = sandbox.refrain(&["doctor"]).stdout;
+    assert!(doctor.contains("REFRAIN_SLACK_APP_TOKEN or the file"), "{doctor}");
     testkit::write(&token, "xoxb-exchanged");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     says("REFRAIN_SLACK_APP_TOKEN holds no token that begins with xapp-");

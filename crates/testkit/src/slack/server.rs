@@ -80,7 +80,7 @@ impl Slack {
         self.send(
             "slash_commands",
             json!({"command": "/refrain", "text": text, "user_id": user, "team_id": "T0",
-            "channel_id": channel, "trigger_id": trigger, "response_url": "http://127.0.0.1:9/none"}),
+            "channel_id": channel, "trigger_id": trigger, "response_url": format!("http://{}/respond/{user}", self.address)}),
         )
     }
 
@@ -256,6 +256,11 @@ impl Shared {
             // Whoever has the address may: a token is for nobody who is there.
             let is_fine = request.header("authorization").is_empty();
             world.uploads.get_mut(id).filter(|_| is_fine)?.1 = content;
+            return Some(Whole::ok(json!({"ok": true})));
+        }
+        if let Some(user) = request.path.strip_prefix("/respond/") {
+            let text = request.json()["text"].as_str().unwrap_or_default().to_owned();
+            world.put("", None, &text).only_for = Some(user.to_owned());
             return Some(Whole::ok(json!({"ok": true})));
         }
         let method = request.path.strip_prefix("/api/").unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 use serde_json::json;
 use testkit::Slack;
 
-use super::{ENDLESS, connected, id_in, nothing_was_refused, posted, serve, status, working};
+use super::{ENDLESS, connected, id_in, posted, serve, status, working};
 
 #[test]
 fn who_is_not_named_starts_and_sees_nothing() {
@@ -20,9 +20,12 @@ fn who_is_not_named_starts_and_sees_nothing() {
     slack.wait_for_told("U9", "You may not stop loops here");
     slack.mention("U1", "C3", None, "start Mend it.");
     slack.wait_for_told("U1", "Nobody is heard in this channel");
+    // Where the bot was not invited, it can still answer a command.
+    slack.command("W7", "D1", "help");
+    slack.wait_for_told("W7", "Nobody is heard in this channel");
     assert_eq!(sandbox.refrain(&["list", "--json"]).json(), json!([]));
     assert_eq!(posted(&slack).len(), 0);
-    nothing_was_refused(&slack);
+    assert!(slack.calls("chat.postEphemeral").pop().is_some_and(|call| !call.ok));
 }
 
 #[test]

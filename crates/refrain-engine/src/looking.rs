@@ -1,0 +1,166 @@
+//! Looking into a loop from afar: what an attempt was told, a part of what it printed, what the loop has changed so far.
+//! Secrets are taken out, as of a report: what is shown may leave the machine.
+
+use refrain_agents::ear::Stream;
+use refrain_core::agent::AgentEvent;
+use refrain_core::gate::GateName;
+use refrain_core::report::{self, Trail};
+use refrain_core::review::Changes;
+use refrain_core::text::printable;
+use refrain_core::{AttemptId, LoopId, LoopState};
+use refrain_git::Repository;
+use refrain_proc::output;
+use refrain_store::journal;
+
+use crate::redact::Redactor;
+use crate::{EngineError, Service, executor};
+
+/// Something that was kept of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// What its agent printed.
+    Output,
+    /// What it printed on standard error.
+    Errors,
+    /// What a run of a gate behind it printed.
+    Gate(GateName, u32),
+    /// What a critic said behind it.
+    Critique,
+}
+
+/// A part of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first byte of it.
+    pub from: u64,
+    /// The byte behind it: where the next one begins.
+    pub next: u64,
+    /// How many bytes the log has now.
+    pub total: u64,
+    /// The text, less secrets and control characters.
+    pub text: String,
+}
+
+/// A part of what an agent said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heard {
+    /// The first byte of it.
+    pub from: u64,
+    /// Where the next part begins.
+    pub next: u64,
+    /// How many bytes there are now.
+    pub total: u64,
+    /// What it said; what is no stream of events comes as one text.
+    pub said: Vec<AgentEvent>,
+}
+
+impl Service {
+    /// What an attempt's agent was told; none where that is not there.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    pub fn told(&self, id: &LoopId, attempt: AttemptId) -> Result<Option<String>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
+        let text = std::fs::read_to_string(dir.attempt(attempt).prompt()).ok();
+        Ok(text.map(|text| redactor.clean(&printable(&text))))
+    }
+
+    /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line where it can. None where
+    /// nothing was printed.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    pub fn printed(
+        &self,
+        id: &LoopId,
+        (attempt, kept): (AttemptId, &Kept),
+        from: Option<u64>,
+        most: u64,
+    ) -> Result<Option<Part>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let spec = journal::read(&dir)?.state.spec;
+        let of = dir.attempt(attempt);
+        let path = match kept {
+            Kept::Output => of.stdout(spec.agent.streams()),
+            Kept::Errors => of.stderr(),
+            Kept::Gate(name, run) => of.gate(name, *run),
+            Kept::Critique => of.critique(),
+        };
+        let Some((from, bytes, total)) = part(&path, from, most) else { return Ok(None) };
+        let next = from + bytes.len() as u64;
+        let text = Redactor::new(&spec, []).clean(&printable(&String::from_utf8_lossy(&bytes)));
+        Ok(Some(Part { from, next, total, text }))
+    }
+
+    /// The same of what an agent says in its stream of events.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn heard(
+        &self,
+        id: &LoopId,
+        attempt: AttemptId,
+        from: Option<u64>,
+        most: u64,
+    ) -> Result<Option<Heard>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let spec = journal::read(&dir)?.state.spec;
+        let (of, redactor) = (dir.attempt(attempt), Redactor::new(&spec, []));
+        let clean = |text: &str| redactor.clean(&printable(text));
+        let streams = spec.agent.streams();
+        let Some((from, bytes, total)) = part(&of.stdout(streams), from, most) else { return Ok(None) };
+        let next = from + bytes.len() as u64;
+        let dialect = if streams { executor::dialect(&spec, &of.prompt()) } else { None };
+        let mut said = Vec::new();
+        match dialect {
+            Some(dialect) => {
+                let mut stream = if from > 0 { Stream::joined(dialect) } else { Stream::new(dialect) };
+                stream.push(&bytes, &mut |event| said.push(event.cleaned(&clean)));
+            }
+            None if bytes.is_empty() => {}
+            None => said.push(AgentEvent::Notice(clean(&String::from_utf8_lossy(&bytes)))),
+        }
+        Ok(Some(Heard { from, next, total, said }))
+    }
+
+    /// What the loop has changed so far, as its last candidate shows it; none where there is none, or no repository.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or git cannot be asked.
+    pub fn differences(&self, id: &LoopId) -> Result<Option<Changes>, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let whole = journal::whole(&dir)?;
+        let trail = Trail::of(&whole.records);
+        let Some(tree) = report::tree(&whole.state, &trail) else { return Ok(None) };
+        let repository = Repository::open(&self.project.root, &self.host.env)?;
+        let Changes { stat, diff, partial } = repository.changes(whole.state.git.began.as_ref(), tree)?;
+        let redactor = Redactor::new(&whole.state.spec, []);
+        Ok(Some(Changes { stat: redactor.clean(&stat), diff: redactor.clean(&diff), partial }))
+    }
+
+    /// The attempt that is at work, of a loop; none of a plan.
+    pub(crate) fn attempt_at_work(&self, id: &LoopId) -> Result<Option<AttemptId>, EngineError> {
+        if self.has_plan(id) {
+            return Ok(None);
+        }
+        let state: LoopState = journal::read(&self.locate(id)?.dir)?.state;
+        Ok(state.in_flight().map(|flight| flight.id))
+    }
+}
+
+/// A part of a log, and how long that is: from the beginning of a line on where it is the end that is wanted, and to the end of
+/// one where there is one.
+fn part(path: &camino::Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
+    let (_, total) = output::read_part(path, 0, 0).ok()?;
+    let begin = from.unwrap_or_else(|| total.saturating_sub(most));
+    let (mut bytes, total) = output::read_part(path, begin, most).ok()?;
+    let mut skipped = 0;
+    if from.is_none() && begin > 0 {
+        skipped = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        bytes.drain(..skipped);
+    }
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    Some((begin.min(total) + skipped as u64, bytes, total))
+}

@@ -1,0 +1,216 @@
+//! Looking out over all loops and plans of several projects at once: that something was recorded, or printed, and where. What
+//! it was is read by whoever wants to know. Nothing is looked at while nothing happens.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use refrain_core::{AttemptId, LoopId};
+use refrain_store::LoopDir;
+use refrain_store::journal::{self, Mark};
+use refrain_store::notice::Notice;
+
+use crate::{EngineError, Service};
+
+/// How long before a moment something may have been dated that was on disk only after it, in seconds.
+const SLACK: i64 = 10;
+
+/// Something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The project, by its own name.
+    pub project: String,
+    /// The loop, or the plan.
+    pub id: LoopId,
+    /// What is new of it.
+    pub what: Novelty,
+}
+
+/// What is new of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Novelty {
+    /// Something was recorded.
+    Recorded(Mark),
+    /// Its agent printed something.
+    Printed(AttemptId),
+}
+
+/// Watches loops. Blocks; belongs on a thread of its own.
+#[derive(Debug)]
+pub struct Lookout {
+    notice: Notice,
+    /// By the path that is watched.
+    journals: BTreeMap<Utf8PathBuf, Watched>,
+    outputs: BTreeMap<Utf8PathBuf, Printing>,
+    /// The folders that loops and plans lie in.
+    shelves: BTreeMap<Utf8PathBuf, Service>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    project: String,
+    id: LoopId,
+    dir: LoopDir,
+    /// How much of it is known.
+    at: u64,
+}
+
+#[derive(Debug)]
+struct Printing {
+    journal: Utf8PathBuf,
+    attempt: AttemptId,
+    length: u64,
+}
+
+impl Lookout {
+    /// Over these projects, from now on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where no notices can be had.
+    pub fn new(services: &[Service]) -> Result<Self, EngineError> {
+        let mut lookout = Self {
+            notice: Notice::new()?,
+            journals: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            shelves: BTreeMap::new(),
+        };
+        lookout.cover(services);
+        Ok(lookout)
+    }
+
+    /// Looks out over these projects as well.
+    pub fn cover(&mut self, services: &[Service]) {
+        for service in services {
+            let project = &service.project;
+            // Those of plans lie beside those of loops.
+            let shelves = [project.loops(), project.data.join("plans")];
+            for shelf in shelves {
+                if !self.shelves.contains_key(&shelf) {
+                    self.notice.watch(&shelf);
+                    self.shelves.insert(shelf, service.clone());
+                }
+            }
+            self.find(service, false);
+        }
+    }
+
+    /// What was recorded in these loops since then, oldest first: maybe a little more, never less.
+    #[must_use]
+    pub fn since(&self, then: Timestamp) -> Vec<News> {
+        let then = then.as_second().saturating_sub(SLACK);
+        let touched = |watched: &&Watched| {
+            use std::os::unix::fs::MetadataExt;
+            fs::metadata(watched.dir.journal()).is_ok_and(|meta| meta.mtime() >= then)
+        };
+        let mut news = Vec::new();
+        for watched in self.journals.values().filter(touched) {
+            let marks = journal::marks(&watched.dir, 0).map(|(marks, _)| marks).unwrap_or_default();
+            news.extend(
+                marks.into_iter().filter(|mark| mark.at.as_second() >= then).map(|mark| watched.news(mark)),
+            );
+        }
+        news.sort_by_key(|it| match &it.what {
+            Novelty::Recorded(mark) => Some((mark.at, mark.seq)),
+            Novelty::Printed(_) => None,
+        });
+        news
+    }
+
+    /// Waits for a change, at most so long; what is new.
+    pub fn wait(&mut self, at_most: Duration) -> Vec<News> {
+        let touched = self.notice.wait_for(Some(at_most));
+        let mut news = Vec::new();
+        for path in &touched {
+            if let Some(service) = self.shelves.get(path).cloned() {
+                self.find(&service, true);
+            }
+        }
+        // Those that were just found have something to say, and nobody has noticed.
+        let fresh = self.journals.iter().filter(|(_, watched)| watched.at == 0).map(|(path, _)| path.clone());
+        let paths: Vec<_> =
+            fresh.chain(touched.iter().filter(|path| self.journals.contains_key(*path)).cloned()).collect();
+        for path in paths {
+            self.read(&path, &mut news);
+        }
+        for path in touched {
+            let Some(printing) = self.outputs.get_mut(&path) else { continue };
+            let length = fs::metadata(&path).map_or(0, |meta| meta.len());
+            if length != printing.length
+                && let Some(watched) = self.journals.get(&printing.journal)
+            {
+                printing.length = length;
+                let (project, id) = (watched.project.clone(), watched.id.clone());
+                news.push(News { project, id, what: Novelty::Printed(printing.attempt) });
+            }
+        }
+        news
+    }
+
+    /// Loops of a project that are not watched yet; what was recorded of them is news where they are `new`.
+    fn find(&mut self, service: &Service, new: bool) {
+        let project = &service.project;
+        let name = project.own_name();
+        let dirs = [project.loop_dirs(), project.plan_dirs()].into_iter().flatten().flatten();
+        for dir in dirs {
+            let path = dir.journal();
+            let id = dir.0.file_name().and_then(|name| name.parse::<LoopId>().ok());
+            if self.journals.contains_key(&path) {
+                continue;
+            }
+            let Some(id) = id else { continue };
+            let at = if new { 0 } else { fs::metadata(&path).map_or(0, |meta| meta.len()) };
+            self.notice.watch(&path);
+            self.journals.insert(path.clone(), Watched { project: name.clone(), id: id.clone(), dir, at });
+            if !new && let Ok(Some(attempt)) = service.attempt_at_work(&id) {
+                self.hear(service, &path, attempt);
+            }
+        }
+    }
+
+    fn read(&mut self, path: &Utf8PathBuf, news: &mut Vec<News>) {
+        let Some(watched) = self.journals.get_mut(path) else { return };
+        let Ok((marks, at)) = journal::marks(&watched.dir, watched.at) else {
+            // It was archived, or deleted.
+            if !path.exists() {
+                self.journals.remove(path);
+                self.notice.forget(path);
+            }
+            return;
+        };
+        watched.at = at;
+        let (shelf, id) = (watched.dir.0.parent().map(ToOwned::to_owned), watched.id.clone());
+        let started =
+            marks.iter().any(|mark| mark.name == "attempt.started" || mark.name == "attempt.spawned");
+        let ended = marks.iter().any(|mark| mark.name == "attempt.finished" || mark.name == "loop.ended");
+        news.extend(marks.into_iter().map(|mark| watched.news(mark)));
+        if ended {
+            let gone: Vec<_> = self.outputs.extract_if(.., |_, it| it.journal == *path).collect();
+            gone.iter().for_each(|(output, _)| self.notice.forget(output));
+        }
+        if started
+            && let Some(service) = shelf.and_then(|shelf| self.shelves.get(&shelf).cloned())
+            && let Ok(Some(attempt)) = service.attempt_at_work(&id)
+        {
+            self.hear(&service, path, attempt);
+        }
+    }
+
+    /// Hears what an attempt prints.
+    fn hear(&mut self, service: &Service, journal: &Utf8PathBuf, attempt: AttemptId) {
+        let Some(watched) = self.journals.get(journal) else { return };
+        let Ok(spec) = service.spec(&watched.id) else { return };
+        let output = watched.dir.attempt(attempt).stdout(spec.agent.streams());
+        if !self.outputs.contains_key(&output) {
+            self.notice.watch(&output);
+            self.outputs.insert(output, Printing { journal: journal.clone(), attempt, length: 0 });
+        }
+    }
+}
+
+impl Watched {
+    fn news(&self, mark: Mark) -> News {
+        News { project: self.project.clone(), id: self.id.clone(), what: Novelty::Recorded(mark) }
+    }
+}
