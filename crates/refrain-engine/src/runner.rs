@@ -8,6 +8,7 @@ use refrain_git::Repository;
 use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
+use crate::evolution;
 use crate::follow::Follower;
 use crate::memory::{Remembrance, remember};
 use crate::pulse::Pulse;
@@ -135,7 +136,11 @@ impl Runner {
     ) -> Result<LoopState, EngineError> {
         let (dir, remembrance, at) = (self.journal.dir().clone(), self.remembrance.clone(), host.clone());
         let state = self.drive_unnoted(host, signals, ready).await;
-        blocking(move || remembrance.set(note(&at, &dir))).await;
+        blocking(move || {
+            remembrance.set(note(&at, &dir));
+            evolution::begin(&at, &dir);
+        })
+        .await;
         state
     }
 

@@ -1,27 +1,19 @@
 //! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it is to read only, as
 //! reviewers do, and gets a checkout of what has landed, so that what it writes all the same is nobody's.
 
-use std::fs;
-use std::time::Duration;
-
 use camino::Utf8Path;
-use refrain_agents::adapter::Call;
-use refrain_agents::ear::{self, Ear};
-use refrain_agents::{environment, generic};
-use refrain_core::event::Exit;
+use refrain_agents::environment;
 use refrain_core::r#loop::Attempt;
 use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, question};
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_git::{CleanRequest, Repository};
-use refrain_proc::{identity, output, tool};
+use refrain_proc::output;
 use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
 
 use crate::{EngineError, Service, judge};
 
-/// How long an agent may think about a proposal.
-const LIMIT: Duration = Duration::from_secs(600);
 /// How much of a log is passed on, in bytes.
 const EXCERPT: u64 = 8 << 10;
 
@@ -92,51 +84,9 @@ impl Service {
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
         make_dir(&dir)?;
         let prompt_file = dir.join(format!("{}.md", tried.task.slug()));
-        let failed = |what| move |error| EngineError::Process(what, error);
-        judge::write(&prompt_file, &prompt).map_err(failed("what the agent is asked cannot be written"))?;
-        let env = environment::base(&spec, self.host.env.iter().cloned());
-        let program = generic::locate(&spec, &env)?;
-        let call = Call {
-            spec: &spec,
-            prompt: &prompt,
-            prompt_file: &prompt_file,
-            env: &env,
-            budget: None,
-            capped: false,
-            schema: None,
-            root: identity::is_root(),
-        };
-        let launch = match ear::adapter(spec.agent.kind) {
-            Some(adapter) => adapter.launch(&call),
-            None => generic::launch(&call),
-        };
-        let stdin = launch.stdin.as_deref().map(Utf8Path::as_std_path).map(fs::read).transpose();
-        let stdin = stdin.map_err(failed("what the agent is asked cannot be read"))?.unwrap_or_default();
-        let args = launch.argv.iter().skip(1);
-        let mut asked = tool::Tool::new(program, spec.working_dir.as_std_path())
-            .args(args)
-            .env(&env)
-            .input(&stdin)
-            .limit(LIMIT);
-        let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        for (name, value) in own.chain(launch.env) {
-            asked = asked.with(name, value);
-        }
-        let done = asked.run();
+        let asked = judge::ask(&self.host, &spec, (&prompt, &prompt_file), &judge::Terms::default());
         place.leave();
-        let done = done.map_err(|error| {
-            EngineError::Process("the agent cannot be asked", std::io::Error::other(error))
-        })?;
-        let mut ear = Ear::new(&call);
-        ear.hear(&done.stdout);
-        let exit = done.status.code().map_or(Exit::Lost, Exit::Code);
-        let stderr = String::from_utf8_lossy(&done.stderr);
-        let heard = ear.conclude(exit, &stderr);
-        if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
-            let error = std::io::Error::other(fault.message.clone());
-            return Err(EngineError::Process("the agent came to nothing", error));
-        }
-        let said = heard.message.unwrap_or_else(|| String::from_utf8_lossy(&done.stdout).into_owned());
+        let said = asked?;
         Ok(proposal(&said).ok_or(said))
     }
 }

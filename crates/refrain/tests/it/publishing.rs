@@ -214,7 +214,11 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
     assert_eq!(title, "Do all parts.");
     assert!(body.contains("The agent claimed it done by its promise after 3 iterations."), "{body}");
     assert!(body.contains("| all | passed | yes |") && body.contains("Refrain-Loop: job"), "{body}");
-    assert_eq!(place.forge.done("open"), 1);
+    assert_eq!(
+        (place.forge.done("open"), place.forge.done("draft")),
+        (1, 1),
+        "a draft again while checks fail"
+    );
     assert!(place.sandbox.git(&["branch", "--show-current"]).starts_with("loop/"));
     assert_eq!(place.forge.head("main"), Some(place.local("main")), "nothing is merged");
 }
@@ -240,7 +244,7 @@ fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
     assert!(run.stdout.contains("its branch is kept: it was there before the loop was"), "{run:?}");
     assert_eq!(place.sandbox.git(&["branch", "--show-current"]).trim(), "mine");
     let (title, body) = place.forge.said(1);
-    assert_eq!((title.as_str(), place.forge.done("open")), ("Mine", 1));
+    assert_eq!((title.as_str(), place.forge.done("open"), place.forge.done("draft")), ("Mine", 1, 0));
     assert!(body.starts_with("My own words.\n\n<!-- refrain: job -->\nTask:"), "{body}");
     assert_eq!(body.matches("Refrain-Loop: job").count(), 1, "it was told twice: {body}");
 }
