@@ -11,6 +11,7 @@ use crate::event::{
 use crate::gate::{Check, GateName, GateSpec};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
+use crate::memory::{self, MemorySpec, Recalled};
 use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
@@ -170,6 +171,28 @@ fn the_state_file_is_named_as_the_agent_finds_it() {
 #[case::a_line_with_its_end("Mend the tests.\n", "\n")]
 fn a_prompt_without_the_tag_is_followed_by_how_to_claim(#[case] prompt: &str, #[case] between: &str) {
     assert_eq!(assemble(&iteration(1, spec(prompt)), None), format!("{prompt}{between}{LOOP}"));
+}
+
+#[test]
+fn what_was_recalled_stands_behind_the_persons_words_in_every_iteration() {
+    let at = Timestamp::UNIX_EPOCH;
+    let told = Recalled {
+        id: "m-0123456789".parse().unwrap(),
+        kind: memory::Kind::Fact,
+        text: "Tests need a database".into(),
+        at,
+        elsewhere: None,
+    };
+    let memory = MemorySpec { budget: memory::BUDGET, recalled: vec![told.clone()] };
+    let with = |prompt| Spec { memory: Some(memory.clone()), ..spec(prompt) };
+    let section = memory::section(&[told]).unwrap();
+    assert_eq!(assemble(&iteration(1, with("Mend.")), None), format!("Mend.\n\n{section}\n\n{LOOP}"));
+    let third = assemble(&after(with(TAGGED), [(None, finished(Exit::Code(0)))]), None);
+    assert_eq!(third, format!("{TAGGED}\n\n{section}\n\n{SECOND}"));
+    let alone = Spec { iteration_context: false, ..with("Mend.") };
+    assert_eq!(assemble(&iteration(2, alone), None), "Mend.");
+    let nothing = Spec { memory: Some(MemorySpec { budget: 200, recalled: vec![] }), ..spec("Mend.") };
+    assert_eq!(assemble(&iteration(1, nothing), None), format!("Mend.\n\n{LOOP}"));
 }
 
 #[test]

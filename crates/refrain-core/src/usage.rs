@@ -36,6 +36,8 @@ pub struct Report {
     pub project: Option<String>,
     /// How the caps stand today that loops share.
     pub caps: Vec<Standing>,
+    /// What agents used that looked back on loops, beside all that stands here; null where none was asked.
+    pub looking_back: Option<LookingBack>,
     /// All groups together.
     pub total: Sum,
     /// Days in their order; all else the dearest first.
@@ -44,6 +46,17 @@ pub struct Report {
     pub iterations_to_done: Option<Spread>,
     /// How loops stopped, the most frequent first.
     pub stops: Vec<Stop>,
+}
+
+/// What agents used that were asked what there is to learn from loops that were over.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LookingBack {
+    /// How many were asked.
+    pub asked: u64,
+    /// What they cost in US dollars; null where none told.
+    pub cost_usd: Option<f64>,
+    /// How many did not tell.
+    pub without_cost: u64,
 }
 
 /// What the attempts of a group have in common.
@@ -247,6 +260,7 @@ impl Tally {
             time_zone,
             project,
             caps: Vec::new(),
+            looking_back: None,
             total: self.total.sum(),
             groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
             iterations_to_done: spread(&mut self.done),

@@ -1,8 +1,9 @@
-//! What loops that are over teach about their project's instructions for agents: an agent is asked, once the end is on disk and
-//! in a process of its own, what it would change. Its answer passes the gates of `core::evolution` or comes to nothing; what is
+//! What loops that are over teach about their project's instructions for agents: an agent is asked, in a process of its own
+//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or comes to nothing; what is
 //! left is a proposal, which a person takes over or dismisses. Nothing of that can change the loop.
 
 use std::fs;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_agents::judge::judge as only_reading;
@@ -14,15 +15,17 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{CleanRequest, Repository, secrets};
-use refrain_proc::detach;
-use refrain_store::config::keys::Evolution;
-use refrain_store::{CleanPlace, DiskError, LoopDir, journal, make_dir, proposals};
+use refrain_store::{CleanPlace, DiskError, journal, make_dir, memory as kept, proposals};
 
-use crate::judge::{Terms, ask};
+use crate::asked::{Question, ask};
 use crate::keeping::logins;
 use crate::redact::Redactor;
-use crate::{EngineError, Host, Service, now};
+use crate::{EngineError, Service, now};
 
+/// How long an agent may think.
+const LIMIT: Duration = Duration::from_secs(600);
+/// What it is asked for.
+const PROPOSAL: &str = "proposal";
 /// The files that agents read their instructions from, the first that is there.
 const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
@@ -70,22 +73,6 @@ pub struct Proposed {
     pub measured: Option<(FirstPass, FirstPass)>,
 }
 
-/// Has a process of its own reflect on a loop that has ended, where the user wants that. What goes wrong is told in its log.
-pub(crate) fn begin(host: &Host, dir: &LoopDir) {
-    if Evolution::of_the_user(&host.config_home).agent.is_none() {
-        return;
-    }
-    // What cannot be read is told by whoever asks for the loop.
-    let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
-    if !is_of_use(&state) {
-        return;
-    }
-    let words =
-        ["-C", state.spec.project.as_str(), "memory", "reflect", "--detached", state.spec.id.as_str()];
-    let log = dir.0.join("reflection.log");
-    let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), log.as_std_path());
-}
-
 impl Service {
     /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is kept as a
     /// proposal. None where it would change nothing.
@@ -117,12 +104,25 @@ impl Service {
             ..state.spec.clone()
         };
         let budget = budget.and_then(Option::from);
-        let terms = Terms { schema: Some(evolution::schema().to_string()), budget };
-        let answer = ask(&self.host, &spec, (&prompt, &place.join("question.md")), &terms);
+        let (file_of_it, form) = (place.join("question.md"), evolution::schema().to_string());
+        let question = Question {
+            spec: &spec,
+            prompt: &prompt,
+            file: &file_of_it,
+            schema: Some(&form),
+            budget,
+            limit: LIMIT,
+        };
+        // Only for `usage`: where it cannot be noted, the answer is worth the same.
+        let home = &self.host.data_home;
+        let _ = kept::make(home, |file| file.begin_asking(&state, PROPOSAL, now()));
+        let answer = ask(&self.host, &question);
         if let Some(checkout) = checkout {
             checkout.leave();
         }
-        let reflection = evolution::read(&answer?)?;
+        let answer = answer?;
+        let _ = kept::make(home, |file| file.asked(&state, PROPOSAL, answer.cost));
+        let reflection = evolution::read(&answer.said)?;
         if reflection.changes.is_empty() {
             return Ok(None);
         }

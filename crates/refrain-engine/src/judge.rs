@@ -7,14 +7,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear, Heard};
 use refrain_agents::judge::judge;
 use refrain_agents::{environment, generic};
-use refrain_core::agent::Usd;
 use refrain_core::budget::Allowance;
 use refrain_core::event::{CritiqueFinished, Exit, GateFinished, Reviewed};
 use refrain_core::fingerprint::{self, Fingerprint};
@@ -23,7 +22,6 @@ use refrain_core::review::{self, Changes};
 use refrain_core::spec::AgentSpec;
 use refrain_core::text::{clip, printable, squeeze};
 use refrain_core::{AttemptId, LoopState, Spec, context};
-use refrain_proc::tool::Tool;
 use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::LoopDir;
 use tokio::sync::mpsc;
@@ -31,7 +29,6 @@ use tokio::sync::mpsc;
 use crate::agent_news::AgentNews;
 use crate::executor::GeminiLock;
 use crate::hearing::Hearing;
-use crate::service::Host;
 use crate::{EngineError, budget, seal};
 
 /// The longest message of a command that is read, in bytes: it is judged whole or not at all.
@@ -149,70 +146,6 @@ impl Brief {
             meter,
         })
     }
-}
-
-/// How long an agent may think that is asked beside a loop.
-const LIMIT: Duration = Duration::from_secs(600);
-
-/// What an agent is held to that is asked beside a loop.
-#[derive(Debug, Default)]
-pub(crate) struct Terms {
-    /// What its answer is to be, where its program can be held to that.
-    pub(crate) schema: Option<String>,
-    /// What it may spend, likewise.
-    pub(crate) budget: Option<Usd>,
-}
-
-/// Asks an agent beside a loop, and waits for its last word: `spec` says which, and in which folder. No keeper looks after it;
-/// what takes too long is ended with its group.
-pub(crate) fn ask(
-    host: &Host,
-    spec: &Spec,
-    (prompt, prompt_file): (&str, &Utf8Path),
-    terms: &Terms,
-) -> Result<String, EngineError> {
-    let failed = |what| move |error| EngineError::Process(what, error);
-    write(prompt_file, prompt).map_err(failed("what the agent is asked cannot be written"))?;
-    let adapter = ear::adapter(spec.agent.kind);
-    let schema = terms.schema.as_ref().filter(|_| adapter.is_some_and(|adapter| adapter.takes_schema()));
-    let schema_file = prompt_file.with_extension("schema.json");
-    if let Some(schema) = schema {
-        write(&schema_file, schema).map_err(failed("what the agent is asked cannot be written"))?;
-    }
-    let env = environment::base(spec, host.env.iter().cloned());
-    let program = generic::locate(spec, &env)?;
-    let call = Call {
-        spec,
-        prompt,
-        prompt_file,
-        env: &env,
-        budget: terms.budget,
-        capped: terms.budget.is_some(),
-        schema: schema.map(|text| Schema { text, file: &schema_file }),
-        root: identity::is_root(),
-    };
-    let launch = match adapter {
-        Some(adapter) => adapter.launch(&call),
-        None => generic::launch(&call),
-    };
-    let stdin = launch.stdin.as_deref().map(Utf8Path::as_std_path).map(fs::read).transpose();
-    let stdin = stdin.map_err(failed("what the agent is asked cannot be read"))?.unwrap_or_default();
-    let args = launch.argv.iter().skip(1);
-    let mut asked =
-        Tool::new(program, spec.working_dir.as_std_path()).args(args).env(&env).input(&stdin).limit(LIMIT);
-    let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-    for (name, value) in own.chain(launch.env) {
-        asked = asked.with(name, value);
-    }
-    let done = asked.run().map_err(io::Error::other).map_err(failed("the agent cannot be asked"))?;
-    let mut ear = Ear::new(&call);
-    ear.hear(&done.stdout);
-    let exit = done.status.code().map_or(Exit::Lost, Exit::Code);
-    let heard = ear.conclude(exit, &String::from_utf8_lossy(&done.stderr));
-    if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
-        return Err(failed("the agent came to nothing")(io::Error::other(fault.message.clone())));
-    }
-    Ok(heard.message.unwrap_or_else(|| String::from_utf8_lossy(&done.stdout).into_owned()))
 }
 
 /// The loop, as if this agent worked in it: only reading, and with nothing to claim.

@@ -9,6 +9,7 @@
 
 mod account;
 mod agent_news;
+mod asked;
 mod asking;
 mod budget;
 mod catalog;
@@ -60,7 +61,7 @@ pub use foreign::{ForeignError, found_in, write_exported};
 pub use glance::{Changed, Changes, Glance, Screen};
 pub use herald::{Audience, Herald};
 pub use init::{Extras, Fate, Prepared};
-pub use memory::{Recollection, RememberError, Remembrance};
+pub use memory::{Afterwards, Recollection, RememberError, Remembrance};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};
 pub use plugin::{PluginChange, PluginError, PluginWork};
@@ -76,7 +77,7 @@ pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
 pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::layout::AttemptDir;
-pub use refrain_store::memory::{MemoryError, Which as WhichMemories};
+pub use refrain_store::memory::{Asked as JudgesAsked, MemoryError, Which as WhichMemories};
 pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use runner::Runner;

@@ -8,9 +8,8 @@ use refrain_git::Repository;
 use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
-use crate::evolution;
 use crate::follow::Follower;
-use crate::memory::{Remembrance, remember};
+use crate::memory::{Remembrance, look_back_on, remember};
 use crate::pulse::Pulse;
 use crate::service::Host;
 use crate::signals::Signals;
@@ -136,11 +135,7 @@ impl Runner {
     ) -> Result<LoopState, EngineError> {
         let (dir, remembrance, at) = (self.journal.dir().clone(), self.remembrance.clone(), host.clone());
         let state = self.drive_unnoted(host, signals, ready).await;
-        blocking(move || {
-            remembrance.set(note(&at, &dir));
-            evolution::begin(&at, &dir);
-        })
-        .await;
+        blocking(move || remembrance.set(note(&at, &dir))).await;
         state
     }
 
@@ -168,5 +163,7 @@ impl Runner {
 /// Only a convenience: what is not noted, the next one who lists finds.
 pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
     let _ = catalog::note(&host.data_home, dir);
-    remember(host, dir)
+    let trouble = remember(host, dir);
+    look_back_on(host, dir);
+    trouble
 }

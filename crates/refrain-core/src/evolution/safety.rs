@@ -1,4 +1,4 @@
-//! What no instruction that a model wrote may say. Words are looked for without regard to case, white space and signs, and
+//! What no instruction that a model wrote may say. Words, which stand here in lists, are looked for without regard to case, white space and signs, and
 //! whatever might be meant otherwise is refused: a person can still write it.
 
 use std::fmt;
@@ -45,252 +45,51 @@ impl fmt::Display for Unsafe {
 }
 
 /// What makes something less, or none.
-const LESS: &[&str] = &[
-    "skip",
-    "skips",
-    "skipped",
-    "skipping",
-    "disable",
-    "disables",
-    "disabled",
-    "disabling",
-    "bypass",
-    "bypasses",
-    "bypassing",
-    "ignore",
-    "ignores",
-    "ignored",
-    "ignoring",
-    "omit",
-    "omits",
-    "avoid",
-    "avoids",
-    "avoiding",
-    "remove",
-    "removes",
-    "removing",
-    "delete",
-    "deletes",
-    "deleting",
-    "drop",
-    "weaken",
-    "weakens",
-    "circumvent",
-    "suppress",
-    "suppresses",
-    "mute",
-    "relax",
-    "relaxed",
-    "loosen",
-    "xfail",
-    "without",
-    "unnecessary",
-    "optional",
-    "needless",
-    "off",
-    "overrule",
-    "override",
-    "disregard",
-    "forget",
-    "comment",
-    "stub",
-    "stubbed",
-    "fake",
-    "hardcode",
-    "rewrite",
-    "lower",
-    "reduce",
-    "except",
-    "only",
-    "unless",
-    "whatever",
-    "regardless",
-    "allow-failure",
-];
+const LESS: &str = "\
+    skip skips skipped skipping disable disables disabled disabling bypass bypasses bypassing ignore ignores \
+    ignored ignoring omit omits avoid avoids avoiding remove removes removing delete deletes deleting drop weaken \
+    weakens circumvent suppress suppresses mute relax relaxed loosen xfail without unnecessary optional needless \
+    off overrule override disregard forget comment stub stubbed fake hardcode rewrite lower reduce except only \
+    unless whatever regardless allow-failure";
 
 /// What turns what follows into its contrary.
-const NOT: &[&str] =
-    &["not", "no", "never", "don't", "dont", "needn't", "neednt", "cannot", "nor", "stop", "instead"];
+const NOT: &str = "not no never don't dont needn't neednt cannot nor stop instead";
 
 /// What is to be done with what guards, and of what guards, in the contrary of which that is made less.
-const ACTS: &[&str] = &[
-    "run",
-    "runs",
-    "running",
-    "execute",
-    "executing",
-    "need",
-    "needs",
-    "needed",
-    "necessary",
-    "required",
-    "require",
-    "matter",
-    "matters",
-    "count",
-    "counts",
-    "add",
-    "adding",
-    "write",
-    "writing",
-    "keep",
-    "fix",
-    "fixing",
-    "wait",
-    "bother",
-    "worry",
-    "look",
-    "heed",
-    "follow",
-    "obey",
-    "trust",
-    "use",
-    "call",
-    "start",
-    "be",
-    "care",
-    "mind",
-    "test",
-    "check",
-    "review",
-    "verify",
-    "lint",
-];
+const ACTS: &str = "\
+    run runs running execute executing need needs needed necessary required require matter matters count counts \
+    add adding write writing keep fix fixing wait bother worry look heed follow obey trust use call start be care \
+    mind test check review verify lint";
 
 /// How many words behind a [`NOT`] belong to it.
 const REACH: usize = 4;
 
 /// What must not be made less.
-const GUARDS: &[&str] = &[
-    "test",
-    "tests",
-    "testing",
-    "gate",
-    "gates",
-    "check",
-    "checks",
-    "checking",
-    "review",
-    "reviews",
-    "reviewer",
-    "reviewers",
-    "lint",
-    "lints",
-    "linter",
-    "linting",
-    "hook",
-    "hooks",
-    "verification",
-    "verify",
-    "verified",
-    "assertion",
-    "assertions",
-    "assert",
-    "asserts",
-    "sandbox",
-    "protection",
-    "protected",
-    "guard",
-    "guards",
-    "ci",
-    "approval",
-    "approvals",
-    "audit",
-    "instruction",
-    "instructions",
-    "rule",
-    "rules",
-    "coverage",
-    "spec",
-    "validation",
-    "clippy",
-    "typecheck",
-];
+const GUARDS: &str = "\
+    test tests testing gate gates check checks checking review reviews reviewer reviewers lint lints linter \
+    linting hook hooks verification verify verified assertion assertions assert asserts sandbox protection \
+    protected guard guards ci approval approvals audit instruction instructions rule rules coverage spec \
+    validation clippy typecheck";
 
 /// What lets an agent do more.
-const PERMITS: &[&str] = &[
-    "permission",
-    "permissions",
-    "sudo",
-    "chmod",
-    "yolo",
-    "dangerously",
-    "bypasspermissions",
-    "auto-approve",
-    "autoapprove",
-    "approve",
-    "full-auto",
-    "no-verify",
-    "force",
-    "force-push",
-    "unsandboxed",
-    "allowlist",
-    "whitelist",
-    "confirmation",
-    "unattended",
-    "push",
-    "merge",
-    "publish",
-    "deploy",
-];
+const PERMITS: &str = "\
+    permission permissions sudo chmod yolo dangerously bypasspermissions auto-approve autoapprove approve \
+    full-auto no-verify force force-push unsandboxed allowlist whitelist confirmation unattended push merge \
+    publish deploy";
 
 /// How work is claimed, and Refrain's own words.
-const CLAIMS: &[&str] = &[
-    "promise",
-    "promises",
-    "refrain",
-    "spec_pass",
-    "task_blocked",
-    "state.md",
-    "<promise>",
-    "</promise>",
-    "iteration-summary",
-];
+const CLAIMS: &str =
+    "promise promises refrain spec_pass task_blocked state.md <promise> </promise> iteration-summary";
 
-const SECRETS: &[&str] = &[
-    "secret",
-    "secrets",
-    "password",
-    "passwords",
-    "token",
-    "tokens",
-    "credential",
-    "credentials",
-    "apikey",
-    "api-key",
-    "api_key",
-    "printenv",
-    "id_rsa",
-    "ssh-key",
-    "netrc",
-    ".env",
-    ".netrc",
-    "env",
-];
+const SECRETS: &str = "\
+    secret secrets password passwords token tokens credential credentials apikey api-key api_key printenv id_rsa \
+    ssh-key netrc .env .netrc env";
 
 /// What runs what it is given, or fetches it, or deletes.
-const RUNS: &[&str] = &[
-    "curl",
-    "wget",
-    "eval",
-    "iex",
-    "base64",
-    "nc",
-    "ncat",
-    "telnet",
-    "powershell",
-    "rm",
-    "rmdir",
-    "shred",
-    "dd",
-    "mkfs",
-    "crontab",
-    "nohup",
-];
+const RUNS: &str = "curl wget eval iex base64 nc ncat telnet powershell rm rmdir shred dd mkfs crontab nohup";
 
 /// What gives a line the force of a rule.
-const RULES: &[&str] =
-    &["must", "never", "always", "not", "don't", "required", "requires", "only", "forbidden", "no", "shall"];
+const RULES: &str = "must never always not don't required requires only forbidden no shall";
 
 /// What is the matter with the lines that would be there, or with those that would be gone.
 pub(super) fn look(inserted: &[String], removed: &[&str], longest: usize) -> Option<Unsafe> {
@@ -371,13 +170,16 @@ fn weakens(words: &[String]) -> bool {
 }
 
 fn negates(words: &[String]) -> bool {
-    let is_not = |word: &String| NOT.contains(&word.as_str());
     let reach = |at: usize| &words[at + 1..(at + 1 + REACH).min(words.len())];
-    words.iter().enumerate().any(|(at, word)| is_not(word) && has(reach(at), ACTS))
+    words.iter().enumerate().any(|(at, word)| is_one(word, NOT) && has(reach(at), ACTS))
 }
 
-fn has(words: &[String], known: &[&str]) -> bool {
-    words.iter().any(|word| known.contains(&word.as_str()))
+fn has(words: &[String], known: &str) -> bool {
+    words.iter().any(|word| is_one(word, known))
+}
+
+fn is_one(word: &str, known: &str) -> bool {
+    known.split_whitespace().any(|one| one == word)
 }
 
 /// The words of a text, in small letters and without the signs around them; what is joined by a sign is one word, and its parts.

@@ -1,10 +1,11 @@
 //! What is remembered of loops that are over, and told to later ones: facts, episodes and procedures. Decided here are what
-//! a loop leaves behind ([`after`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a goal ([`rank`]), how
+//! a loop leaves behind ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a goal ([`rank`]), how
 //! much of that is told ([`select`]) and in which words ([`section`]). Where it is kept is `store::memory`'s business.
 
 mod after;
 mod clean;
 mod keywords;
+pub mod lessons;
 mod rank;
 mod section;
 mod select;

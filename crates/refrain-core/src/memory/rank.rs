@@ -42,8 +42,10 @@ pub struct Hit {
 pub struct Ranked {
     /// It.
     pub memory: Memory,
-    /// It has something to do with the goal: what has not is told to nobody.
+    /// It has something to do with the goal: what has not is told to no loop.
     pub is_relevant: bool,
+    /// It fits the words that were looked for, however little: what a person sees who looks.
+    pub fits: bool,
     /// How much it matters, against the others of the same ranking.
     pub score: f64,
     /// How durable it is, from 0 to 1.
@@ -70,6 +72,7 @@ pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ra
             let (durability, recency) = (durability(&hit.memory, now), recency(&hit.memory, now));
             Ranked {
                 is_relevant: is_relevant(&hit, &stems, project),
+                fits: hit.bm25.is_some() || hit.likeness.is_some_and(|likeness| likeness >= ALIKE),
                 score: fused * (1.0 + durability + recency),
                 durability,
                 recency,

@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use refrain_core::LoopState;
 use refrain_core::event::{Ask, Event};
-use refrain_core::{LoopState, memory};
-use refrain_store::{LoopDir, journal, memory as kept};
+use refrain_core::memory::{Memory, after};
+use refrain_store::{JournalError, LoopDir, journal, memory as kept};
 
 use crate::keeping::logins;
 use crate::redact::Redactor;
@@ -30,39 +31,61 @@ impl Remembrance {
     }
 }
 
+/// A loop that is over, as later ones may know of it: without what looks like a secret, in what was asked and said.
+pub(crate) struct Past {
+    pub(crate) state: LoopState,
+    /// All that it was steered with.
+    pub(crate) said: Vec<String>,
+    redactor: Redactor,
+}
+
+impl Past {
+    /// The loop in this folder, as its journal has it.
+    pub(crate) fn read(host: &Host, dir: &LoopDir) -> Result<Self, JournalError> {
+        let mut state = journal::read(dir)?.state;
+        let redactor = Redactor::new(&state.spec, logins(&host.env));
+        state.spec.prompt = redactor.clean(&state.spec.prompt);
+        for attempt in &mut state.attempts {
+            if let Some(summary) = attempt.finished.as_mut().and_then(|finished| finished.summary.as_mut()) {
+                *summary = redactor.clean(summary);
+            }
+        }
+        let mut said = Vec::new();
+        for record in journal::records(dir)? {
+            if let Event::Asked { ask: Ask::Steer(text), .. } = record.event {
+                said.push(redactor.clean(&text));
+            }
+        }
+        Ok(Self { state, said, redactor })
+    }
+
+    /// Any other text of it.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.redactor.clean(text)
+    }
+
+    /// What it leaves behind by itself.
+    pub(crate) fn memories(&self) -> Vec<Memory> {
+        let said: Vec<&str> = self.said.iter().map(String::as_str).collect();
+        self.without_secrets(after(&self.state, &said))
+    }
+
+    /// Those of these that do not look like a secret all the same.
+    pub(crate) fn without_secrets(&self, mut memories: Vec<Memory>) -> Vec<Memory> {
+        memories.retain(|it| self.clean(&it.text) == it.text);
+        memories
+    }
+}
+
 /// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time, is
 /// replaced. Answers with what went wrong.
 pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
     // What cannot be read is told by whoever asks for the loop.
-    let state = journal::read(dir).ok()?.state;
-    state.spec.memory.as_ref()?;
-    let records = journal::records(dir).ok()?;
-    let mut said = Vec::new();
-    for record in records {
-        if let Event::Asked { ask: Ask::Steer(text), .. } = record.event {
-            said.push(text);
-        }
-    }
-    let memories = clean(state, host, &said);
+    let past = Past::read(host, dir).ok()?;
+    past.state.spec.memory.as_ref()?;
+    let memories = past.memories();
     if memories.is_empty() {
         return None;
     }
     kept::make(&host.data_home, |file| file.remember(memories)).err().map(|error| chain(&error))
-}
-
-/// What the core says of it, without secrets: each text is cleaned before anything is made of it, and what looks like one all
-/// the same is left out.
-fn clean(mut state: LoopState, host: &Host, said: &[String]) -> Vec<memory::Memory> {
-    let redactor = Redactor::new(&state.spec, logins(&host.env));
-    state.spec.prompt = redactor.clean(&state.spec.prompt);
-    for attempt in &mut state.attempts {
-        if let Some(summary) = attempt.finished.as_mut().and_then(|finished| finished.summary.as_mut()) {
-            *summary = redactor.clean(summary);
-        }
-    }
-    let said: Vec<String> = said.iter().map(|text| redactor.clean(text)).collect();
-    let said: Vec<&str> = said.iter().map(String::as_str).collect();
-    let mut memories = memory::after(&state, &said);
-    memories.retain(|it| redactor.clean(&it.text) == it.text);
-    memories
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::text::clip;
 use refrain_git::secrets;
-use refrain_store::config::Embeddings;
+use refrain_store::config::{Embeddings, OwnMemory};
 use refrain_store::memory::{self, MemoryError, Vector};
 use refrain_store::webhook::{SecretError, secret};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -60,7 +60,7 @@ impl Embedder {
     /// environment count.
     pub(super) fn of(host: &Host, variables: bool) -> (Option<Self>, Option<String>) {
         // A file that cannot be read is told by whoever reads all of it.
-        let Some(of) = Embeddings::of_the_user(&host.config_home) else { return (None, None) };
+        let Some(of) = OwnMemory::read(&host.config_home).embeddings else { return (None, None) };
         match Self::new(host, of, variables) {
             Ok(embedder) => (Some(embedder), None),
             Err(error) => (None, Some(chain(&error))),

@@ -2,15 +2,19 @@
 //! ([`after`]). Whatever is wrong with them, a loop begins, runs and ends as without them, and somebody is told so.
 
 mod after;
+mod afterwards;
 mod embed;
 mod recall;
 
+use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
 use refrain_git::secrets;
-use refrain_store::memory::{self, MemoryError, Vector, Which};
+use refrain_store::memory::{self, Asked, MemoryError, Vector, Which};
 
 pub use self::after::Remembrance;
 pub(crate) use self::after::remember;
+pub use self::afterwards::Afterwards;
+pub(crate) use self::afterwards::begin as look_back_on;
 use self::embed::{Embedder, catch_up};
 pub(crate) use self::recall::recall;
 use crate::{Service, chain, now};
@@ -63,8 +67,7 @@ impl Service {
         let vector = of.map(|(of, embedder)| Vector { model: embedder.model(), of });
         let hits = memory::look(home, |file| file.find(words, project, everywhere, vector))?;
         let mut found = rank(hits.unwrap_or_default(), words, project, now());
-        // A person who asks sees all that fits the words, however little; and what always holds, where it does.
-        found.retain(|it| it.is_relevant || it.score > 0.0);
+        found.retain(|it| it.fits);
         Ok(Recollection { found, trouble })
     }
 
@@ -98,6 +101,19 @@ impl Service {
     /// [`MemoryError`].
     pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
+    }
+
+    /// What judges cost that looked back on loops, since then, of this project or of all.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn judges_asked(
+        &self,
+        project: Option<&str>,
+        since: Option<Timestamp>,
+    ) -> Result<Asked, MemoryError> {
+        let asked = memory::look(&self.host().data_home, |file| file.all_asked(project, since))?;
+        Ok(asked.unwrap_or_default())
     }
 
     /// Forgets these; answers with how many there were.

@@ -1,6 +1,8 @@
 //! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it is to read only, as
 //! reviewers do, and gets a checkout of what has landed, so that what it writes all the same is nobody's.
 
+use std::time::Duration;
+
 use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::r#loop::Attempt;
@@ -12,8 +14,11 @@ use refrain_git::{CleanRequest, Repository};
 use refrain_proc::output;
 use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
 
-use crate::{EngineError, Service, judge};
+use crate::asked::{Question, ask};
+use crate::{EngineError, Service};
 
+/// How long an agent may think about a proposal.
+const LIMIT: Duration = Duration::from_secs(600);
 /// How much of a log is passed on, in bytes.
 const EXCERPT: u64 = 8 << 10;
 
@@ -83,10 +88,12 @@ impl Service {
         let prompt = question(tried);
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
         make_dir(&dir)?;
-        let prompt_file = dir.join(format!("{}.md", tried.task.slug()));
-        let asked = judge::ask(&self.host, &spec, (&prompt, &prompt_file), &judge::Terms::default());
+        let file = dir.join(format!("{}.md", tried.task.slug()));
+        let question =
+            Question { spec: &spec, prompt: &prompt, file: &file, schema: None, budget: None, limit: LIMIT };
+        let answer = ask(&self.host, &question);
         place.leave();
-        let said = asked?;
+        let said = answer?.said;
         Ok(proposal(&said).ok_or(said))
     }
 }

@@ -258,6 +258,9 @@ pub struct Memory {
     pub budget: Option<u32>,
     /// What makes vectors of memories, so that those are found that say the same in other words. Only in the user's own file.
     pub embeddings: Option<Embeddings>,
+    /// Which agent is asked, once a loop has ended, what there is to learn from it: an adapter, a named agent or a command;
+    /// without it nobody is. It costs what it costs beside the loop. Only in the user's own file.
+    pub judge: Option<String>,
 }
 
 /// On or off.

@@ -1,4 +1,5 @@
-//! What only the user's own file may say, and is read where they are: `[memory]` where texts are sent somewhere, and `[evolution]`.
+//! What only the user's own file may say: `[memory]` where texts are sent somewhere, or an agent is asked beside a loop, and
+//! `[evolution]`, which asks one too.
 
 use camino::Utf8Path;
 use serde::Deserialize;
@@ -7,15 +8,28 @@ use super::file;
 use super::keys::{Embeddings, Evolution};
 use super::layers::{ConfigError, Values};
 
-/// Keys that a project's file may not have, trusted or not: what they lead elsewhere are memories of all projects.
-const THE_USERS: [&str; 1] = ["embeddings"];
+/// Keys that a project's file may not have, trusted or not: memories are of all projects, and what looks back on a loop costs
+/// beside its caps.
+const THE_USERS: [&str; 2] = ["embeddings", "judge"];
 
-impl Embeddings {
-    /// What the user's own file says; nothing where it cannot be read, whatever else is wrong in it.
+/// What the user's own file says of memories beside what any file may say; nothing where it cannot be read, whatever else is
+/// wrong in it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct OwnMemory {
+    /// What makes vectors.
+    pub embeddings: Option<Embeddings>,
+    /// Who looks back on loops.
+    pub judge: Option<String>,
+}
+
+impl OwnMemory {
+    /// That of this config home.
     #[must_use]
-    pub fn of_the_user(config_home: &Utf8Path) -> Option<Self> {
-        let file = file::user_file(config_home).ok()??;
-        toml::from_str::<OnlyMemory>(&file.text).ok()?.memory.embeddings
+    pub fn read(config_home: &Utf8Path) -> Self {
+        let file = file::user_file(config_home).ok().flatten();
+        let read = file.and_then(|file| toml::from_str::<OnlyMemory>(&file.text).ok());
+        read.unwrap_or_default().memory
     }
 }
 
@@ -37,13 +51,7 @@ struct OnlyEvolution {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OnlyMemory {
-    memory: Part,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Part {
-    embeddings: Option<Embeddings>,
+    memory: OwnMemory,
 }
 
 /// Refuses a project's file that would say where the user's memories are sent, or have an agent asked at their cost.
@@ -60,7 +68,7 @@ pub(super) fn refuse_in_a_project(values: &Values) -> Result<(), ConfigError> {
         Some((path, given)) => Err(ConfigError::Wrong {
             at: given.origin.clone(),
             what: format!(
-                "memory.{}: memories of all projects would be sent there; accepted only in your own config.toml",
+                "memory.{}: it is about memories of all projects, and what is beside a loop's caps; accepted only in your own config.toml",
                 path[1]
             ),
         }),

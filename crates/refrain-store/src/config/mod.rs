@@ -23,6 +23,7 @@ pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
 pub use keys::{Config, Embeddings};
 pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
+pub use memory::OwnMemory;
 pub use refrain_core::text::nearest;
 pub use schema::schema;
 pub use show::Entry;

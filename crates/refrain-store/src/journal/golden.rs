@@ -19,6 +19,7 @@ use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
     Skipped, Why, Workflow,
 };
+use refrain_core::memory::{self, MemorySpec, Recalled};
 use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
 use refrain_core::protect::{
@@ -221,6 +222,14 @@ fn everything() -> Vec<Event> {
     };
     (start.spec.clean_checkout, start.spec.keep_failed) = (true, true);
     start.spec.mirrors = vec![Mirror::Ralph];
+    let told = Recalled {
+        id: "m-0123456789".parse().unwrap(),
+        kind: memory::Kind::Fact,
+        text: "Tests need a database".into(),
+        at: at(0),
+        elsewhere: Some("other".into()),
+    };
+    start.spec.memory = Some(MemorySpec { budget: 4_000, recalled: vec![told] });
     let cap = Some(Usd(20_000_000_000));
     start.spec.caps = Caps { day: cap, project_day: cap, project: cap };
     start.spec.session = Some(SessionSpec {

@@ -16,8 +16,9 @@ use crate::{DiskError, OnPath};
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Only ever added to.
-pub(super) const STEPS: &[M<'_>] = &[M::up(
-    "CREATE TABLE memories (
+pub(super) const STEPS: &[M<'_>] = &[
+    M::up(
+        "CREATE TABLE memories (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         kind TEXT NOT NULL,
@@ -49,7 +50,21 @@ pub(super) const STEPS: &[M<'_>] = &[M::up(
         INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
         INSERT INTO words (rowid, text) VALUES (new.number, new.text);
     END;",
-)];
+    ),
+    // Who was asked about which end of which loop, so that nobody is twice; and what that cost.
+    M::up(
+        "CREATE TABLE asked (
+        project TEXT NOT NULL,
+        loop TEXT NOT NULL,
+        started_at INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        what TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        cost INTEGER,
+        PRIMARY KEY (project, loop, started_at, seq, what)
+    ) WITHOUT ROWID;",
+    ),
+];
 
 /// The open file.
 #[derive(Debug)]

@@ -5,12 +5,14 @@
 //! none fails by it. It is opened when something is asked, and made when something is to be kept. What matters to a goal, and
 //! what becomes of what is said twice, is decided in `core::memory`.
 
+mod asked;
 mod file;
 mod find;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use asked::Asked;
 pub use file::{MemoryFile, aside, look, make};
 pub use find::Vector;
 pub use rows::Which;

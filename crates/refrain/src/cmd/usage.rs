@@ -10,10 +10,10 @@ use jiff::{Span, Timestamp, Zoned};
 use refrain_core::agent::Usd;
 use refrain_core::budget::Standing;
 use refrain_core::text::printable;
-use refrain_core::usage::{By, Group, Report, Spread, Stop, Sum, Tally};
+use refrain_core::usage::{By, Group, LookingBack, Report, Spread, Stop, Sum, Tally};
 
-use refrain_engine::Service;
 use refrain_engine::config::Chosen;
+use refrain_engine::{JudgesAsked, Service};
 
 use super::list::loop_or_tell;
 use crate::cli::Context;
@@ -107,13 +107,28 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         error.report();
         Vec::new()
     });
-    let report = Report { caps, ..tally.report(since, name, project) };
+    let looking_back = looking_back(&service, project.as_deref(), since);
+    let report = Report { caps, looking_back, ..tally.report(since, name, project) };
     if args.json {
         out::print_json(&report)?;
     } else {
         out::print(&text(&report, &zone, out::terminal_width()));
     }
     Ok(Code::Done.into())
+}
+
+/// What judges used that looked back on loops; where that cannot be read, it is said.
+fn looking_back(service: &Service, project: Option<&str>, since: Option<Timestamp>) -> Option<LookingBack> {
+    let asked = match service.judges_asked(project, since) {
+        Ok(asked) => asked,
+        Err(error) => {
+            CliError::from(error).report();
+            return None;
+        }
+    };
+    let cost = (asked.untold < asked.count).then(|| asked.cost.into());
+    let JudgesAsked { count, untold, .. } = asked;
+    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold })
 }
 
 fn shared_caps(service: &Service) -> Result<Vec<Standing>, CliError> {
@@ -129,6 +144,12 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     let mut text = phrase::broken("", 2, &what, width) + "\n";
     if !report.caps.is_empty() {
         text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
+    }
+    if let Some(LookingBack { asked, cost_usd, without_cost }) = &report.looking_back {
+        let at_least = if *without_cost > 0 { "at least " } else { "" };
+        let cost =
+            cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("{at_least}{}", Usd::from(cost)));
+        text.push_str(&format!("beside that: {asked} times a judge looked back on a loop, for {cost}\n"));
     }
     if report.groups.is_empty() && report.stops.is_empty() {
         return text + "Nothing was used.\n";

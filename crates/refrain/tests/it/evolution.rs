@@ -146,13 +146,13 @@ fn what_was_changed_on_disk_passes_the_gates_again() {
 fn a_reflection_that_fails_changes_nothing_and_nobody_reflects_unasked() {
     let sandbox = place("exit 3");
     runs(&sandbox, "job");
-    let log = sandbox.loop_dir("job").join("reflection.log");
+    let log = sandbox.loop_dir("job").join("runner.log");
     eventually("it says why", || fs::read_to_string(&log).ok().filter(|text| text.contains("refused")));
     assert_eq!((sandbox.status("job")["status"].as_str(), proposals(&sandbox).len()), (Some("completed"), 0));
     sandbox.refrain(&["verify", "job"]).with_code(0);
     write(&sandbox.root().join("home/config/refrain/config.toml"), "");
     runs(&sandbox, "other");
-    assert!(!sandbox.loop_dir("other").join("reflection.log").exists());
+    assert!(!sandbox.loop_dir("other").join("runner.log").exists());
     sandbox.refrain(&["memory", "reflect", "other"]).with_code(2);
     write(&sandbox.project().join("refrain.toml"), "[evolution]\nagent = \"claude\"\n");
     sandbox.refrain(&["trust"]).with_code(0);

@@ -2,6 +2,7 @@
 
 mod add;
 mod apply;
+mod consolidate;
 mod dismiss;
 mod export;
 mod forget;
@@ -38,6 +39,8 @@ enum Verb {
     Dismiss(dismiss::Args),
     #[command(hide = true)]
     Reflect(reflect::Args),
+    #[command(hide = true)]
+    Consolidate(consolidate::Args),
 }
 
 /// Does what the verb says.
@@ -52,6 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Verb::Apply(args) => apply::run(context, args),
         Verb::Dismiss(args) => dismiss::run(context, args),
         Verb::Reflect(args) => reflect::run(context, args),
+        Verb::Consolidate(args) => consolidate::run(context, args),
     }
 }
 

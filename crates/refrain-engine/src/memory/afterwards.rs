@@ -1,0 +1,113 @@
+//! What is done about a loop that is over in a process of its own, where the user's own file asks for it: whoever drove the loop
+//! starts that process and does not wait for it. It can change nothing about the loop; what goes wrong stands in the loop's
+//! `runner.log`.
+
+use std::io;
+use std::time::Duration;
+
+use refrain_core::evolution::is_of_use;
+use refrain_core::memory::{after, lessons};
+use refrain_core::spec::AgentSpec;
+use refrain_core::{LoopId, Spec};
+use refrain_proc::{detach, output};
+use refrain_store::config::OwnMemory;
+use refrain_store::config::keys::Evolution;
+use refrain_store::{LoopDir, journal, make_dir, memory as kept};
+
+use super::after::Past;
+use crate::asked::{Answer, Question, ask};
+use crate::{EngineError, Host, MemoryError, Service, judge, now};
+
+/// How long a judge may take.
+const LIMIT: Duration = Duration::from_secs(600);
+/// How much of an agent's last message a judge is told, in bytes.
+const EXCERPT: u64 = 4 << 10;
+/// What a judge is asked for.
+const LESSONS: &str = "lessons";
+
+/// What came of a loop that a judge was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// So many memories came of it.
+    Remembered(usize),
+    /// There was nothing to ask, or somebody was asked already.
+    Nothing,
+}
+
+/// Starts what is to be done about a loop that has ended, where something is: what is to be learnt of one that left something
+/// behind, and what is to be proposed for it. One that an agent started has nothing: what it would start ends with that agent.
+pub(crate) fn begin(host: &Host, dir: &LoopDir) {
+    let judges = OwnMemory::read(&host.config_home).judge.is_some();
+    let reflects = Evolution::of_the_user(&host.config_home).agent.is_some();
+    if !judges && !reflects {
+        return;
+    }
+    // What cannot be read is told by whoever asks for the loop.
+    let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
+    let leaves_something = state.spec.memory.is_some() && !after(&state, &[]).is_empty();
+    let is_wanted = (judges && leaves_something) || (reflects && is_of_use(&state));
+    if state.spec.depth > 0 || !is_wanted {
+        return;
+    }
+    let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
+    // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
+    let _ =
+        detach::start(&host.program, "refrain", &words.map(str::to_owned), dir.runner_log().as_std_path());
+}
+
+impl Service {
+    /// Asks a judge what there is to learn from a loop that is over, and remembers that. About one end of a loop one judge is
+    /// asked, whoever asks again.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot be asked, says something else than was asked for, or nothing can be kept.
+    pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<Afterwards, EngineError> {
+        let unkept =
+            |error: MemoryError| EngineError::Process("nothing can be remembered", io::Error::other(error));
+        let dir = self.locate(id)?.dir;
+        let past = Past::read(self.host(), &dir)?;
+        if past.state.spec.memory.is_none() || past.memories().is_empty() {
+            return Ok(Afterwards::Nothing);
+        }
+        let (state, home) = (&past.state, &self.host().data_home);
+        if !kept::make(home, |file| file.begin_asking(state, LESSONS, now())).map_err(unkept)? {
+            return Ok(Afterwards::Nothing);
+        }
+        let answer = self.ask_judge(&past, &dir, judge)?;
+        kept::make(home, |file| file.asked(state, LESSONS, answer.cost)).map_err(unkept)?;
+        let wrong = |why: String| EngineError::Process("the judge is not understood", io::Error::other(why));
+        let memories = past.without_secrets(lessons::lessons(state, &answer.said).map_err(wrong)?);
+        let kept = kept::make(home, |file| file.remember(memories)).map_err(unkept)?;
+        Ok(Afterwards::Remembered(kept.len()))
+    }
+
+    fn ask_judge(&self, past: &Past, dir: &LoopDir, judge: &AgentSpec) -> Result<Answer, EngineError> {
+        let state = &past.state;
+        let last = state.last_charged().map(|attempt| dir.attempt(attempt.id));
+        let last = last.and_then(|dir| {
+            let message = output::read_end(&dir.last_message(), EXCERPT);
+            message.or_else(|_| output::read_end(&dir.stdout(false), EXCERPT)).ok()
+        });
+        let last = last.map(|bytes| past.clean(&String::from_utf8_lossy(&bytes)));
+        let said: Vec<&str> = past.said.iter().map(String::as_str).collect();
+        let prompt = lessons::question(state, &said, last.as_deref());
+        let spec = judge::judging(state, judge);
+        let spec = match spec.working_dir.exists() {
+            true => spec,
+            // A worktree of its own is gone by now.
+            false => Spec { working_dir: spec.project.clone(), worktree: spec.project.clone(), ..spec },
+        };
+        let folder = dir.0.join("memory");
+        make_dir(&folder)?;
+        let (file, schema) = (folder.join("question.md"), lessons::schema().to_string());
+        let question = Question {
+            spec: &spec,
+            prompt: &prompt,
+            file: &file,
+            schema: Some(&schema),
+            budget: None,
+            limit: LIMIT,
+        };
+        ask(self.host(), &question)
+    }
+}

@@ -1,0 +1,53 @@
+//! `refrain memory consolidate`, hidden: what is done about a loop that is over in a process of its own. Who drove the loop
+//! starts it, and waits for nothing but its first line; what it says later stands in the loop's `runner.log`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+use refrain_engine::config::Chosen;
+use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
+
+use super::reflect::reflect;
+use crate::cli::Context;
+use crate::cmd::start::others;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Learn from a loop that is over
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    id: LoopId,
+}
+
+/// Does one thing after the other.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    super::only_from_outside(context, "look back on loops")?;
+    let service = context.service()?;
+    leave_terminal();
+    out::print(&format!("{DETACHED_READY}\n"));
+    let learnt = look_back(&service, &args.id);
+    // Whatever is wrong with one, the other is done.
+    let reflected = reflect(&service, &args.id).inspect_err(|_| {
+        if let Err(error) = &learnt {
+            error.report();
+        }
+    });
+    if let Some(proposal) = reflected? {
+        out::tell_line("", &format!("proposed: refrain memory proposals {} shows it", proposal.id));
+    }
+    learnt?;
+    Ok(Code::Done.into())
+}
+
+/// Asks the judge of the user's own file, where it names one.
+fn look_back(service: &Service, id: &LoopId) -> Result<(), CliError> {
+    let settings = service.settings(Chosen::default(), true)?;
+    let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
+    let spec = service.spec(id)?;
+    let judge = others::judge("memory.judge", Some(judge), None, (&spec.agent, &spec.limits), &settings)?;
+    match service.look_back(id, &judge)? {
+        Afterwards::Remembered(count) => out::tell_line("", &format!("learned from {id}: {count} memories")),
+        Afterwards::Nothing => {}
+    }
+    Ok(())
+}
