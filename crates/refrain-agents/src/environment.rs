@@ -79,7 +79,7 @@ pub fn of_git(
 }
 
 /// Variables that hold a login, or a part of one.
-pub const SECRETS: [&str; 7] = [
+pub const SECRETS: [&str; 11] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
@@ -87,6 +87,10 @@ pub const SECRETS: [&str; 7] = [
     "CODEX_API_KEY",
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
 ];
 
 /// Variables that tell one account from another: where the agent finds its login, or the login itself.

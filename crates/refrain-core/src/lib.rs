@@ -12,6 +12,7 @@ pub mod budget;
 pub mod context;
 pub mod detect;
 pub mod event;
+pub mod evolution;
 pub mod fingerprint;
 mod fold;
 pub mod gate;

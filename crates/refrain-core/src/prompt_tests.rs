@@ -81,6 +81,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 0,

@@ -43,6 +43,12 @@ pub fn retold(said: &str, own: &str, id: &LoopId) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// Whether the loop opened a pull request that says this: it begins with the loop's own words then.
+#[must_use]
+pub fn is_own(said: &str, id: &LoopId) -> bool {
+    said.trim_start().starts_with(begin(id).trim_end())
+}
+
 /// With what it begins, which nobody sees.
 fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
@@ -146,6 +152,11 @@ mod tests {
         let id = &state.spec.id;
         let own = body(&state, str::to_owned);
         assert_eq!(retold("", &own, id), own);
+        assert!(
+            is_own(&own, id)
+                && is_own(&own.replace('\n', "\r\n"), id)
+                && !is_own(&retold("Mine.", &own, id), id)
+        );
         assert_eq!(retold(&own, &own, id), own);
         let behind = retold("Mine.\r\n\r\nRefrain-Loop: other", &own, id);
         assert_eq!(behind, format!("Mine.\n\nRefrain-Loop: other\n\n{own}"));

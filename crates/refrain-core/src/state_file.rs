@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::LoopId;
+use crate::text::{clip, printable, squeeze};
+
+/// How much is told of what an agent needs, in bytes.
+const LONGEST_NEED: usize = 300;
 
 /// What the agent says of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +49,24 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
     let matter: FrontMatter = serde_saphyr::from_str(&text[matter]).ok()?;
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
+}
+
+/// What an agent that is blocked says that it needs: its notes, else its next action, on one line; none where it wrote
+/// neither.
+#[must_use]
+pub fn needs(text: &str) -> Option<String> {
+    let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
+    let section = |name: &str| {
+        let is_heading = |line: &&str| line.starts_with('#');
+        let is_it =
+            |line: &&str| is_heading(line) && line.trim_start_matches('#').trim().eq_ignore_ascii_case(name);
+        let mut lines = body.lines();
+        lines.find(is_it)?;
+        let said: Vec<&str> = lines.take_while(|line| !is_heading(line)).collect();
+        let said = squeeze(&printable(&said.join(" ")));
+        (!said.is_empty()).then(|| clip(&said, LONGEST_NEED).into_owned())
+    };
+    section("Notes").or_else(|| section("Next Action"))
 }
 
 /// The file with another status, every other byte as it was; nothing where there is no status line.
@@ -120,6 +142,20 @@ mod tests {
     #[case::bomb("---\nloop_id: a\nx: &x [*x, *x]\nstatus: done\n---\n", None)]
     fn a_state_file_is_read_tolerantly(#[case] text: &str, #[case] says: Option<WorkStatus>) {
         assert_eq!(status(text, &id()), says);
+    }
+
+    #[rstest]
+    #[case::notes(
+        "# Goal\n\nx\n\n# Next Action\n\nwait\n\n# Notes\n\nThe key for \u{1b}[31mthe API\nis missing.\n",
+        Some("The key for the API is missing.")
+    )]
+    #[case::next("# Next Action\nAsk for access.\n\n# Notes\n\n", Some("Ask for access."))]
+    #[case::nothing("# Goal\n\nx\n\n# Notes\n", None)]
+    #[case::no_sections("I need a key.", None)]
+    fn what_it_needs_is_told_in_its_own_words(#[case] body: &str, #[case] expected: Option<&str>) {
+        let text = format!("---\nloop_id: a\nstatus: blocked\n---\n\n{body}");
+        assert_eq!(needs(&text).as_deref(), expected);
+        assert!(needs(&format!("# Notes\n{}", "x ".repeat(900))).is_some_and(|said| said.len() < 400));
     }
 
     #[test]

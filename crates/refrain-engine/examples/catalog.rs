@@ -130,6 +130,7 @@ fn finished(promised: bool) -> AttemptFinished {
         promised,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 1000,

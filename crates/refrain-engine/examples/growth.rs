@@ -142,6 +142,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             promised: false,
             near_miss: None,
             gave_up: None,
+            needs: None,
             state: None,
             idle: false,
             stdout_bytes: 1000,

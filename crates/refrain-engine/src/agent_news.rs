@@ -7,6 +7,7 @@ use refrain_core::Spec;
 use refrain_core::agent::Usage;
 use refrain_core::event::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
+use refrain_store::worktree;
 use tokio::sync::mpsc;
 
 use crate::EngineError;
@@ -76,8 +77,10 @@ pub(crate) fn supervise(
                 output_error,
             } => {
                 let says = || shared.lock().unwrap_or_else(PoisonError::into_inner).says(&spec);
+                let state = if exit == Exit::Lost { None } else { says() };
                 AgentNews::Finished(Box::new(AttemptFinished {
-                    state: if exit == Exit::Lost { None } else { says() },
+                    state,
+                    needs: worktree::needs(&spec, state),
                     stdout_bytes: stdout,
                     stderr_bytes: stderr,
                     left,

@@ -24,6 +24,8 @@ pub(crate) struct Question<'a> {
     pub(crate) file: &'a Utf8Path,
     /// What the answer is held to, where the agent can be.
     pub(crate) schema: Option<&'a str>,
+    /// What it may spend, likewise.
+    pub(crate) budget: Option<Usd>,
     pub(crate) limit: Duration,
 }
 
@@ -38,7 +40,7 @@ pub(crate) struct Answer {
 /// # Errors
 /// [`EngineError`] where it could not be started, or came to nothing.
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
-    let Question { spec, prompt, file, schema, limit } = *question;
+    let Question { spec, prompt, file, schema, budget, limit } = *question;
     let failed = |what| move |error| EngineError::Process(what, error);
     judge::write(file, prompt).map_err(failed("what the agent is asked cannot be written"))?;
     let adapter = ear::adapter(spec.agent.kind);
@@ -54,8 +56,8 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         prompt,
         prompt_file: file,
         env: &env,
-        budget: None,
-        capped: false,
+        budget,
+        capped: budget.is_some(),
         schema: schema.map(|text| Schema { text, file: &schema_file }),
         root: identity::is_root(),
     };

@@ -21,7 +21,7 @@ use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::{AttemptId, LoopState, Spec, context, prompt};
 use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
-use refrain_store::worktree::WorktreeFiles;
+use refrain_store::worktree::{self, WorktreeFiles};
 use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
@@ -202,10 +202,12 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
         heard if heard.report.as_ref().is_some_and(|report| report.is_final) => (Exit::Unseen, heard),
         heard => (Exit::Lost, heard),
     };
+    let said = if exit == Exit::Unseen { WorktreeFiles::default().says(&state.spec) } else { None };
     Some(AttemptFinished {
         stdout_bytes: total,
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
-        state: if exit == Exit::Unseen { WorktreeFiles::default().says(&state.spec) } else { None },
+        state: said,
+        needs: worktree::needs(&state.spec, said),
         sealed: seal::attempt(&dir, state.spec.agent.streams()),
         ..finished(exit, heard)
     })

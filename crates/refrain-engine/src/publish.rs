@@ -288,6 +288,10 @@ impl Desk<'_> {
                     let _ = writeln!(logs, "{}:\n{}\n", printable(&check.name), printable(&said));
                 }
                 self.note(&logs);
+                // A draft until it is proven, as it was; where that cannot be had, what the checks say is there all the same.
+                if found.state == State::Open && pull_request::is_own(&found.body, &self.state.spec.id) {
+                    let _ = forge.draft(&found);
+                }
                 let named = failed.iter().map(|check| FailedCheck {
                     name: squeeze(&printable(&check.name)),
                     url: check.url.as_deref().map(|url| squeeze(&printable(url))),

@@ -9,7 +9,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
 use crate::dispatcher::{Drive, blocking};
 use crate::follow::Follower;
-use crate::memory::{Remembrance, remember};
+use crate::memory::{Remembrance, look_back_on, remember};
 use crate::pulse::Pulse;
 use crate::service::Host;
 use crate::signals::Signals;
@@ -163,5 +163,7 @@ impl Runner {
 /// Only a convenience: what is not noted, the next one who lists finds.
 pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
     let _ = catalog::note(&host.data_home, dir);
-    remember(host, dir)
+    let trouble = remember(host, dir);
+    look_back_on(host, dir);
+    trouble
 }

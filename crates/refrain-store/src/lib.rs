@@ -1,6 +1,7 @@
 //! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
 //! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
-//! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]),
+//! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]), what is
+//! proposed to their instructions ([`proposals`]),
 //! what is known of all their loops together ([`catalog`]), what is remembered of them ([`memory`]), what they spent ([`LedgerFile`]), the files that agents read
 //! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), whether a project's part of
 //! that counts ([`trust`]), how far webhooks were told ([`webhook`]), what stands in Slack ([`slack`]), who may come in over
@@ -27,6 +28,7 @@ mod numbered;
 pub mod plugins;
 pub mod pool;
 pub mod projects;
+pub mod proposals;
 pub mod sessions;
 pub mod slack;
 pub mod tasks;

@@ -98,6 +98,13 @@ impl WorktreeFiles {
     }
 }
 
+/// What an agent says there that it needs, where it says that it is blocked.
+#[must_use]
+pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
+    said.filter(|said| *said == WorkStatus::Blocked)?;
+    state_file::needs(&read(&spec.state_file())?)
+}
+
 /// What the agent noted in `state.md`; none where there is no such file.
 #[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {

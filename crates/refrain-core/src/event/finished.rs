@@ -33,6 +33,9 @@ pub struct AttemptFinished {
         skip_serializing_if = "Option::is_none"
     )]
     pub state: Option<WorkStatus>,
+    /// What a person has to do in its own words, where it left `blocked` there with some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
     /// It was a session's turn in which nothing was done but to speak.
     #[serde(default, skip_serializing_if = "is_false")]
     pub idle: bool,

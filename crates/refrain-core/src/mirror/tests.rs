@@ -35,6 +35,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         promised,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 0,

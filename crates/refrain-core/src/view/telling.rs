@@ -127,9 +127,10 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 format!("the agent gave the task up: {reason}{}", kept(state))
             }
             Blocked::Publish => published::blocked(state),
-            Blocked::StateFile => {
-                format!("the agent left status: blocked in {}", state.spec.state_file())
-            }
+            Blocked::StateFile => match needed(state) {
+                Some(needed) => format!("the agent is blocked: {needed}"),
+                None => format!("the agent left status: blocked in {}", state.spec.state_file()),
+            },
             Blocked::Idle => {
                 format!("its session ended {MAX_IDLE_TURNS} turns in a row without doing anything")
             }
@@ -341,8 +342,9 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | None => format!("see why with refrain logs {id}, mend it, then {resume}"),
         }),
         StatusWord::Running | StatusWord::Waiting if state.blocked > 0 => Some(format!(
-            "its agent says in {} that it is blocked: tell it what to do with refrain steer {id} TEXT",
-            state.spec.state_file()
+            "its agent says in {} that it is blocked{}: tell it what to do with refrain steer {id} TEXT",
+            state.spec.state_file(),
+            needed(state).map(|needed| format!(" ({needed})")).unwrap_or_default()
         )),
         StatusWord::Running
         | StatusWord::Waiting
@@ -350,4 +352,10 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
         | StatusWord::Cancelled
         | StatusWord::Failed => None,
     }
+}
+
+/// What the agent that is blocked says that it needs.
+fn needed(state: &LoopState) -> Option<String> {
+    let needs = state.last_charged()?.finished.as_ref()?.needs.as_ref()?;
+    Some(squeeze(&printable(needs)))
 }

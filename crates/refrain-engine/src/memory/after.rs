@@ -8,7 +8,6 @@ use refrain_core::event::{Ask, Event};
 use refrain_core::memory::{Memory, after};
 use refrain_store::{JournalError, LoopDir, journal, memory as kept};
 
-use super::afterwards;
 use crate::keeping::logins;
 use crate::redact::Redactor;
 use crate::{Host, chain};
@@ -88,7 +87,5 @@ pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
     if memories.is_empty() {
         return None;
     }
-    let kept = kept::make(&host.data_home, |file| file.remember(memories));
-    afterwards::begin(host, dir, &past.state);
-    kept.err().map(|error| chain(&error))
+    kept::make(&host.data_home, |file| file.remember(memories)).err().map(|error| chain(&error))
 }

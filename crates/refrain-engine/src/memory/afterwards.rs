@@ -5,12 +5,14 @@
 use std::io;
 use std::time::Duration;
 
-use refrain_core::memory::lessons;
+use refrain_core::evolution::is_of_use;
+use refrain_core::memory::{after, lessons};
 use refrain_core::spec::AgentSpec;
-use refrain_core::{LoopId, LoopState, Spec};
+use refrain_core::{LoopId, Spec};
 use refrain_proc::{detach, output};
 use refrain_store::config::OwnMemory;
-use refrain_store::{LoopDir, make_dir, memory as kept};
+use refrain_store::config::keys::Evolution;
+use refrain_store::{LoopDir, journal, make_dir, memory as kept};
 
 use super::after::Past;
 use crate::asked::{Answer, Question, ask};
@@ -32,10 +34,19 @@ pub enum Afterwards {
     Nothing,
 }
 
-/// Starts what is to be done about a loop that left something behind, where something is. One that an agent started has
-/// nothing: what it would start ends with that agent.
-pub(super) fn begin(host: &Host, dir: &LoopDir, state: &LoopState) {
-    if state.spec.depth > 0 || OwnMemory::read(&host.config_home).judge.is_none() {
+/// Starts what is to be done about a loop that has ended, where something is: what is to be learnt of one that left something
+/// behind, and what is to be proposed for it. One that an agent started has nothing: what it would start ends with that agent.
+pub(crate) fn begin(host: &Host, dir: &LoopDir) {
+    let judges = OwnMemory::read(&host.config_home).judge.is_some();
+    let reflects = Evolution::of_the_user(&host.config_home).agent.is_some();
+    if !judges && !reflects {
+        return;
+    }
+    // What cannot be read is told by whoever asks for the loop.
+    let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
+    let leaves_something = state.spec.memory.is_some() && !after(&state, &[]).is_empty();
+    let is_wanted = (judges && leaves_something) || (reflects && is_of_use(&state));
+    if state.spec.depth > 0 || !is_wanted {
         return;
     }
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
@@ -89,8 +100,14 @@ impl Service {
         let folder = dir.0.join("memory");
         make_dir(&folder)?;
         let (file, schema) = (folder.join("question.md"), lessons::schema().to_string());
-        let question =
-            Question { spec: &spec, prompt: &prompt, file: &file, schema: Some(&schema), limit: LIMIT };
+        let question = Question {
+            spec: &spec,
+            prompt: &prompt,
+            file: &file,
+            schema: Some(&schema),
+            budget: None,
+            limit: LIMIT,
+        };
         ask(self.host(), &question)
     }
 }

@@ -14,6 +14,7 @@ use refrain_store::memory::{self, Asked, MemoryError, Vector, Which};
 pub use self::after::Remembrance;
 pub(crate) use self::after::remember;
 pub use self::afterwards::Afterwards;
+pub(crate) use self::afterwards::begin as look_back_on;
 use self::embed::{Embedder, catch_up};
 pub(crate) use self::recall::recall;
 use crate::{Service, chain, now};

@@ -89,7 +89,8 @@ impl Service {
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
         make_dir(&dir)?;
         let file = dir.join(format!("{}.md", tried.task.slug()));
-        let question = Question { spec: &spec, prompt: &prompt, file: &file, schema: None, limit: LIMIT };
+        let question =
+            Question { spec: &spec, prompt: &prompt, file: &file, schema: None, budget: None, limit: LIMIT };
         let answer = ask(&self.host, &question);
         place.leave();
         let said = answer?.said;

@@ -9,7 +9,7 @@ use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, Printed};
 use refrain_core::{AttemptId, Live, LoopState, Step, context, next_step};
-use refrain_store::worktree::WorktreeFiles;
+use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
@@ -46,12 +46,14 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
     let mut scanner = Scanner::new(spec.promise.as_ref(), "");
     scanner.push(said.message.as_bytes());
     let finding = scanner.finish();
+    let state = WorktreeFiles::default().says(spec);
     AttemptFinished {
         exit: Exit::Unseen,
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
-        state: WorktreeFiles::default().says(spec),
+        state,
+        needs: worktree::needs(spec, state),
         idle: said.idle,
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,

@@ -202,6 +202,13 @@ impl Host for GitHub {
         self.graphql::<Value>(READY, &json!({ "id": id })).map(drop)
     }
 
+    fn draft(&self, of: &PullRequest) -> Result<(), Trouble> {
+        const DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
+                             { pullRequest { isDraft } } }";
+        let id = self.pull(of.number)?.node_id;
+        self.graphql::<Value>(DRAFT, &json!({ "id": id })).map(drop)
+    }
+
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         self.all_checks(head, base)
     }

@@ -157,6 +157,12 @@ impl Host for GitLab {
         self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
     }
 
+    fn draft(&self, of: &PullRequest) -> Result<(), Trouble> {
+        let endpoint = self.at(&format!("merge_requests/{}", of.number));
+        let title = format!("{DRAFT}{}", of.title);
+        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
+    }
+
     fn checks(&self, head: &Oid, _: &str) -> Result<Checks, Trouble> {
         self.all_checks(head)
     }

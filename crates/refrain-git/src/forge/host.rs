@@ -37,6 +37,8 @@ pub(super) trait Host: Debug + Send + Sync {
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
     /// Makes no draft of a draft.
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
+    /// Makes a draft of it again.
+    fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
     /// The whole log of a job.
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
@@ -188,6 +190,14 @@ impl Forge {
     pub fn ready(&self, number: u64) -> Result<(), Trouble> {
         let request = self.host.get(number)?;
         if request.draft { self.host.ready(&request) } else { Ok(()) }
+    }
+
+    /// Makes a draft of what is none. It may be repeated.
+    ///
+    /// # Errors
+    /// [`Trouble`], also where the project has no drafts.
+    pub fn draft(&self, request: &PullRequest) -> Result<(), Trouble> {
+        if request.draft { Ok(()) } else { self.host.draft(request) }
     }
 
     /// A pull request as it stands.

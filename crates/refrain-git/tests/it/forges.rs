@@ -122,6 +122,9 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
     assert_eq!(forge.mergeable(1).unwrap(), Mergeable::No(vec![Hindrance::Draft]));
     forge.ready(1).unwrap();
     forge.ready(1).unwrap();
+    forge.draft(&forge.get(1).unwrap()).unwrap();
+    assert!(forge.get(1).unwrap().draft, "and a draft again");
+    forge.ready(1).unwrap();
     assert_eq!(it.there.said(1), ("Do it well".to_owned(), "All of it".to_owned()));
     assert_eq!(forge.mergeable(1).unwrap(), Mergeable::Yes);
     let Merged::Done { commit, branch_deleted } = it.merge().unwrap() else { panic!("it goes") };

@@ -85,6 +85,7 @@ fn finished(tells: bool) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 10,

@@ -52,6 +52,8 @@ pub struct Config {
     pub slack: Slack,
     /// What loops are told of earlier ones, and leave for later ones.
     pub memory: Memory,
+    /// Who reflects on loops that are over; only in one's own file.
+    pub evolution: Evolution,
     /// What loops may cost together.
     pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -415,6 +417,20 @@ pub struct Critique {
     #[serde(deserialize_with = "written::duration")]
     #[schemars(with = "Option<Written>", extend("default" = "5m"))]
     pub timeout: Option<Millis>,
+}
+
+/// `[evolution]`, which only the user's own file may have: it spends their money.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Evolution {
+    /// Which agent: an adapter, a named agent or a command; without it nobody is asked.
+    pub agent: Option<String>,
+    /// Which model it uses.
+    pub model: Option<String>,
+    /// How much money it may spend on one loop, where it can be held to that.
+    #[serde(deserialize_with = "written::cost_limit")]
+    #[schemars(with = "Option<Written>", extend("default" = "none"))]
+    pub max_cost: Option<Limit<Usd>>,
 }
 
 fn is_hard() -> bool {

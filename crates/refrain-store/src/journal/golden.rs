@@ -41,6 +41,7 @@ fn finished(exit: Exit) -> Event {
         promised: false,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 12,

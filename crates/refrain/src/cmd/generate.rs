@@ -18,6 +18,7 @@ use refrain_core::view::plugin::PluginStatus;
 use refrain_engine::Trusted;
 
 use super::config::Shown;
+use super::memory;
 use super::plan::{Rehearsal, Tuned};
 use super::report::PlanReport;
 use crate::error::{CliError, Code};
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
         ("memory-list", schemars::schema_for!(Vec<Memory>)),
+        ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
         ("doctor", schemars::schema_for!(Checkup)),
     ];
     for (name, schema) in schemas {

@@ -46,6 +46,21 @@ fn an_agent_that_is_blocked_has_one_more_iteration_and_then_waits_for_a_person()
 }
 
 #[test]
+fn what_it_needs_is_told_in_its_own_words() {
+    let sandbox = sandbox();
+    let script =
+        format!("{ASKS}\nprintf '\\nThe \\033[31mkey is in the safe.\\n' >> \"$REFRAIN_STATE_FILE\"");
+    let agent = sandbox.agent("agent", &script);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Open it."]).with_code(14);
+    assert!(run.stdout.contains("the agent is blocked: The key is in the safe."), "{}", run.stdout);
+    let reason = sandbox.status("job")["reason"].as_str().unwrap().to_owned();
+    assert!(
+        reason.starts_with("the agent is blocked: The key is in the safe.") && !reason.contains('\u{1b}'),
+        "{reason}"
+    );
+}
+
+#[test]
 fn one_that_found_a_way_goes_on() {
     let sandbox = sandbox();
     let back = "sed -i 's/^status:.*/status: in-progress/' \"$REFRAIN_STATE_FILE\"";

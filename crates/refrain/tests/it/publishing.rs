@@ -1,6 +1,8 @@
 //! From commit to merged: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare repository
 //! and a forge on loopback; and what it does where that goes wrong.
 
+mod token;
+
 use serde_json::Value;
 use testkit::{Fault, Forge, Invocation, Limit, Run, Sandbox, write};
 
@@ -214,7 +216,11 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
     assert_eq!(title, "Do all parts.");
     assert!(body.contains("The agent claimed it done by its promise after 3 iterations."), "{body}");
     assert!(body.contains("| all | passed | yes |") && body.contains("Refrain-Loop: job"), "{body}");
-    assert_eq!(place.forge.done("open"), 1);
+    assert_eq!(
+        (place.forge.done("open"), place.forge.done("draft")),
+        (1, 1),
+        "a draft again while checks fail"
+    );
     assert!(place.sandbox.git(&["branch", "--show-current"]).starts_with("loop/"));
     assert_eq!(place.forge.head("main"), Some(place.local("main")), "nothing is merged");
 }
@@ -240,7 +246,7 @@ fn what_a_person_said_in_their_pull_request_stays_and_so_does_their_branch() {
     assert!(run.stdout.contains("its branch is kept: it was there before the loop was"), "{run:?}");
     assert_eq!(place.sandbox.git(&["branch", "--show-current"]).trim(), "mine");
     let (title, body) = place.forge.said(1);
-    assert_eq!((title.as_str(), place.forge.done("open")), ("Mine", 1));
+    assert_eq!((title.as_str(), place.forge.done("open"), place.forge.done("draft")), ("Mine", 1, 0));
     assert!(body.starts_with("My own words.\n\n<!-- refrain: job -->\nTask:"), "{body}");
     assert_eq!(body.matches("Refrain-Loop: job").count(), 1, "it was told twice: {body}");
 }
@@ -411,62 +417,6 @@ fn a_rate_limit_of_the_forge_is_waited_for() {
     // It runs into it at its start, which does not keep it from being started.
     place.start(&agent, "pr", &[]).with_code(0);
     assert_eq!(place.forge.done("open"), 1);
-}
-
-#[test]
-fn a_token_is_all_that_it_needs_and_is_found_nowhere_afterwards() {
-    let place = Place::by_token();
-    // Git is let in by it too: this remote knows no ssh.
-    place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
-    let api = place.forge.api_url();
-    let place = place.with("GITHUB_SERVER_URL", &api).with("GH_ENTERPRISE_TOKEN", TOKEN);
-    place.forge.change(|world| {
-        world.workflows.push("ci".to_owned());
-        world.add_checks(&[RUNNING, GREEN]);
-    });
-    let agent = place.writer();
-    let run = place.start(&agent, "pr-merge", &["--gate", "all=test -f part-1.txt"]).with_code(0);
-    let effects = place.effects();
-    assert_eq!(effects[effects.len() - 2..], ["merge merged", "return returned"], "{effects:?}");
-    assert_eq!((place.forge.done("open"), place.forge.done("merge")), (1, 1));
-    assert!(!format!("{run:?}{}", place.status()).contains(TOKEN), "{run:?}");
-    let found = place.sandbox.tool("grep", &["-rl", TOKEN, ".."]).run();
-    assert_eq!(found.stdout, "", "a token on disk");
-}
-
-#[test]
-fn a_token_that_is_revoked_parks_the_loop_until_there_is_another() {
-    let place = Place::by_token().with("GH_TOKEN", "ghp_nobodys");
-    let agent = place.writer();
-    let run = place.start(&agent, "pr", &[]).with_code(1);
-    assert!(run.stderr.contains("github.com does not take the token of GH_TOKEN"), "{run:?}");
-    assert!(!run.stderr.contains("ghp_nobodys"), "{run:?}");
-    let place = place.with("GH_TOKEN", TOKEN);
-    place.forge.limits(&[Limit::Secondary(1)]);
-    place.forge.at_question("open", 1, |world| world.token = Some("ghp_new".to_owned()));
-    let run = place.start(&agent, "pr", &[]).with_code(14);
-    assert!(run.stdout.contains("does not take the token of GH_TOKEN"), "{run:?}");
-    let place = place.with("GH_TOKEN", "ghp_new");
-    place.refrain(&["resume", "job"]).with_code(0);
-    assert_eq!(place.forge.done("open"), 1);
-}
-
-#[test]
-fn a_file_with_a_token_is_its_owners_alone() {
-    let place = Place::by_token();
-    let file = place.sandbox.root().join("home/config/refrain/github-token");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    write(&file, format!("{TOKEN}\n"));
-    let agent = place.writer();
-    let mode =
-        |mode| std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-    mode(0o644);
-    let run = place.start(&agent, "pr", &[]).with_code(1);
-    assert!(run.stderr.contains("github-token can be read by others: chmod 600"), "{run:?}");
-    mode(0o600);
-    place.start(&agent, "pr", &[]).with_code(0);
-    assert_eq!(place.forge.done("open"), 1);
-    assert!(!place.sandbox.note("prompt-1").contains(TOKEN));
 }
 
 #[test]

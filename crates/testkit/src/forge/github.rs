@@ -21,6 +21,7 @@ pub(super) fn name(incoming: &Incoming) -> &'static str {
     if incoming.path == "/graphql" {
         let query = incoming.json()["query"].as_str().unwrap_or_default().to_owned();
         return match query.as_str() {
+            query if query.contains("convertPullRequestToDraft") => "draft",
             query if query.starts_with("mutation") => "ready",
             query if query.contains("viewer") => "login",
             _ => "mergeable",
@@ -55,7 +56,7 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
     let branch = |from: usize| parts[from..].iter().map(|part| decoded(part)).collect::<Vec<_>>().join("/");
     let body = incoming.json();
     let number = parts.get(1).and_then(|part| part.parse().ok()).unwrap_or_default();
-    let is_change = matches!(name, "open" | "edit" | "merge" | "ready" | "delete-branch");
+    let is_change = matches!(name, "open" | "edit" | "merge" | "ready" | "draft" | "delete-branch");
     if world.may_only_look && is_change {
         return Reply::no(403, "Resource not accessible by personal access token");
     }
@@ -83,6 +84,13 @@ pub(super) fn reply(world: &mut World, name: &str, incoming: &Incoming) -> Reply
             world.change_pull(id.unwrap_or_default(), |pull| pull.draft = false);
             Reply::json(
                 &json!({ "data": { "markPullRequestReadyForReview": { "pullRequest": { "isDraft": false } } } }),
+            )
+        }
+        "draft" => {
+            let id = body["variables"]["id"].as_str().and_then(|id| id.strip_prefix("PR_")?.parse().ok());
+            world.change_pull(id.unwrap_or_default(), |pull| pull.draft = true);
+            Reply::json(
+                &json!({ "data": { "convertPullRequestToDraft": { "pullRequest": { "isDraft": true } } } }),
             )
         }
         "mergeable" => mergeable(world, body["variables"]["number"].as_u64().unwrap_or_default()),

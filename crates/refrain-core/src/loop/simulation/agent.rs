@@ -249,6 +249,7 @@ impl Agent {
             promised: promises,
             state: writes,
             gave_up: gives_up.then(|| "no".to_owned()),
+            needs: None,
             left: leaves.is_some(),
             report: (self.uses.is_some() || fault.is_some()).then(|| Box::new(report)),
             // They all fail in the same way.

@@ -115,6 +115,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        needs: None,
         state: None,
         idle: false,
         stdout_bytes: 0,

@@ -7,6 +7,7 @@ use refrain_core::LoopId;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
 
+use super::reflect::reflect;
 use crate::cli::Context;
 use crate::cmd::start::others;
 use crate::error::{CliError, Code};
@@ -24,7 +25,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
-    look_back(&service, &args.id)?;
+    let learnt = look_back(&service, &args.id);
+    // Whatever is wrong with one, the other is done.
+    let reflected = reflect(&service, &args.id).inspect_err(|_| {
+        if let Err(error) = &learnt {
+            error.report();
+        }
+    });
+    if let Some(proposal) = reflected? {
+        out::tell_line("", &format!("proposed: refrain memory proposals {} shows it", proposal.id));
+    }
+    learnt?;
     Ok(Code::Done.into())
 }
 

@@ -1,21 +1,26 @@
 //! `refrain memory`: what is remembered of loops that are over. A file a verb; what they share is here.
 
 mod add;
+mod apply;
 mod consolidate;
+mod dismiss;
 mod export;
 mod forget;
 mod list;
+pub(super) mod proposals;
+mod reflect;
 mod search;
 mod told;
 
 use std::process::ExitCode;
 
-use refrain_engine::{MemoryError, RememberError, chain};
+use refrain_engine::{EvolutionError, MemoryError, RememberError, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 
-/// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked
+/// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
+/// taught about the project's instructions
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -29,6 +34,11 @@ enum Verb {
     Add(add::Args),
     Forget(forget::Args),
     Export(export::Args),
+    Proposals(proposals::Args),
+    Apply(apply::Args),
+    Dismiss(dismiss::Args),
+    #[command(hide = true)]
+    Reflect(reflect::Args),
     #[command(hide = true)]
     Consolidate(consolidate::Args),
 }
@@ -41,6 +51,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Verb::Add(args) => add::run(context, args),
         Verb::Forget(args) => forget::run(context, args),
         Verb::Export(args) => export::run(context, args),
+        Verb::Proposals(args) => proposals::run(context, args),
+        Verb::Apply(args) => apply::run(context, args),
+        Verb::Dismiss(args) => dismiss::run(context, args),
+        Verb::Reflect(args) => reflect::run(context, args),
         Verb::Consolidate(args) => consolidate::run(context, args),
     }
 }
@@ -64,6 +78,29 @@ impl From<MemoryError> for CliError {
         };
         let error = Self::new(Code::Failed, chain(&error));
         hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<EvolutionError> for CliError {
+    fn from(error: EvolutionError) -> Self {
+        let (code, hint) = match &error {
+            EvolutionError::Engine(_) => match error {
+                EvolutionError::Engine(error) => return error.into(),
+                other => return Self::new(Code::Failed, chain(&other)),
+            },
+            EvolutionError::None(_) => (Code::NotFound, "refrain memory proposals shows what there is"),
+            EvolutionError::Decided { .. } => {
+                (Code::Refused, "refrain memory proposals shows what else there is")
+            }
+            EvolutionError::Changed(_) => (
+                Code::Refused,
+                "add what you want of it by hand, then refrain memory dismiss; nothing was changed",
+            ),
+            EvolutionError::Useless(_) => (Code::Refused, "refrain list shows loops that ended"),
+            EvolutionError::Fault(_) => (Code::Failed, "nothing was changed"),
+            EvolutionError::Disk(_) => (Code::Failed, "nothing was changed"),
+        };
+        Self::new(code, chain(&error)).hint(hint)
     }
 }
 

@@ -1,0 +1,54 @@
+//! Changes put into a text, and shown as a patch. They are known to lie inside, in order and apart.
+
+use std::fmt::Write;
+
+use super::Change;
+
+/// How many lines are shown around what changes.
+const AROUND: usize = 3;
+
+/// The text with its changes.
+pub(super) fn changed(old: &str, changes: &[Change]) -> String {
+    let lines: Vec<&str> = old.lines().collect();
+    let (mut new, mut at) = (Vec::new(), 0);
+    for change in changes {
+        let begin = change.line.saturating_sub(1).clamp(at, lines.len());
+        new.extend_from_slice(&lines[at..begin]);
+        new.extend(change.insert.iter().map(String::as_str));
+        at = begin.saturating_add(change.remove).min(lines.len());
+    }
+    new.extend_from_slice(&lines[at..]);
+    new.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The changes of a file as a unified diff of one part.
+#[must_use]
+pub fn diff(file: &str, old: &str, changes: &[Change]) -> String {
+    let lines: Vec<&str> = old.lines().collect();
+    let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return String::new() };
+    let from = first.line.saturating_sub(1).saturating_sub(AROUND).min(lines.len());
+    let until = (last.line.saturating_sub(1) + last.remove + AROUND).min(lines.len());
+    let (mut body, mut at, mut added, mut removed) = (String::new(), from, 0, 0);
+    for change in changes {
+        let begin = change.line.saturating_sub(1).clamp(at, lines.len());
+        let end = (begin + change.remove).min(lines.len());
+        show(&mut body, ' ', &lines[at..begin]);
+        show(&mut body, '-', &lines[begin..end]);
+        show(&mut body, '+', &change.insert);
+        (at, added, removed) = (end, added + change.insert.len(), removed + end - begin);
+    }
+    show(&mut body, ' ', &lines[at..until]);
+    let before = until - from;
+    let after = before + added - removed;
+    let place = |many: usize| if many == 0 { from } else { from + 1 };
+    let old_name = if lines.is_empty() { "/dev/null".to_owned() } else { format!("a/{file}") };
+    let head = format!("@@ -{},{before} +{},{after} @@", place(before), place(after));
+    format!("--- {old_name}\n+++ b/{file}\n{head}\n{body}")
+}
+
+fn show(body: &mut String, sign: char, lines: &[impl std::fmt::Display]) {
+    for line in lines {
+        // Writing into a string does not fail.
+        let _ = writeln!(body, "{sign}{line}");
+    }
+}

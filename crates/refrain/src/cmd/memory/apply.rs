@@ -1,0 +1,25 @@
+//! `refrain memory apply`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+
+use super::only_from_outside;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Take over what a loop taught: change the project's instructions for agents as proposed. Nothing is committed
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The loop, as proposals shows it
+    id: LoopId,
+}
+
+/// Writes the file.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    only_from_outside(context, "take over what is proposed")?;
+    let proposal = context.service()?.apply_proposal(&args.id)?;
+    out::print(&format!("{} is changed as proposed; git diff {0} shows it\n", proposal.file));
+    Ok(Code::Done.into())
+}

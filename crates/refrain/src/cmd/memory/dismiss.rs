@@ -1,0 +1,25 @@
+//! `refrain memory dismiss`.
+
+use std::process::ExitCode;
+
+use refrain_core::LoopId;
+
+use super::only_from_outside;
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::out;
+
+/// Decide that a proposal is not wanted
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The loop, as proposals shows it
+    id: LoopId,
+}
+
+/// Notes it.
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    only_from_outside(context, "dismiss what is proposed")?;
+    context.service()?.dismiss_proposal(&args.id)?;
+    out::print("dismissed; nothing was changed\n");
+    Ok(Code::Done.into())
+}
