@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::{AttemptId, LoopId};
 use refrain_store::LoopDir;
@@ -87,12 +87,13 @@ impl Lookout {
             // Those of plans lie beside those of loops.
             let shelves = [project.loops(), project.data.join("plans")];
             for shelf in shelves {
-                if !self.shelves.contains_key(&shelf) {
+                let is_known = self.shelves.contains_key(&shelf);
+                if !is_known {
                     self.notice.watch(&shelf);
-                    self.shelves.insert(shelf, service.clone());
+                    self.shelves.insert(shelf.clone(), service.clone());
                 }
+                self.find(&shelf, service, is_known);
             }
-            self.find(service, false);
         }
     }
 
@@ -107,7 +108,9 @@ impl Lookout {
         let mut news = Vec::new();
         for watched in self.journals.values().filter(touched) {
             let marks = journal::marks(&watched.dir, 0).map(|(marks, _)| marks).unwrap_or_default();
-            news.extend(marks.into_iter().filter(|mark| mark.at.as_second() >= then).map(|mark| watched.news(mark)));
+            news.extend(
+                marks.into_iter().filter(|mark| mark.at.as_second() >= then).map(|mark| watched.news(mark)),
+            );
         }
         news.sort_by_key(|it| match &it.what {
             Novelty::Recorded(mark) => Some((mark.at, mark.seq)),
@@ -122,12 +125,13 @@ impl Lookout {
         let mut news = Vec::new();
         for path in &touched {
             if let Some(service) = self.shelves.get(path).cloned() {
-                self.find(&service, true);
+                self.find(path, &service, true);
             }
         }
         // Those that were just found have something to say, and nobody has noticed.
         let fresh = self.journals.iter().filter(|(_, watched)| watched.at == 0).map(|(path, _)| path.clone());
-        let paths: Vec<_> = fresh.chain(touched.iter().filter(|path| self.journals.contains_key(*path)).cloned()).collect();
+        let paths: Vec<_> =
+            fresh.chain(touched.iter().filter(|path| self.journals.contains_key(*path)).cloned()).collect();
         for path in paths {
             self.read(&path, &mut news);
         }
@@ -145,21 +149,20 @@ impl Lookout {
         news
     }
 
-    /// Loops of a project that are not watched yet; what was recorded of them is news where they are `new`.
-    fn find(&mut self, service: &Service, new: bool) {
-        let project = &service.project;
-        let name = project.own_name();
-        let dirs = [project.loop_dirs(), project.plan_dirs()].into_iter().flatten().flatten();
-        for dir in dirs {
+    /// Loops, or plans, on a shelf that are not watched yet; what was recorded of them is news where they are `new`.
+    fn find(&mut self, shelf: &Utf8Path, service: &Service, new: bool) {
+        for entry in shelf.read_dir_utf8().into_iter().flatten().flatten() {
+            let Ok(id) = entry.file_name().parse::<LoopId>() else { continue };
+            let dir = LoopDir(entry.into_path());
             let path = dir.journal();
-            let id = dir.0.file_name().and_then(|name| name.parse::<LoopId>().ok());
             if self.journals.contains_key(&path) {
                 continue;
             }
-            let Some(id) = id else { continue };
             let at = if new { 0 } else { fs::metadata(&path).map_or(0, |meta| meta.len()) };
+            // Where its first line is not there yet, it will be noticed when it is.
             self.notice.watch(&path);
-            self.journals.insert(path.clone(), Watched { project: name.clone(), id: id.clone(), dir, at });
+            let project = service.project.own_name();
+            self.journals.insert(path.clone(), Watched { project, id: id.clone(), dir, at });
             if !new && let Ok(Some(attempt)) = service.attempt_at_work(&id) {
                 self.hear(service, &path, attempt);
             }
@@ -169,8 +172,8 @@ impl Lookout {
     fn read(&mut self, path: &Utf8PathBuf, news: &mut Vec<News>) {
         let Some(watched) = self.journals.get_mut(path) else { return };
         let Ok((marks, at)) = journal::marks(&watched.dir, watched.at) else {
-            // It was archived, or deleted.
-            if !path.exists() {
+            // It was archived, or deleted; or it has only just begun.
+            if !watched.dir.0.is_dir() {
                 self.journals.remove(path);
                 self.notice.forget(path);
             }
@@ -178,7 +181,8 @@ impl Lookout {
         };
         watched.at = at;
         let (shelf, id) = (watched.dir.0.parent().map(ToOwned::to_owned), watched.id.clone());
-        let started = marks.iter().any(|mark| mark.name == "attempt.started" || mark.name == "attempt.spawned");
+        let started =
+            marks.iter().any(|mark| mark.name == "attempt.started" || mark.name == "attempt.spawned");
         let ended = marks.iter().any(|mark| mark.name == "attempt.finished" || mark.name == "loop.ended");
         news.extend(marks.into_iter().map(|mark| watched.news(mark)));
         if ended {

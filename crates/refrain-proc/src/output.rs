@@ -264,7 +264,8 @@ pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, 
     let (mut part, mut total) = (Vec::new(), 0);
     for mut piece in pieces(path)? {
         let length = piece.length();
-        let (begin, end) = (from.max(total) - total, from.saturating_add(most).saturating_sub(total).min(length));
+        let (begin, end) =
+            (from.max(total) - total, from.saturating_add(most).saturating_sub(total).min(length));
         if begin < end {
             piece.skip_to_last(length - begin)?;
             piece.take(end - begin).read_to_end(&mut part)?;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_engine::{EngineError, Host, Service};
+use refrain_engine::{EngineError, Host, Keys, Service};
 
-use super::{Desk, DeskError, Refusal};
+use super::{Desk, DeskError, Refusal, RefusalKind};
 
 impl Desk {
     /// A desk for these folders, or for the project that `here` lies in where there are none.
@@ -45,6 +45,11 @@ impl Desk {
     /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
         &self.host.version
+    }
+
+    /// Who may come in over HTTP.
+    pub(crate) fn keys(&self) -> Keys {
+        Keys::new(&self.host.state_home)
     }
 
     /// The folder that a caller means; the first root where none is named.
@@ -89,7 +94,7 @@ impl Desk {
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
-    pub(super) fn services(&self) -> Vec<Service> {
+    pub(crate) fn services(&self) -> Vec<Service> {
         let own: Vec<_> = self.roots.iter().filter_map(|root| self.service(root).ok()).collect();
         let known = own.first().map(Service::known_projects).unwrap_or_default();
         let inside = |root: &Utf8PathBuf| {
@@ -116,7 +121,7 @@ impl Desk {
             // The first project's own words, which name the loop that was probably meant.
             [] => match services.first().map(|service| service.locate(&id)) {
                 Some(Err(error)) => Err(error.into()),
-                _ => Err(Refusal::new(format!("no loop {id}"))),
+                _ => Err(Refusal::of(RefusalKind::NotFound, format!("no loop {id}"))),
             },
             [..] => {
                 let places: Vec<_> = found.iter().map(|service| service.project().root.as_str()).collect();
