@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::{AttemptId, LoopId};
 use refrain_store::LoopDir;
@@ -87,12 +87,13 @@ impl Lookout {
             // Those of plans lie beside those of loops.
             let shelves = [project.loops(), project.data.join("plans")];
             for shelf in shelves {
-                if !self.shelves.contains_key(&shelf) {
+                let is_known = self.shelves.contains_key(&shelf);
+                if !is_known {
                     self.notice.watch(&shelf);
-                    self.shelves.insert(shelf, service.clone());
+                    self.shelves.insert(shelf.clone(), service.clone());
                 }
+                self.find(&shelf, service, is_known);
             }
-            self.find(service, false);
         }
     }
 
@@ -124,7 +125,7 @@ impl Lookout {
         let mut news = Vec::new();
         for path in &touched {
             if let Some(service) = self.shelves.get(path).cloned() {
-                self.find(&service, true);
+                self.find(path, &service, true);
             }
         }
         // Those that were just found have something to say, and nobody has noticed.
@@ -148,21 +149,20 @@ impl Lookout {
         news
     }
 
-    /// Loops of a project that are not watched yet; what was recorded of them is news where they are `new`.
-    fn find(&mut self, service: &Service, new: bool) {
-        let project = &service.project;
-        let name = project.own_name();
-        let dirs = [project.loop_dirs(), project.plan_dirs()].into_iter().flatten().flatten();
-        for dir in dirs {
+    /// Loops, or plans, on a shelf that are not watched yet; what was recorded of them is news where they are `new`.
+    fn find(&mut self, shelf: &Utf8Path, service: &Service, new: bool) {
+        for entry in shelf.read_dir_utf8().into_iter().flatten().flatten() {
+            let Ok(id) = entry.file_name().parse::<LoopId>() else { continue };
+            let dir = LoopDir(entry.into_path());
             let path = dir.journal();
-            let id = dir.0.file_name().and_then(|name| name.parse::<LoopId>().ok());
             if self.journals.contains_key(&path) {
                 continue;
             }
-            let Some(id) = id else { continue };
             let at = if new { 0 } else { fs::metadata(&path).map_or(0, |meta| meta.len()) };
+            // Where its first line is not there yet, it will be noticed when it is.
             self.notice.watch(&path);
-            self.journals.insert(path.clone(), Watched { project: name.clone(), id: id.clone(), dir, at });
+            let project = service.project.own_name();
+            self.journals.insert(path.clone(), Watched { project, id: id.clone(), dir, at });
             if !new && let Ok(Some(attempt)) = service.attempt_at_work(&id) {
                 self.hear(service, &path, attempt);
             }
@@ -172,8 +172,8 @@ impl Lookout {
     fn read(&mut self, path: &Utf8PathBuf, news: &mut Vec<News>) {
         let Some(watched) = self.journals.get_mut(path) else { return };
         let Ok((marks, at)) = journal::marks(&watched.dir, watched.at) else {
-            // It was archived, or deleted.
-            if !path.exists() {
+            // It was archived, or deleted; or it has only just begun.
+            if !watched.dir.0.is_dir() {
                 self.journals.remove(path);
                 self.notice.forget(path);
             }

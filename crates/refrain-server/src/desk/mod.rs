@@ -1,5 +1,6 @@
 //! What can be asked of loops from outside, whatever the protocol. Everything here blocks, and belongs on a thread that may.
 
+mod acting;
 mod address;
 mod answer;
 mod asking;
@@ -9,15 +10,18 @@ mod refusal;
 mod seeing;
 mod starting;
 mod wanted;
+mod watching;
 
 use camino::Utf8PathBuf;
 use refrain_engine::{EngineError, Host};
 
+pub(crate) use acting::{Asked, Resume, Standing, Tune, Urgent};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub(crate) use reading::addresses;
-pub(crate) use refusal::Refusal;
+pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
+pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row};
 
 /// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_engine::{EngineError, Host, Service};
+use refrain_engine::{EngineError, Host, Keys, Service};
 
-use super::{Desk, DeskError, Refusal};
+use super::{Desk, DeskError, Refusal, RefusalKind};
 
 impl Desk {
     /// A desk for these folders, or for the project that `here` lies in where there are none.
@@ -50,6 +50,11 @@ impl Desk {
     /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
         &self.host.version
+    }
+
+    /// Who may come in over HTTP.
+    pub(crate) fn keys(&self) -> Keys {
+        Keys::new(&self.host.state_home)
     }
 
     /// The folder that a caller means; the first root where none is named.
@@ -138,7 +143,7 @@ impl Desk {
                 Some(Err(error @ EngineError::NoLoop { .. })) if self.is_whole(&services[0]) => {
                     Err(error.into())
                 }
-                _ => Err(Refusal::new(format!("no loop {id}"))),
+                _ => Err(Refusal::of(RefusalKind::NotFound, format!("no loop {id}"))),
             },
             [..] => {
                 let places: Vec<_> = found.iter().map(|service| service.project().root.as_str()).collect();

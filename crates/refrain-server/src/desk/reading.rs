@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::address::{Address, Part};
 use super::seeing::name;
-use super::{Desk, LoopView, Refusal, Which};
+use super::{Desk, LoopView, Refusal, RefusalKind, Which};
 
 /// How much of a journal is read at once, in bytes; an event that is larger is named, and left out.
 const LARGEST: usize = 1 << 20;
@@ -47,14 +47,15 @@ impl Desk {
         Ok(service.changes(&id)?)
     }
 
-    fn at(&self, address: &Address) -> Result<(Service, LoopId), Refusal> {
+    pub(super) fn at(&self, address: &Address) -> Result<(Service, LoopId), Refusal> {
         let mut services = self.services().into_iter();
         let service = services.find(|service| name(service).eq_ignore_ascii_case(&address.project));
-        let service =
-            service.ok_or_else(|| Refusal::new(format!("{address}: there is no such project here")))?;
+        let nothing =
+            |what| Refusal::of(RefusalKind::NotFound, format!("{address}: there is no such {what} here"));
+        let service = service.ok_or_else(|| nothing("project"))?;
         match self.sees(&service, &address.id) {
             true => Ok((service, address.id.clone())),
-            false => Err(Refusal::new(format!("{address}: there is no such loop here"))),
+            false => Err(nothing("loop")),
         }
     }
 }

@@ -7,18 +7,43 @@ use refrain_engine::{EngineError, chain};
 
 /// A refusal: nothing was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(String);
+pub(crate) struct Refusal {
+    text: String,
+    kind: RefusalKind,
+}
+
+/// What kind of refusal it is, for protocols that have a code for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalKind {
+    /// It was asked wrongly.
+    Asked,
+    /// There is nothing of that name.
+    NotFound,
+    /// The state of things does not allow it.
+    Conflict,
+    /// It could not be done here.
+    Failed,
+}
 
 impl Refusal {
     pub(crate) fn new(text: impl AsRef<str>) -> Self {
+        Self::of(RefusalKind::Asked, text)
+    }
+
+    pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
         // What is named in it was said by somebody else.
-        Self(printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" "))
+        let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { text, kind }
+    }
+
+    pub(crate) fn kind(&self) -> RefusalKind {
+        self.kind
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -29,6 +54,16 @@ impl From<EngineError> for Refusal {
             EngineError::NoLoop { nearest: None, .. } => "; loop_list shows what there is".to_owned(),
             _ => String::new(),
         };
-        Self::new(format!("{}{meant}", chain(&error)))
+        let kind = match &error {
+            EngineError::NoLoop { .. } | EngineError::TaskGone(_) => RefusalKind::NotFound,
+            EngineError::Journal(_)
+            | EngineError::Disk(_)
+            | EngineError::Catalog(_)
+            | EngineError::Ledger(_)
+            | EngineError::Process(..)
+            | EngineError::Git(_) => RefusalKind::Failed,
+            _ => RefusalKind::Conflict,
+        };
+        Self::of(kind, format!("{}{meant}", chain(&error)))
     }
 }

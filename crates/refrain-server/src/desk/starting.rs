@@ -1,6 +1,6 @@
 //! Starting: what a caller asked for becomes the words that a person would type, and Refrain is told them.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::spec::AgentKind;
 use refrain_core::values::Limit;
@@ -8,7 +8,7 @@ use refrain_engine::config::{Chosen, Command, Settings};
 use refrain_engine::{Answer, Service, chain, say};
 use serde::Deserialize;
 
-use super::{Desk, PlanRun, Refusal, Start, Started, Which};
+use super::{Desk, PlanRun, Refusal, RefusalKind, Start, Started, Which};
 
 /// What one iteration may take unless something is said or configured, in minutes (seed 003).
 const MINUTES: u32 = 30;
@@ -33,6 +33,14 @@ struct Bounds {
 impl Desk {
     /// Starts a loop with a runner of its own.
     pub(crate) fn start(&self, asked: &Start) -> Result<Started, Refusal> {
+        let (folder, words, mut notes) = self.start_words(asked)?;
+        let (id, told) = self.tell(&folder, words, &asked.goal)?;
+        notes.extend(told);
+        self.started(&id, &folder, notes)
+    }
+
+    /// What is said to start it: where, the words, and what whoever asked should know.
+    fn start_words(&self, asked: &Start) -> Result<(Utf8PathBuf, Vec<String>, Vec<String>), Refusal> {
         asked.check()?;
         let folder = self.folder(asked.workspace.as_deref())?;
         let service = self.service(&folder)?;
@@ -44,7 +52,7 @@ impl Desk {
         })?;
         let bounds = Bounds { cost: asked.max_cost_usd, minutes: asked.max_tick_duration_minutes };
         let mut words = vec!["start".to_owned()];
-        let mut notes = bounds.say(&mut words, &settings, kind, &worker)?;
+        let notes = bounds.say(&mut words, &settings, kind, &worker)?;
         worker.say(&mut words);
         option(&mut words, "name", asked.name.as_ref());
         option(&mut words, "max-iterations", asked.max_iterations);
@@ -53,9 +61,7 @@ impl Desk {
         asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
         // The goal goes by stdin: it is no one else's to see, and no option.
         words.push("-".to_owned());
-        let (id, told) = self.tell(&folder, words, &asked.goal)?;
-        notes.extend(told);
-        self.started(&id, &folder, notes)
+        Ok((folder, words, notes))
     }
 
     /// Works on the tasks of a plan, with a runner of its own.
@@ -82,6 +88,17 @@ impl Desk {
         self.started(&id, &folder, notes)
     }
 
+    /// Has Refrain let a loop, or a plan, go on, with a runner of its own.
+    pub(super) fn go_on(&self, folder: &Utf8Path, words: &[String]) -> Result<(), Refusal> {
+        let words: Vec<_> = words.iter().cloned().chain(["--detach", "--json"].map(str::to_owned)).collect();
+        let answer = say(&self.host, folder, &words, "").map_err(|error| Refusal::new(chain(&error)))?;
+        match serde_json::from_str::<Begun>(&answer.stdout) {
+            Ok(_) => Ok(()),
+            Err(_) if answer.code == Some(0) => Ok(()),
+            Err(_) => Err(refusal(&answer, &lines(&answer))),
+        }
+    }
+
     /// Has Refrain do it, detached; the id of what was started, and what it had to say.
     fn tell(
         &self,
@@ -91,13 +108,19 @@ impl Desk {
     ) -> Result<(LoopId, Vec<String>), Refusal> {
         let words: Vec<_> = words.into_iter().chain(["--detach", "--json"].map(str::to_owned)).collect();
         let answer = say(&self.host, folder, &words, input).map_err(|error| Refusal::new(chain(&error)))?;
-        let told: Vec<_> = answer.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let told = lines(&answer);
         // One that ends at once has begun all the same, and says how it ended by its code.
         if let Ok(Begun { id }) = serde_json::from_str(&answer.stdout) {
             let notes = told.iter().filter_map(|line| line.strip_prefix("note: ")).map(str::to_owned);
             return Ok((id, notes.collect()));
         }
         Err(refusal(&answer, &told))
+    }
+
+    /// The command line that a start comes to, as a person would type it; the goal is read from standard input.
+    pub(crate) fn preview(&self, asked: &Start) -> Result<Vec<String>, Refusal> {
+        let (folder, words, _) = self.start_words(asked)?;
+        Ok(["refrain", "-C", folder.as_str()].map(str::to_owned).into_iter().chain(words).collect())
     }
 
     fn started(&self, id: &LoopId, folder: &Utf8Path, notes: Vec<String>) -> Result<Started, Refusal> {
@@ -116,10 +139,15 @@ struct Begun {
 fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
     let error = told.iter().skip_while(|line| !line.starts_with("refrain: "));
     let error: Vec<_> = error.map(|line| line.strip_prefix("refrain: ").unwrap_or(line)).collect();
+    let kind = match answer.code {
+        Some(2) => RefusalKind::Asked,
+        Some(3) => RefusalKind::NotFound,
+        _ => RefusalKind::Conflict,
+    };
     match (error.as_slice(), answer.code) {
-        ([], Some(code)) => Refusal::new(format!("refrain ended with code {code} and said nothing")),
-        ([], None) => Refusal::new("refrain was ended by a signal"),
-        (lines, _) => Refusal::new(in_own_words(&lines.join("; "))),
+        ([], Some(code)) => Refusal::of(kind, format!("refrain ended with code {code} and said nothing")),
+        ([], None) => Refusal::of(RefusalKind::Failed, "refrain was ended by a signal"),
+        (lines, _) => Refusal::of(kind, in_own_words(&lines.join("; "))),
     }
 }
 
@@ -183,6 +211,11 @@ mod tests {
             assert_eq!(in_own_words(said), expected);
         }
     }
+}
+
+/// What was told, less empty lines.
+fn lines(answer: &Answer) -> Vec<&str> {
+    answer.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
 impl<'a> Worker<'a> {
@@ -252,6 +285,6 @@ impl Bounds {
 }
 
 /// One word, so that no value can pass for another option.
-fn option(words: &mut Vec<String>, name: &str, value: Option<impl std::fmt::Display>) {
+pub(super) fn option(words: &mut Vec<String>, name: &str, value: Option<impl std::fmt::Display>) {
     words.extend(value.map(|value| format!("--{name}={value}")));
 }

@@ -214,6 +214,21 @@ pub(crate) struct List {
     pub(crate) include_finished: bool,
 }
 
+/// Holds words for an agent against their bounds.
+pub(super) fn check_text(name: &str, value: &str) -> Result<(), Refusal> {
+    text(name, value, LONGEST_TEXT)
+}
+
+/// Holds what a loop is granted against its bounds.
+pub(super) fn check_grant(asked: &super::Resume) -> Result<(), Refusal> {
+    words(&[("max_duration", &asked.max_duration)])?;
+    match asked.max_cost_usd {
+        // Written so that what is no number is none of them.
+        Some(cost) if !(cost > 0.0 && cost.is_finite()) => Err(refused("max_cost_usd", cost, "more than 0")),
+        _ => Ok(()),
+    }
+}
+
 fn within(name: &str, value: Option<u32>, accepted: &RangeInclusive<u32>) -> Result<(), Refusal> {
     match value {
         Some(value) if !accepted.contains(&value) => {

@@ -1,10 +1,22 @@
 //! The door over HTTP: what [`Desk`](crate::Desk) can be asked, for browsers and for other programs.
 //!
 //! [`Server`] listens and holds every connection against its bounds; nothing that a client does, or leaves undone, costs
-//! anybody else more than one of its places.
+//! anybody else more than one of its places. `guard` lets in whom it may; `routes` is the table of what programs can ask, and
+//! `api` does it; `live` is the stream of what happens; `pages` is what a person sees.
 
 mod address;
+mod api;
+mod door;
+mod failure;
+mod guard;
+mod live;
+mod login;
+mod openapi;
+mod pages;
+mod routes;
 mod server;
 
 pub use address::{Address, AddressError};
+pub use door::{new_token, revoke_tokens};
+pub use openapi::openapi;
 pub use server::{HttpError, Server, Stop};

@@ -6,17 +6,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::csrf::CsrfLayer;
 
-use super::Address;
+use super::door::Door;
+use super::failure::Failure;
+use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
+use crate::mcp;
 
 /// How many connections there may be at a time: others wait in the system's queue.
 const MOST: usize = 256;
@@ -32,13 +38,18 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Becomes true when all that runs beside the server is to stop.
 pub type Stop = watch::Receiver<bool>;
 
+/// Comes back once it is time to stop.
+pub(super) async fn stopped(stop: &mut Stop) {
+    // Whoever would say so may be gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     at: SocketAddr,
-    address: Address,
-    desk: Arc<Desk>,
+    door: Arc<Door>,
 }
 
 /// Why it does not.
@@ -63,19 +74,25 @@ impl Server {
         let failed = |source| HttpError::Listen { at: address.listen, source };
         let listener = TcpListener::bind(address.listen).await.map_err(failed)?;
         let at = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, at, address, desk: Arc::new(desk) })
+        let door = Door::new(Arc::new(desk), at.port(), address.public);
+        Ok(Self { listener, at, door: Arc::new(door) })
     }
 
     /// The origin under which it is found.
     #[must_use]
     pub fn url(&self) -> String {
-        self.address.public.clone().unwrap_or_else(|| format!("http://{}", self.at))
+        self.door.public.clone().unwrap_or_else(|| format!("http://{}", self.at))
+    }
+
+    /// An address that lets one browser in, once and for ten minutes.
+    #[must_use]
+    pub fn invitation(&self) -> String {
+        format!("{}/open?code={}", self.url(), self.door.make_code())
     }
 
     /// Answers until it is to stop; what is being answered then gets a moment.
     pub async fn run(self, mut stop: Stop) {
-        let _ = &self.desk;
-        let app: Router = Router::new().route("/", get(|| async { "refrain\n" }));
+        let app = app(&self.door, stop.clone());
         let (places, mut open) = (Arc::new(Semaphore::new(MOST)), JoinSet::new());
         loop {
             // A place first: without one nobody is asked in.
@@ -86,7 +103,7 @@ impl Server {
                     // The client is gone already, or the system has no descriptors left just now.
                     Err(_) => { tokio::time::sleep(AGAIN).await; continue }
                 },
-                () = told(&mut stop) => break,
+                () = stopped(&mut stop) => break,
             };
             let (app, stop) = (app.clone(), stop.clone());
             open.spawn(async move {
@@ -101,6 +118,40 @@ impl Server {
     }
 }
 
+/// All that is answered, behind all that is asked before.
+fn app(door: &Arc<Door>, stop: Stop) -> Router {
+    let tools = mcp::over_http(Arc::clone(&door.desk));
+    let inside = routes::router()
+        .merge(pages::router())
+        .nest_service("/mcp", tools)
+        .layer(middleware::from_fn_with_state(Arc::clone(door), guard::admit));
+    let same_origin = door.public.iter().fold(CsrfLayer::new(), |layer, origin| {
+        // It was held against what an origin is.
+        layer.clone().add_trusted_origin(origin).unwrap_or(layer)
+    });
+    let foreign = |_| {
+        let error = "the request comes from another origin";
+        Failure::new(axum::http::StatusCode::FORBIDDEN, error).into_response()
+    };
+    let broke = |_: Box<dyn std::any::Any + Send>| {
+        let error = "refrain broke off in the middle of this";
+        Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
+    };
+    Router::new()
+        .merge(inside)
+        .merge(pages::assets())
+        .route("/login", get(login::show).post(login::login))
+        .route("/open", get(login::open))
+        .fallback(|| async { Failure::nothing() })
+        .layer(Extension(stop))
+        .layer(middleware::from_fn(guard::take_in))
+        .layer(same_origin.with_rejection_response(foreign))
+        .layer(middleware::from_fn_with_state(Arc::clone(door), guard::check_host))
+        .layer(CatchPanicLayer::custom(broke))
+        .layer(middleware::map_response(guard::seal))
+        .with_state(Arc::clone(door))
+}
+
 /// One connection, to its end.
 async fn converse(stream: TcpStream, app: Router, mut stop: Stop) {
     // What is answered is small, and is to be there at once.
@@ -110,16 +161,11 @@ async fn converse(stream: TcpStream, app: Router, mut stop: Stop) {
     let talk = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     let mut talk = std::pin::pin!(talk);
     // However it ends, there is nobody to be told.
-    let is_over = tokio::select! {
-        _ = talk.as_mut() => true,
-        () = told(&mut stop) => false,
-    };
-    if !is_over {
-        talk.as_mut().graceful_shutdown();
-        let _ = talk.await;
+    tokio::select! {
+        _ = talk.as_mut() => {}
+        () = stopped(&mut stop) => {
+            talk.as_mut().graceful_shutdown();
+            let _ = talk.await;
+        }
     }
-}
-
-async fn told(stop: &mut Stop) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -2,6 +2,7 @@
 //! does in the protocol's words. A request that is cancelled, or a client that goes away, ends nothing but the answer.
 
 mod handler;
+mod http;
 mod resources;
 mod stdio;
 mod tools;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 
 use rmcp::handler::server::router::tool::ToolRouter;
 
+pub(crate) use self::http::over_http;
 pub use self::stdio::serve_stdio;
 use self::updates::Subscriptions;
 use crate::desk::{Desk, Refusal};
 
 /// One client's server.
 #[derive(Clone, Debug)]
-struct Mcp {
+pub(crate) struct Mcp {
     desk: Arc<Desk>,
     tools: ToolRouter<Self>,
     subscriptions: Arc<Subscriptions>,

@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use refrain_engine::chain;
 use refrain_engine::tool::Tool;
 use refrain_server::Desk;
-use refrain_server::http::{Address, Server};
+use refrain_server::http::{self, Address, Server};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -23,7 +23,10 @@ use crate::{out, run, slack};
 /// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
 /// alone, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The port; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true)]
     port: u16,
@@ -46,14 +49,30 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What is done beside serving.
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Make a token for a program, or for a browser, and print it; it is kept nowhere
+    Token {
+        /// Let nobody in any more who was, browsers too, and make none
+        #[arg(long)]
+        revoke: bool,
+    },
+}
+
 /// Where it is found.
 #[derive(Serialize)]
 struct Found {
     url: String,
+    /// What lets one browser in, once.
+    open: String,
 }
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    if let Some(Verb::Token { revoke }) = args.verb {
+        return token(context, revoke);
+    }
     let address = Address::new(args.host, args.port, args.behind_proxy.clone());
     let address = address.map_err(|error| CliError::usage(error.to_string()))?;
     let desk = Desk::open_everywhere(context.host.clone(), &context.dir, &args.root)?;
@@ -62,6 +81,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     // Whoever waits for a loop is waited for by nobody any more.
     runtime.shutdown_background();
     served?;
+    Ok(Code::Done.into())
+}
+
+/// Makes a token, or takes all back.
+fn token(context: &Context, revoke: bool) -> Result<ExitCode, CliError> {
+    if let Some(own) = &context.inside {
+        let error = format!("loop {own} cannot make a token from inside an attempt");
+        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
+    }
+    let desk = Desk::open(context.host.clone(), &context.dir, &[])?;
+    let failed = |error| CliError::new(Code::Failed, chain(&error));
+    if revoke {
+        let count = http::revoke_tokens(&desk).map_err(failed)?;
+        out::print(&format!("{count} are good no more\n"));
+    } else {
+        out::print(&format!("{}\n", http::new_token(&desk).map_err(failed)?));
+    }
     Ok(Code::Done.into())
 }
 
@@ -98,15 +134,18 @@ fn heed(kind: SignalKind) -> Result<Signal, CliError> {
 
 /// Says where it is found.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), CliError> {
-    let url = server.url();
+    let (url, invitation) = (server.url(), server.invitation());
     if args.json {
-        out::print_json_line(&Found { url: url.clone() })?;
+        out::print_json_line(&Found { url, open: invitation.clone() })?;
     } else {
         out::print(&format!("{url}\n"));
+        if out::is_watched() && !args.open {
+            out::tell_line("", &format!("to let a browser in: {invitation}"));
+        }
         out::tell_line("", "Ctrl-C ends it; loops go on without it");
     }
-    if args.open && !open(context, &url) {
-        out::tell_line("", "note: no browser could be opened");
+    if args.open && !open(context, &invitation) {
+        out::tell_line("", &format!("note: no browser could be opened; open {invitation}"));
     }
     Ok(())
 }

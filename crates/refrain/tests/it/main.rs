@@ -87,6 +87,8 @@ mod run_task;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]
+mod serve;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod slack;

@@ -2,6 +2,7 @@
 //! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
 
 mod behind;
+mod critical;
 mod estimate;
 mod parts;
 mod telling;
@@ -21,6 +22,7 @@ use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
 
 pub use behind::Behind;
+pub use critical::critical_path;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
 
 /// One plan, for people and scripts.

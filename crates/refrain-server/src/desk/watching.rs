@@ -1,0 +1,319 @@
+//! What can be seen of one loop, or plan, that is named by its project and its id, and of all of them in a list.
+
+use refrain_core::agent::{AgentEvent, Speaker};
+use refrain_core::gate::GateName;
+use refrain_core::text::clip;
+use refrain_core::{AttemptId, LoopId};
+use refrain_engine::{Brief, Detail, Kept, Listed, Service, chain};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::address::{Address, Part};
+use super::seeing::name;
+use super::{Desk, Refusal, RefusalKind};
+
+/// How many loops are listed unless it is said, and at most.
+const LISTED: usize = 200;
+const MOST_LISTED: usize = 2_000;
+/// How much of a log is read at once unless it is said, and at most, in bytes.
+const PART: u64 = 64 << 10;
+const MOST_PART: u64 = 1 << 20;
+/// How long a line of what an agent said may be, in bytes.
+const LONGEST_LINE: usize = 4 << 10;
+
+/// A loop, or a plan, by name.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(crate) struct Place {
+    /// The project's name, as the list of projects has it.
+    pub(crate) project: String,
+    /// The loop's, or the plan's, id.
+    pub(crate) id: String,
+}
+
+/// A project.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct ProjectView {
+    /// Its name in addresses.
+    pub(crate) name: String,
+    /// Its folder.
+    pub(crate) folder: String,
+}
+
+/// Which loops are listed.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Filter {
+    /// Those of one project, by its name.
+    pub(crate) project: Option<String>,
+    /// Those of these statuses, with commas between them.
+    pub(crate) status: Option<String>,
+    /// Those whose id, project or reason holds this.
+    pub(crate) text: Option<String>,
+    /// How many at most, last touched first; 200 where it is left out, at most 2000.
+    pub(crate) limit: Option<usize>,
+}
+
+/// What is listed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// The loops and plans, last touched first.
+    pub(crate) loops: Vec<Row>,
+    /// How many more there are.
+    pub(crate) more: usize,
+    /// What could not be read, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+/// A row of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Row {
+    /// The project's name.
+    pub(crate) project: String,
+    /// How it stands: a row of `refrain list --json`.
+    #[serde(rename = "loop")]
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) object: Box<RawValue>,
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) brief: Box<Brief>,
+}
+
+/// A part of a log.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct LogPart {
+    /// The first byte of it.
+    pub(crate) from: u64,
+    /// Where the next part begins.
+    pub(crate) next: u64,
+    /// How many bytes there are now.
+    pub(crate) total: u64,
+    /// The text, less secrets and control characters.
+    pub(crate) text: String,
+}
+
+/// A part of what an agent did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Activity {
+    /// The first byte of the stream that it was read from.
+    pub(crate) from: u64,
+    /// Where the next part begins.
+    pub(crate) next: u64,
+    /// How many bytes there are now.
+    pub(crate) total: u64,
+    /// What it did, in order.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One thing that an agent did.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Line {
+    /// What it is: text, thought, tool, result, failed, fault, notice, output.
+    pub(crate) kind: &'static str,
+    /// In words.
+    pub(crate) text: String,
+}
+
+/// What a loop has changed so far.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Difference {
+    /// The files, with how many lines.
+    pub(crate) stat: String,
+    /// The differences, cut in the middle where they are long.
+    pub(crate) diff: String,
+}
+
+impl Desk {
+    /// The projects that are open.
+    pub(crate) fn projects(&self) -> Vec<ProjectView> {
+        let view = |service: &Service| ProjectView {
+            name: name(service),
+            folder: service.project().root.to_string(),
+        };
+        self.services().iter().map(view).collect()
+    }
+
+    /// The door of that name, and the loop or plan in it.
+    pub(crate) fn open_place(&self, place: &Place) -> Result<(Service, LoopId), Refusal> {
+        let id: LoopId = place.id.parse().map_err(|error| Refusal::new(format!("{}: {error}", place.id)))?;
+        self.at(&Address { project: place.project.clone(), id, part: Part::TAIL })
+    }
+
+    /// Loops and plans, last touched first.
+    pub(crate) fn find(&self, filter: &Filter) -> Result<Found, Refusal> {
+        let limit = filter.limit.unwrap_or(LISTED);
+        if limit > MOST_LISTED {
+            return Err(Refusal::new(format!("limit {limit}: accepted are numbers up to {MOST_LISTED}")));
+        }
+        let statuses: Vec<_> = filter.status.iter().flat_map(|all| all.split(',')).map(str::trim).collect();
+        let text = filter.text.as_deref().unwrap_or_default().to_lowercase();
+        let is_wanted = |brief: &Brief| {
+            let shown = || format!("{} {} {}", brief.id, brief.project, brief.reason).to_lowercase();
+            (statuses.is_empty() || statuses.contains(&brief.status.as_str()))
+                && (text.is_empty() || shown().contains(&text))
+        };
+        let (mut found, mut unread) = (Vec::new(), Vec::new());
+        for service in self.services() {
+            let project = name(&service);
+            if filter.project.as_ref().is_some_and(|wanted| *wanted != project) {
+                continue;
+            }
+            match service.list_with(false, Detail::Object) {
+                Ok(rows) => {
+                    for row in rows {
+                        match row {
+                            Listed::Loop(brief) if is_wanted(&brief) => found.push((project.clone(), brief)),
+                            Listed::Loop(_) => {}
+                            Listed::Damaged { name, error } => {
+                                unread.push(format!("{name}: {}", chain(&error)))
+                            }
+                        }
+                    }
+                }
+                // One project that cannot be read hides no other.
+                Err(error) => unread.push(format!("{project}: {}", chain(&error))),
+            }
+        }
+        found.sort_by_key(|(_, brief)| std::cmp::Reverse(brief.updated_at));
+        let more = found.len().saturating_sub(limit);
+        let row = |(project, mut brief): (String, Box<Brief>)| {
+            let object = RawValue::from_string(brief.object.take()?).ok()?;
+            Some(Row { project, object, brief })
+        };
+        Ok(Found { loops: found.into_iter().take(limit).filter_map(row).collect(), more, unread })
+    }
+
+    /// A page of its journal, one JSON object a line.
+    pub(crate) fn journal(
+        &self,
+        place: &Place,
+        from: Option<u64>,
+        limit: Option<usize>,
+    ) -> Result<String, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let limit = limit.unwrap_or(100);
+        if !(1..=1_000).contains(&limit) {
+            return Err(Refusal::new(format!("limit {limit}: accepted are numbers from 1 to 1000")));
+        }
+        self.read(&Address { project: name(&service), id, part: Part::Journal { from, limit } })
+    }
+
+    /// Its `state.md`.
+    pub(crate) fn notes(&self, place: &Place) -> Result<String, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        self.read(&Address { project: name(&service), id, part: Part::State })
+    }
+
+    /// What an attempt's agent was told.
+    pub(crate) fn told(&self, place: &Place, attempt: &str) -> Result<String, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let gone =
+            || Refusal::of(RefusalKind::NotFound, format!("{id} has no prompt of iteration {attempt}"));
+        service.told(&id, of_attempt(attempt)?)?.ok_or_else(gone)
+    }
+
+    /// A part of a log: `output`, `errors`, `critique`, or `gate:NAME` or `gate:NAME:RUN`.
+    pub(crate) fn log(
+        &self,
+        place: &Place,
+        (attempt, which): (&str, &str),
+        from: Option<u64>,
+        limit: Option<u64>,
+    ) -> Result<LogPart, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let (of, kept) = (of_attempt(attempt)?, kept(which)?);
+        let part = service.printed(&id, (of, &kept), from, within(limit)?)?;
+        let gone =
+            || Refusal::of(RefusalKind::NotFound, format!("{id} has no {which} of iteration {attempt}"));
+        let part = part.ok_or_else(gone)?;
+        Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
+    }
+
+    /// What an attempt's agent did, as far as it says so.
+    pub(crate) fn activity(
+        &self,
+        place: &Place,
+        attempt: &str,
+        from: Option<u64>,
+        limit: Option<u64>,
+    ) -> Result<Activity, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let heard = service.heard(&id, of_attempt(attempt)?, from, within(limit)?)?;
+        let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
+        Ok(heard.map_or(nothing, |heard| Activity {
+            from: heard.from,
+            next: heard.next,
+            total: heard.total,
+            lines: heard.said.iter().filter_map(line).collect(),
+        }))
+    }
+
+    /// What it has changed so far.
+    pub(crate) fn difference(&self, place: &Place) -> Result<Difference, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let gone = || {
+            Refusal::of(RefusalKind::NotFound, format!("{id} shows no changes: no candidate was taken yet"))
+        };
+        let changes = service.differences(&id)?.ok_or_else(gone)?;
+        Ok(Difference { stat: changes.stat, diff: changes.diff })
+    }
+}
+
+/// An attempt as people write it: `3`, or `3.2`.
+fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
+    let (iteration, attempt) = text.split_once('.').unwrap_or((text, "1"));
+    let parsed = iteration.parse().ok().zip(attempt.parse().ok().filter(|n| *n > 0));
+    let refused =
+        || Refusal::new(format!("{text}: accepted are iterations, as 3, or attempts of them, as 3.2"));
+    parsed.map(|(iteration, attempt)| AttemptId { iteration, attempt }).ok_or_else(refused)
+}
+
+fn kept(which: &str) -> Result<Kept, Refusal> {
+    let refused = || {
+        Refusal::new(format!("{which}: accepted are output, errors, critique, gate:NAME and gate:NAME:RUN"))
+    };
+    match which {
+        "output" => Ok(Kept::Output),
+        "errors" => Ok(Kept::Errors),
+        "critique" => Ok(Kept::Critique),
+        gate => {
+            let (name, run) = gate
+                .strip_prefix("gate:")
+                .map(|it| it.split_once(':').unwrap_or((it, "1")))
+                .ok_or_else(refused)?;
+            let name: GateName = name.parse().map_err(|_| refused())?;
+            Ok(Kept::Gate(name, run.parse().map_err(|_| refused())?))
+        }
+    }
+}
+
+fn within(limit: Option<u64>) -> Result<u64, Refusal> {
+    match limit.unwrap_or(PART) {
+        limit @ 1..=MOST_PART => Ok(limit),
+        limit => Err(Refusal::new(format!("limit {limit}: accepted are 1 to {MOST_PART} bytes"))),
+    }
+}
+
+/// What there is to be shown of an event; maybe nothing.
+fn line(event: &AgentEvent) -> Option<Line> {
+    let said = |kind, text: &str| {
+        let text = clip(text.trim_end(), LONGEST_LINE);
+        (!text.is_empty()).then(|| Line { kind, text: text.into_owned() })
+    };
+    match event {
+        AgentEvent::Text { text, by: Speaker::Agent, .. } => said("text", text),
+        AgentEvent::Text { text, by: Speaker::SubAgent, .. } => said("sub-agent", text),
+        AgentEvent::Thought(text) => said("thought", text),
+        AgentEvent::ToolCall { name, about, .. } => said("tool", &format!("{name} {about}")),
+        AgentEvent::ToolResult { ok: Some(false), output } => said("failed", output),
+        AgentEvent::ToolResult { output, .. } => said("result", output),
+        AgentEvent::Retry(fault) => said("notice", &format!("it tries again: {}", fault.message)),
+        AgentEvent::Fault(fault) => said("fault", &fault.message),
+        AgentEvent::Notice(text) => Some(Line { kind: "output", text: text.clone() }),
+        AgentEvent::Session(_)
+        | AgentEvent::Tokens { .. }
+        | AgentEvent::Cost { .. }
+        | AgentEvent::Final { .. }
+        | AgentEvent::Unknown => None,
+    }
+}

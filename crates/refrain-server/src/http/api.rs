@@ -1,0 +1,252 @@
+//! What each route of the API does: takes apart what was sent, asks the desk, says what came of it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use refrain_core::text::{clip, printable};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Stop;
+use super::door::Door;
+use super::failure::Failure;
+use super::openapi::openapi;
+use crate::desk::{
+    Activity, Asked, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Standing,
+    Start, Started, Tune, Urgent, Which,
+};
+
+type Shared = State<Arc<Door>>;
+type Answer<T> = Result<Json<T>, Failure>;
+
+/// A page of a journal.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    /// The first event, by its number; the last ones where it is left out.
+    from: Option<u64>,
+    /// How many; 100 where it is left out, at most 1000.
+    limit: Option<usize>,
+}
+
+/// A part of a log.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Range {
+    /// The first byte; the end of the log where it is left out.
+    from: Option<u64>,
+    /// How many bytes; 65536 where it is left out, at most 1048576.
+    limit: Option<u64>,
+}
+
+/// Where a listener left off.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct After {
+    /// The id of the last event that was heard, as the header Last-Event-ID says it too.
+    after: Option<String>,
+}
+
+/// What stands in the path.
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for At<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Failure> {
+        let Path(found) =
+            Path::<T>::from_request_parts(parts, door).await.map_err(|error| bad(&error.body_text()))?;
+        Ok(Self(found))
+    }
+}
+
+/// What stands behind the question mark.
+pub(super) struct Wants<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for Wants<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Door>) -> Result<Self, Failure> {
+        let Query(found) = Query::<T>::try_from_uri(&parts.uri).map_err(|error| bad(&error.body_text()))?;
+        Ok(Self(found))
+    }
+}
+
+/// What was sent: a JSON object, or nothing where nothing needs to be said.
+pub(super) struct Sent<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequest<Arc<Door>> for Sent<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Failure> {
+        let bytes = Bytes::from_request(request, door).await.map_err(|error| bad(&error.body_text()))?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        serde_json::from_slice(text).map(Self).map_err(|error| bad(&format!("the body: {error}")))
+    }
+}
+
+fn bad(error: &str) -> Failure {
+    let line = printable(error).split_whitespace().collect::<Vec<_>>().join(" ");
+    Failure::new(StatusCode::BAD_REQUEST, clip(&line, 500))
+}
+
+pub(super) async fn description() -> Json<Value> {
+    Json(openapi())
+}
+
+pub(super) async fn projects(State(door): Shared) -> Answer<Vec<ProjectView>> {
+    door.at_desk(|desk| Ok(desk.projects())).await.map(Json)
+}
+
+pub(super) async fn find(State(door): Shared, Wants(filter): Wants<Filter>) -> Answer<Found> {
+    door.at_desk(move |desk| desk.find(&filter)).await.map(Json)
+}
+
+pub(super) async fn start(State(door): Shared, Sent(asked): Sent<Start>) -> Answer<Started> {
+    door.at_desk(move |desk| desk.start(&asked)).await.map(Json)
+}
+
+pub(super) async fn preview(State(door): Shared, Sent(asked): Sent<Start>) -> Answer<Vec<String>> {
+    door.at_desk(move |desk| desk.preview(&asked)).await.map(Json)
+}
+
+pub(super) async fn run_plan(State(door): Shared, Sent(asked): Sent<PlanRun>) -> Answer<Started> {
+    door.at_desk(move |desk| desk.run_plan(&asked)).await.map(Json)
+}
+
+pub(super) async fn events(
+    State(door): Shared,
+    axum::Extension(stop): axum::Extension<Stop>,
+    headers: HeaderMap,
+    Wants(After { after }): Wants<After>,
+) -> Response {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    door.hub.listen(last.or(after), stop).await
+}
+
+pub(super) async fn standing(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.standing(&place)).await.map(Json)
+}
+
+pub(super) async fn journal(
+    State(door): Shared,
+    At(place): At<Place>,
+    Wants(page): Wants<Page>,
+) -> Result<Response, Failure> {
+    let lines = door.at_desk(move |desk| desk.journal(&place, page.from, page.limit)).await?;
+    Ok(text("application/x-ndjson", lines))
+}
+
+pub(super) async fn notes(State(door): Shared, At(place): At<Place>) -> Result<Response, Failure> {
+    Ok(text(MARKDOWN, door.at_desk(move |desk| desk.notes(&place)).await?))
+}
+
+pub(super) async fn report(State(door): Shared, At(place): At<Place>) -> Answer<Value> {
+    let report = door.at_desk(move |desk| {
+        let (service, id) = desk.open_place(&place)?;
+        let workspace = Some(service.project().worktree.to_string());
+        Ok(desk.report(&Which { loop_id: id.to_string(), workspace })?.report)
+    });
+    report.await.map(Json)
+}
+
+pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Answer<Difference> {
+    door.at_desk(move |desk| desk.difference(&place)).await.map(Json)
+}
+
+/// An attempt of a loop, and which of its logs.
+#[derive(Debug, Deserialize)]
+pub(super) struct Attempt {
+    project: String,
+    id: String,
+    attempt: String,
+    #[serde(default)]
+    log: String,
+}
+
+impl Attempt {
+    fn place(&self) -> Place {
+        Place { project: self.project.clone(), id: self.id.clone() }
+    }
+}
+
+pub(super) async fn told(State(door): Shared, At(of): At<Attempt>) -> Result<Response, Failure> {
+    Ok(text(MARKDOWN, door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await?))
+}
+
+pub(super) async fn log(
+    State(door): Shared,
+    At(of): At<Attempt>,
+    Wants(range): Wants<Range>,
+) -> Answer<LogPart> {
+    let read =
+        door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), range.from, range.limit));
+    read.await.map(Json)
+}
+
+pub(super) async fn activity(
+    State(door): Shared,
+    At(of): At<Attempt>,
+    Wants(range): Wants<Range>,
+) -> Answer<Activity> {
+    let read = door.at_desk(move |desk| desk.activity(&of.place(), &of.attempt, range.from, range.limit));
+    read.await.map(Json)
+}
+
+pub(super) async fn pause(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(how): Sent<Urgent>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.pause(&place, how)).await.map(Json)
+}
+
+pub(super) async fn cancel(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(how): Sent<Urgent>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.cancel(&place, how)).await.map(Json)
+}
+
+pub(super) async fn resume(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Resume>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.resume(&place, &asked)).await.map(Json)
+}
+
+pub(super) async fn steer(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Asked>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.say(&place, asked)).await.map(Json)
+}
+
+pub(super) async fn archive(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.archive(&place)).await.map(Json)
+}
+
+pub(super) async fn tune(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Tune>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.tune(&place, &asked)).await.map(Json)
+}
+
+/// The type of Markdown, which no browser makes anything of.
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
+
+fn text(mime: &'static str, text: String) -> Response {
+    ([(header::CONTENT_TYPE, mime)], text).into_response()
+}

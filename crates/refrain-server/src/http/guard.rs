@@ -1,0 +1,134 @@
+//! Who is let in, and under which conditions. Every request passes here before anything is done for it: the name that it came
+//! under, its origin where it changes something, its size and pace, and its token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+
+use super::door::Door;
+use super::failure::Failure;
+
+/// How large a request may be, in bytes.
+const LARGEST: usize = 1 << 20;
+/// How long it may take to arrive.
+const SLOWEST: Duration = Duration::from_secs(20);
+/// Nothing but what comes from here, no frame around it, and nothing that stands in a page itself runs.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none.
+pub(super) async fn check_host(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let said =
+        said.or_else(|| request.uri().authority().map(|authority| authority.as_str())).unwrap_or_default();
+    if door.hosts.iter().any(|host| host.eq_ignore_ascii_case(said)) {
+        return next.run(request).await;
+    }
+    let accepted = door.hosts.join(", ");
+    Failure::new(
+        StatusCode::FORBIDDEN,
+        format!("this server is not found under that name; accepted are {accepted}"),
+    )
+    .into_response()
+}
+
+/// Takes in the whole of what is sent before anything is done for it, within bounds.
+pub(super) async fn take_in(request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    let said = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let too_large = || {
+        let error = format!("the request is too large; accepted are {LARGEST} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error).into_response()
+    };
+    if said.is_some_and(|length: usize| length > LARGEST) {
+        return too_large();
+    }
+    match tokio::time::timeout(SLOWEST, to_bytes(body, LARGEST)).await {
+        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(Err(_)) => too_large(),
+        Err(_) => {
+            let error = format!("the request took longer than {} s to arrive", SLOWEST.as_secs());
+            Failure::new(StatusCode::REQUEST_TIMEOUT, error).into_response()
+        }
+    }
+}
+
+/// Lets in only who has a token; a person is sent to where they can show one.
+pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let given = bearer(headers).or_else(|| cookie(headers, &door.cookie)).map(str::to_owned);
+    if let Some(token) = &given
+        && door.knows(token).await
+    {
+        return next.run(request).await;
+    }
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let is_page = *request.method() == Method::GET && accepts.contains("text/html");
+    if is_page {
+        return Redirect::to("/login").into_response();
+    }
+    if given.is_some() && door.was_wrong() {
+        return too_many();
+    }
+    let error = match given {
+        Some(_) => "the token is not known here; refrain serve token makes one",
+        None => "a token is missing: Authorization: Bearer TOKEN; refrain serve token makes one",
+    };
+    let mut refused = Failure::new(StatusCode::UNAUTHORIZED, error).into_response();
+    refused.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    refused
+}
+
+/// Too many wrong tokens.
+pub(super) fn too_many() -> Response {
+    let mut refused =
+        Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute")
+            .into_response();
+    refused.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    refused
+}
+
+/// The cookie that lets a browser in.
+pub(super) fn set_cookie(door: &Door, token: &str) -> String {
+    let secure =
+        if door.public.as_ref().is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
+    format!("{}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000{secure}", door.cookie)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let said = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = said.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+/// What every answer says to browsers.
+pub(super) async fn seal(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // What stands in an answer is the person's, and changes.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,344 @@
+//! The live stream: that something was recorded or printed, for everybody who listens. One thread looks out while somebody
+//! does, and nothing happens while nothing changes.
+//!
+//! Journals are the truth, and what is said here only says where to read. Still nothing is missed: what was said lately is
+//! kept, numbered from when the looking out began, and an event's id is `BEGINNING-NUMBER-MILLISECONDS`. Whoever comes back
+//! with the id of the last event that they heard gets all behind it from what is kept; where that is not so long, or began
+//! only later (another server, or nobody listened for a while), from the journals themselves: all that they hold from that
+//! moment on, and a little before it. So an event may be said twice, and is known again by its loop and number; none is left
+//! out. Where it would be too much, `reset` says so: whoever hears it reads anew what they show.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use jiff::Timestamp;
+use rand::RngExt;
+use refrain_engine::{Lookout, News, Novelty, now};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::desk::Desk;
+
+/// How many of the last events are kept.
+const KEPT: usize = 4_096;
+/// How many are read from journals at once.
+const MOST: usize = 10_000;
+/// How often it is made sure that somebody still listens, and looked for new projects.
+const LOOK: Duration = Duration::from_secs(20);
+/// How often it is said at most that one loop's agent prints.
+const PACE: Duration = Duration::from_millis(250);
+
+/// What is said.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Said {
+    Recorded {
+        project: String,
+        #[serde(rename = "loop")]
+        id: String,
+        seq: u64,
+        at: Timestamp,
+        name: String,
+    },
+    Printed {
+        project: String,
+        #[serde(rename = "loop")]
+        id: String,
+        attempt: String,
+    },
+}
+
+/// Tells everybody.
+#[derive(Debug)]
+pub(super) struct Hub {
+    desk: Arc<Desk>,
+    kept: Mutex<Kept>,
+    /// The number of the last event.
+    last: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Names the looking out that goes on; none where nobody does.
+    beginning: Option<String>,
+    listeners: usize,
+    said: VecDeque<(u64, Timestamp, Said)>,
+    last: u64,
+}
+
+/// Somebody who listens.
+struct Listener {
+    hub: Arc<Hub>,
+    beginning: String,
+    /// The last that they heard.
+    heard: u64,
+    /// What they missed, or what they are told first.
+    first: VecDeque<Event>,
+    changed: watch::Receiver<u64>,
+    stop: super::Stop,
+}
+
+impl Hub {
+    pub(super) fn new(desk: Arc<Desk>) -> Self {
+        Self { desk, kept: Mutex::default(), last: watch::channel(0).0 }
+    }
+
+    /// The id that whoever reads something now begins to listen behind.
+    pub(super) fn mark(&self) -> String {
+        let kept = self.kept();
+        id(kept.beginning.as_deref().unwrap_or("none"), kept.last, now())
+    }
+
+    /// All that happens from now on, or behind the event of that id.
+    pub(super) async fn listen(self: &Arc<Self>, after: Option<String>, stop: super::Stop) -> Response {
+        let mut begins = false;
+        let (beginning, heard, missed) = {
+            let mut kept = self.kept();
+            kept.listeners += 1;
+            if kept.beginning.is_none() {
+                begins = true;
+                let number: u64 = rand::rng().random();
+                *kept = Kept {
+                    beginning: Some(format!("{number:x}")),
+                    listeners: kept.listeners,
+                    ..Kept::default()
+                };
+            }
+            let beginning = kept.beginning.clone().unwrap_or_default();
+            match after.as_deref().map(Cursor::of) {
+                None => (beginning, kept.last, None),
+                Some(Some(cursor)) if !begins && kept.has_all_behind(&cursor) => {
+                    (beginning, cursor.number, None)
+                }
+                Some(cursor) => (beginning, kept.last, Some(cursor.map(|cursor| cursor.at))),
+            }
+        };
+        // From here on it is let go of, whatever becomes of it.
+        let mut listener = Listener {
+            hub: Arc::clone(self),
+            beginning,
+            heard,
+            first: VecDeque::new(),
+            changed: self.last.subscribe(),
+            stop,
+        };
+        if begins {
+            let hub = Arc::clone(self);
+            let (ready, is_ready) = tokio::sync::oneshot::channel();
+            tokio::task::spawn_blocking(move || hub.look_out(ready));
+            // What happens from here on is noticed.
+            let _ = is_ready.await;
+        }
+        listener.first.push_back(
+            Event::default().event("hello").id(id(&listener.beginning, listener.heard, now())).data("{}"),
+        );
+        if let Some(since) = missed {
+            listener.first.extend(self.missed(since, &listener).await);
+        }
+        let alive = KeepAlive::new().interval(LOOK).event(Event::default().event("alive").data("{}"));
+        Sse::new(stream::unfold(listener, |mut listener| async move {
+            let event = listener.next().await?;
+            Some((Ok::<_, Infallible>(event), listener))
+        }))
+        .keep_alive(alive)
+        .into_response()
+    }
+
+    /// What the journals hold since then.
+    async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
+        let hub = Arc::clone(self);
+        let found =
+            tokio::task::spawn_blocking(move || Some(Lookout::new(&hub.desk.services()).ok()?.since(since?)));
+        let reset = || vec![Event::default().event("reset").data("{}")];
+        match found.await {
+            Ok(Some(news)) if news.len() <= MOST => {
+                let event = |it: News| {
+                    let said = Said::of(it);
+                    let at = said.at();
+                    said.event(&listener.beginning, listener.heard, at)
+                };
+                news.into_iter().map(event).collect()
+            }
+            _ => reset(),
+        }
+    }
+
+    /// Looks out for as long as somebody listens. Blocks.
+    fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
+        let mut lookout = Lookout::new(&self.desk.services()).ok();
+        let _ = ready.send(());
+        let (mut printed, mut covered) =
+            (BTreeMap::<(String, String), (News, Instant)>::new(), Instant::now());
+        while let Some(lookout) = &mut lookout {
+            let due = printed.values().map(|(_, due)| due.saturating_duration_since(Instant::now())).min();
+            let mut news = Vec::new();
+            for it in lookout.wait(due.unwrap_or(LOOK)) {
+                match it.what {
+                    Novelty::Recorded(_) => news.push(it),
+                    Novelty::Printed(_) => {
+                        let of = (it.project.clone(), it.id.to_string());
+                        printed
+                            .entry(of)
+                            .and_modify(|(kept, _)| *kept = it.clone())
+                            .or_insert_with(|| (it, Instant::now() + PACE));
+                    }
+                }
+            }
+            let now = Instant::now();
+            news.extend(printed.extract_if(.., |_, (_, due)| *due <= now).map(|(_, (it, _))| it));
+            self.say(news);
+            if covered.elapsed() >= LOOK {
+                covered = now;
+                lookout.cover(&self.desk.services());
+                let mut kept = self.kept();
+                if kept.listeners == 0 {
+                    kept.beginning = None;
+                    return;
+                }
+            }
+        }
+        self.kept().beginning = None;
+    }
+
+    fn say(&self, news: Vec<News>) {
+        if news.is_empty() {
+            return;
+        }
+        let last = {
+            let mut kept = self.kept();
+            for it in news {
+                kept.last += 1;
+                let number = kept.last;
+                let said = Said::of(it);
+                kept.said.push_back((number, said.at(), said));
+            }
+            let too_many = kept.said.len().saturating_sub(KEPT);
+            kept.said.drain(..too_many);
+            kept.last
+        };
+        self.last.send_replace(last);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn has_all_behind(&self, cursor: &Cursor) -> bool {
+        let first = self.said.front().map_or(self.last + 1, |(number, ..)| *number);
+        self.beginning.as_deref() == Some(cursor.beginning.as_str())
+            && cursor.number + 1 >= first
+            && cursor.number <= self.last
+    }
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.first.pop_front() {
+                return Some(event);
+            }
+            {
+                let kept = self.hub.kept();
+                if kept.beginning.as_deref() != Some(self.beginning.as_str()) {
+                    // Nobody looks out any more: they come again.
+                    return None;
+                }
+                let oldest = kept.said.front().map_or(kept.last + 1, |(number, ..)| *number);
+                if self.heard + 1 < oldest {
+                    self.heard = kept.last;
+                    return Some(
+                        Event::default().event("reset").id(id(&self.beginning, self.heard, now())).data("{}"),
+                    );
+                }
+                let place = usize::try_from(self.heard + 1 - oldest).unwrap_or(usize::MAX);
+                if let Some((number, at, said)) = kept.said.get(place) {
+                    self.heard = *number;
+                    return Some(said.event(&self.beginning, *number, *at));
+                }
+            }
+            tokio::select! {
+                changed = self.changed.changed() => if changed.is_err() { return None },
+                () = super::server::stopped(&mut self.stop) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut kept = self.hub.kept();
+        kept.listeners = kept.listeners.saturating_sub(1);
+    }
+}
+
+impl Said {
+    fn of(news: News) -> Self {
+        let (project, id) = (news.project, news.id.to_string());
+        match news.what {
+            Novelty::Recorded(mark) => {
+                Self::Recorded { project, id, seq: mark.seq, at: mark.at, name: mark.name }
+            }
+            Novelty::Printed(attempt) => Self::Printed { project, id, attempt: attempt.to_string() },
+        }
+    }
+
+    /// From when on it is to be asked for again.
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Recorded { at, .. } => *at,
+            Self::Printed { .. } => now(),
+        }
+    }
+
+    fn event(&self, beginning: &str, number: u64, at: Timestamp) -> Event {
+        let name = match self {
+            Self::Recorded { .. } => "recorded",
+            Self::Printed { .. } => "printed",
+        };
+        let data = serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned());
+        Event::default().event(name).id(id(beginning, number, at)).data(data)
+    }
+}
+
+/// Where somebody left off.
+#[derive(Debug, PartialEq)]
+struct Cursor {
+    beginning: String,
+    number: u64,
+    at: Timestamp,
+}
+
+impl Cursor {
+    fn of(id: &str) -> Option<Self> {
+        let mut parts = id.split('-');
+        let (beginning, number, at) = (parts.next()?, parts.next()?, parts.next()?);
+        let at = Timestamp::from_millisecond(at.parse().ok()?).ok()?;
+        Some(Self { beginning: beginning.to_owned(), number: number.parse().ok()?, at })
+    }
+}
+
+fn id(beginning: &str, number: u64, at: Timestamp) -> String {
+    format!("{beginning}-{number}-{}", at.as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_where_somebody_left_off_and_garbage_says_nothing() {
+        let at = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
+        let cursor = Cursor { beginning: "a1".to_owned(), number: 7, at };
+        assert_eq!(Cursor::of(&id("a1", 7, at)), Some(cursor));
+        for garbage in ["", "a1", "a1-7", "a1-x-1", "a1-7-x", "a1-7-99999999999999999999"] {
+            assert_eq!(Cursor::of(garbage), None, "{garbage}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The description of the API for programs, made of its table.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::failure::Failure;
+use super::routes::{Answer, BASE, Route, table};
+
+/// The description: OpenAPI 3.1.
+#[must_use]
+pub fn openapi() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|it| it.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    let failure = generator.subschema_for::<Failure>().to_value();
+    let mut paths = Map::new();
+    for route in table() {
+        let operation = operation(&route, &mut generator, &failure);
+        let path = paths.entry(format!("{BASE}{}", route.path)).or_insert_with(|| json!({}));
+        path[route.method] = operation;
+    }
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Refrain",
+            "version": "1",
+            "description": "Loops and plans of this machine: what refrain serve answers to programs.",
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    })
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator, failure: &Value) -> Value {
+    let names = route.path.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| name);
+    let in_path =
+        |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
+    let mut parameters: Vec<_> = names.map(in_path).collect();
+    if let Some(query) = route.query {
+        parameters.extend(in_query(&inlined(query, generator)));
+    }
+    let (mime, schema) = match &route.answer {
+        Answer::Json(make) => ("application/json", make(generator).to_value()),
+        Answer::Text(mime) => (*mime, json!({"type": "string"})),
+    };
+    let mut operation = json!({
+        "summary": route.says,
+        "responses": {
+            "200": {"description": "It was done.", "content": {mime: {"schema": schema}}},
+            "default": {
+                "description": "It was not: 400, 401, 403, 404, 408, 409, 413, 429 or 500.",
+                "content": {"application/json": {"schema": failure}},
+            },
+        },
+    });
+    if !parameters.is_empty() {
+        operation["parameters"] = json!(parameters);
+    }
+    if let Some(body) = route.body {
+        let schema = body(generator).to_value();
+        operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
+    }
+    operation
+}
+
+/// The schema of what stands behind a question mark, itself and not its name.
+fn inlined(make: fn(&mut SchemaGenerator) -> schemars::Schema, generator: &mut SchemaGenerator) -> Value {
+    let named = make(generator).to_value();
+    let name = named["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    generator.definitions_mut().remove(name).unwrap_or(named)
+}
+
+fn in_query(schema: &Value) -> Vec<Value> {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let parameter = |(name, schema): (String, Value)| json!({"name": name, "in": "query", "description": schema["description"], "schema": schema});
+    properties.into_iter().map(parameter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_describes_every_route_and_every_name_that_it_uses() {
+        let all = openapi();
+        for route in table() {
+            let operation = &all["paths"][format!("{BASE}{}", route.path)][route.method];
+            assert_eq!(operation["summary"], route.says);
+        }
+        let text = all.to_string();
+        for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(all["components"]["schemas"][name].is_object(), "{name}");
+        }
+        let find = &all["paths"]["/api/v1/loops"]["get"]["parameters"];
+        assert!(find.as_array().unwrap().iter().any(|it| it["name"] == "status"), "{find:#}");
+    }
+}

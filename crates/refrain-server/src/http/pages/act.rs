@@ -1,0 +1,77 @@
+//! What the forms of a page do: the same as the API, and back to the page.
+
+use std::sync::Arc;
+
+use axum::extract::{Form, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+
+use super::failed;
+use crate::desk::{Asked, Desk, Place, Refusal, Resume, Tune, Urgent};
+use crate::http::api::At;
+use crate::http::door::Door;
+
+/// A loop, and what is to be done with it.
+#[derive(Deserialize)]
+pub(super) struct Which {
+    project: String,
+    id: String,
+    action: String,
+}
+
+/// All that a form may say; what it does not ask for is left out, or empty.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Said {
+    now: Option<String>,
+    max_iterations: Option<String>,
+    max_cost_usd: Option<String>,
+    text: Option<String>,
+    task: Option<String>,
+}
+
+pub(super) async fn act(
+    State(door): State<Arc<Door>>,
+    At(Which { project, id, action }): At<Which>,
+    Form(said): Form<Said>,
+) -> Response {
+    let back = format!("/p/{project}/{id}");
+    let place = Place { project, id };
+    match door.at_desk(move |desk| done(desk, &place, &action, said)).await {
+        Ok(()) => Redirect::to(&back).into_response(),
+        Err(failure) => failed(&door, &failure),
+    }
+}
+
+fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refusal> {
+    let how = Urgent { now: said.now.is_some() };
+    let text = said.text.unwrap_or_default();
+    match action {
+        "pause" => desk.pause(place, how),
+        "cancel" => desk.cancel(place, how),
+        "archive" => desk.archive(place),
+        "steer" => desk.say(place, Asked { text }),
+        "resume" => {
+            let max_iterations = number("max_iterations", said.max_iterations)?;
+            let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;
+            desk.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
+        }
+        "tune" => {
+            let task = said.task.unwrap_or_default();
+            let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
+            desk.tune(place, &Tune { task, text })
+        }
+        other => {
+            Err(Refusal::new(format!("{other}: accepted are pause, cancel, resume, steer, archive and tune")))
+        }
+    }
+    .map(drop)
+}
+
+/// A number that somebody typed, or left out.
+pub(super) fn number<T: std::str::FromStr>(name: &str, said: Option<String>) -> Result<Option<T>, Refusal> {
+    let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let parse =
+        |text: String| text.parse().map_err(|_| Refusal::new(format!("{name} {text}: accepted are numbers")));
+    said.map(parse).transpose()
+}

@@ -1,0 +1,22 @@
+//! The stylesheet and the script: parts of the program, asked for again only when they are others.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+pub(super) async fn style(headers: HeaderMap) -> Response {
+    asset(&headers, "text/css; charset=utf-8", include_str!("../../../templates/style.css"))
+}
+
+pub(super) async fn script(headers: HeaderMap) -> Response {
+    asset(&headers, "text/javascript; charset=utf-8", include_str!("../../../templates/live.js"))
+}
+
+fn asset(headers: &HeaderMap, mime: &'static str, text: &'static str) -> Response {
+    let tag = format!("\"{}\"", &blake3::hash(text.as_bytes()).to_hex()[..16]);
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let fixed = [(header::ETAG, tag.as_str()), (header::CACHE_CONTROL, "no-cache")];
+    match is_known {
+        true => (StatusCode::NOT_MODIFIED, fixed).into_response(),
+        false => (fixed, [(header::CONTENT_TYPE, mime)], text).into_response(),
+    }
+}

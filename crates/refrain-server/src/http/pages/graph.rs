@@ -1,0 +1,52 @@
+//! The tasks of a plan as a picture: a column a wave, a line for each dependency.
+
+use refrain_core::view::plan::TaskView;
+
+/// The picture.
+pub(super) struct Graph {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) nodes: Vec<Node>,
+    pub(super) edges: Vec<(usize, usize, usize, usize)>,
+}
+
+/// A task.
+pub(super) struct Node {
+    pub(super) x: usize,
+    pub(super) y: usize,
+    pub(super) text_x: usize,
+    pub(super) text_y: usize,
+    pub(super) name: String,
+    pub(super) says: String,
+    pub(super) status: &'static str,
+}
+
+const COLUMN: usize = 200;
+const LINE: usize = 40;
+const WIDTH: usize = 150;
+
+pub(super) fn graph(tasks: &[TaskView]) -> Graph {
+    let mut heights = Vec::<usize>::new();
+    let mut nodes = Vec::new();
+    let placed: Vec<_> = tasks.iter().filter_map(|task| Some((task, task.wave?))).collect();
+    for (task, wave) in &placed {
+        let column = usize::try_from(wave.saturating_sub(1)).unwrap_or(0);
+        heights.resize(heights.len().max(column + 1), 0);
+        let (x, y) = (column * COLUMN + 8, heights[column] * LINE + 8);
+        heights[column] += 1;
+        let name: String = format!("{} {}", task.id, task.title).chars().take(22).collect();
+        let says = format!("{} {}: {}", task.id, task.title, task.status.as_str());
+        nodes.push(Node { x, y, text_x: x + 6, text_y: y + 18, name, says, status: task.status.as_str() });
+    }
+    let place = |id| placed.iter().position(|(task, _)| task.id == id).and_then(|place| nodes.get(place));
+    let mut edges = Vec::new();
+    for (at, (task, _)) in placed.iter().enumerate() {
+        for dependency in &task.dependencies {
+            if let (Some(from), Some(to)) = (place(dependency.clone()), nodes.get(at)) {
+                edges.push((from.x + WIDTH, from.y + 14, to.x, to.y + 14));
+            }
+        }
+    }
+    let height = heights.iter().max().copied().unwrap_or(0) * LINE + 16;
+    Graph { width: heights.len() * COLUMN, height, nodes, edges }
+}

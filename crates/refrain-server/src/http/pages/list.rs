@@ -1,0 +1,101 @@
+//! All loops.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use refrain_engine::now;
+use serde::Deserialize;
+
+use super::{Frame, ago, money, page, shown};
+use crate::desk::{Filter, Row};
+use crate::http::api::Wants;
+use crate::http::door::Door;
+
+/// What the list can be narrowed down to.
+const WORDS: [&str; 12] = [
+    "running",
+    "waiting",
+    "paused",
+    "blocked",
+    "crashed",
+    "completed",
+    "cancelled",
+    "iteration-cap",
+    "budget-exceeded",
+    "timed-out",
+    "stuck",
+    "failed",
+];
+
+#[derive(Template)]
+#[template(path = "list.html")]
+struct Page {
+    frame: Frame,
+    text: String,
+    status: String,
+    words: &'static [&'static str],
+    rows: Vec<Shown>,
+    more: usize,
+    unread: Vec<String>,
+}
+
+/// A row, in words.
+struct Shown {
+    project: String,
+    id: String,
+    href: String,
+    status: &'static str,
+    iterations: String,
+    cost: String,
+    at: String,
+    ago: String,
+    folder: String,
+    reason: String,
+}
+
+/// Of the status object, what the list itself does not say.
+#[derive(Default, Deserialize)]
+struct Object {
+    #[serde(default)]
+    usage: Used,
+}
+
+#[derive(Default, Deserialize)]
+struct Used {
+    #[serde(default)]
+    cost_usd: Option<f64>,
+}
+
+pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants<Filter>) -> Response {
+    // A form sends what was left empty.
+    for said in [&mut filter.status, &mut filter.text, &mut filter.project] {
+        *said = said.take().filter(|text| !text.is_empty());
+    }
+    let frame = Frame::of_all(&door);
+    let (text, status) = (filter.text.clone().unwrap_or_default(), filter.status.clone().unwrap_or_default());
+    let found = door.at_desk(move |desk| desk.find(&filter)).await;
+    shown(&door, found, |found| {
+        let rows = found.loops.into_iter().map(row).collect();
+        page(&Page { frame, text, status, words: &WORDS, rows, more: found.more, unread: found.unread })
+    })
+}
+
+fn row(row: Row) -> Shown {
+    let Row { project, object, brief } = row;
+    let object: Object = serde_json::from_str(object.get()).unwrap_or_default();
+    let most = brief.max_iterations.map_or_else(|| "∞".to_owned(), |most| most.to_string());
+    Shown {
+        href: format!("/p/{project}/{}", brief.id),
+        id: brief.id.to_string(),
+        status: brief.status.as_str(),
+        iterations: format!("{}/{most}", brief.iteration),
+        cost: money(object.usage.cost_usd),
+        at: brief.updated_at.to_string(),
+        ago: ago(brief.updated_at, now()),
+        folder: brief.project.to_string(),
+        reason: refrain_core::text::printable(&brief.reason).into_owned(),
+        project,
+    }
+}

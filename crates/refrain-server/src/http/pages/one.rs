@@ -1,0 +1,191 @@
+//! One loop; or one plan, which has a page of its own kind.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use refrain_core::spec::Millis;
+use refrain_core::text::grouped;
+use refrain_core::view::{Iteration, Status, StatusWord, Usage};
+use refrain_engine::now;
+use serde::Deserialize;
+
+use super::chart::{Chart, chart};
+use super::{Frame, Head, ago, money, page, plan, shown};
+use crate::desk::{Activity, Desk, Place, Refusal, Standing};
+use crate::http::api::{At, Wants};
+use crate::http::door::Door;
+
+#[derive(Template)]
+#[template(path = "loop.html")]
+struct Page {
+    frame: Frame,
+    base: String,
+    told: String,
+    head: Head,
+    attempt: Option<String>,
+    activity: Activity,
+    charts: Vec<Chart>,
+    iterations: Vec<Row>,
+}
+
+/// An attempt, in words.
+struct Row {
+    name: String,
+    took: String,
+    outcome: String,
+    tokens: String,
+    cost: String,
+    gates: Vec<refrain_core::view::Gate>,
+    preview: String,
+}
+
+/// What became of what was asked last.
+#[derive(Deserialize)]
+pub(super) struct Told {
+    #[serde(default)]
+    told: String,
+}
+
+pub(super) async fn show(
+    State(door): State<Arc<Door>>,
+    At(place): At<Place>,
+    Wants(Told { told }): Wants<Told>,
+) -> Response {
+    let frame = Frame::of(&door, &place);
+    let base = format!("/p/{}/{}", place.project, place.id);
+    let found = door.at_desk(move |desk| look(desk, &place)).await;
+    shown(&door, found, |(standing, activity)| match standing {
+        Standing::Plan(status) => plan::show(frame, base, told, &status),
+        Standing::Loop(status) => {
+            let attempt = status.iterations.iter().flatten().next_back().map(name);
+            let rows = status.iterations.iter().flatten().rev().map(row).collect();
+            let charts = charts(status.iterations.as_deref().unwrap_or_default());
+            page(&Page {
+                frame,
+                base,
+                told,
+                head: head(&status),
+                attempt,
+                activity,
+                charts,
+                iterations: rows,
+            })
+        }
+    })
+}
+
+fn look(desk: &Desk, place: &Place) -> Result<(Standing, Activity), Refusal> {
+    let standing = desk.standing(place)?;
+    let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
+    let activity = match &standing {
+        Standing::Loop(status) => match status.iterations.iter().flatten().next_back() {
+            Some(last) => desk.activity(place, &name(last), None, None)?,
+            None => nothing,
+        },
+        Standing::Plan(_) => nothing,
+    };
+    Ok((standing, activity))
+}
+
+/// An attempt as people write it.
+fn name(it: &Iteration) -> String {
+    if it.attempt > 1 { format!("{}.{}", it.n, it.attempt) } else { it.n.to_string() }
+}
+
+fn head(status: &Status) -> Head {
+    let now = now();
+    let stopped = status.status.has_stopped() || status.status == StatusWord::Crashed;
+    let is_final = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+    let mut facts = vec![
+        (
+            "Verified",
+            match status.verified {
+                Some(true) => "yes: gates proved it".to_owned(),
+                Some(false) => "not yet".to_owned(),
+                None => "no gate decides".to_owned(),
+            },
+        ),
+        ("Agent", format!("{} {}", status.agent, status.model.as_deref().unwrap_or_default())),
+        ("Command", status.command.join(" ")),
+        ("Folder", status.worktree.clone()),
+        ("Started", format!("{} ({})", status.started_at, ago(status.started_at, now))),
+        ("Used", format!("{}, {} tokens", money(status.usage.cost_usd), tokens(&status.usage))),
+    ];
+    if let Some(branch) = &status.branch {
+        facts.push(("Branch", branch.clone()));
+    }
+    if let Some(wait) = &status.wait {
+        facts.push(("Waits until", wait.until.to_string()));
+    }
+    if let Some(ended) = status.ended_at {
+        facts.push(("Stopped", format!("{ended} ({})", ago(ended, now))));
+    }
+    Head {
+        id: status.id.to_string(),
+        status: status.status.as_str(),
+        reason: status.reason.clone(),
+        needs: status.needs.clone().unwrap_or_default(),
+        progress: status.max_iterations.map(|most| (status.charged, most)),
+        facts,
+        can_stop: !stopped,
+        can_cancel: !is_final,
+        can_resume: stopped && !is_final,
+        can_steer: !is_final,
+        can_archive: status.status.has_stopped(),
+    }
+}
+
+fn tokens(usage: &Usage) -> String {
+    match (usage.input_tokens, usage.output_tokens) {
+        (None, None) => "–".to_owned(),
+        (read, said) => format!("{} in, {} out", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0))),
+    }
+}
+
+fn took(it: &Iteration) -> Option<Millis> {
+    Some(Millis::from(it.ended_at?.duration_since(it.started_at).unsigned_abs()))
+}
+
+fn row(it: &Iteration) -> Row {
+    let outcome = it.outcome.map_or_else(
+        || "at work".to_owned(),
+        |outcome| {
+            let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
+            let code = match (it.exit_code, it.signal) {
+                (Some(code), _) => format!(", exit {code}"),
+                (None, Some(signal)) => format!(", signal {signal}"),
+                (None, None) => String::new(),
+            };
+            format!("{}{code}", word.unwrap_or_default())
+        },
+    );
+    Row {
+        name: name(it),
+        took: took(it)
+            .map_or_else(|| ago(it.started_at, now()).replace(" ago", ", goes on"), |took| took.to_string()),
+        outcome,
+        tokens: tokens(&it.usage),
+        cost: money(it.usage.cost_usd),
+        gates: it.gates.clone(),
+        preview: it.summary.clone().or_else(|| it.preview.clone()).unwrap_or_default(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a bar is a few pixels")]
+fn charts(all: &[Iteration]) -> Vec<Chart> {
+    let of = |value: &dyn Fn(&Iteration) -> Option<f64>| -> Vec<_> {
+        all.iter().map(|it| (name(it), value(it))).collect()
+    };
+    let count = |it: &Iteration| match (it.usage.input_tokens, it.usage.output_tokens) {
+        (None, None) => None,
+        (read, said) => Some((read.unwrap_or(0) + said.unwrap_or(0)) as f64),
+    };
+    let charts = [
+        chart("Cost", &of(&|it| it.usage.cost_usd), |cost| money(Some(cost))),
+        chart("Tokens", &of(&count), |count| format!("{count:.0}")),
+        chart("Time", &of(&|it| Some(took(it)?.0 as f64)), |ms| format!("{:.1} s", ms / 1000.0)),
+    ];
+    charts.into_iter().flatten().collect()
+}

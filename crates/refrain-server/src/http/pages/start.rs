@@ -1,0 +1,124 @@
+//! Starting a loop from a form, which shows before what will run.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Form, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+
+use super::act::number;
+use super::{Frame, page};
+use crate::desk::{Desk, Refusal, Start};
+use crate::http::door::Door;
+
+#[derive(Template)]
+#[template(path = "start.html")]
+struct Page {
+    frame: Frame,
+    told: String,
+    preview: String,
+    folders: Vec<String>,
+    asked: Asked,
+}
+
+/// What the form says: as it was typed, so that nobody types it twice.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    goal: String,
+    workspace: String,
+    agent: String,
+    command: String,
+    model: String,
+    name: String,
+    gates: String,
+    max_iterations: String,
+    max_cost_usd: String,
+    r#do: String,
+}
+
+/// What came of it.
+enum Came {
+    Started { project: String, id: String },
+    Shown(String),
+}
+
+pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
+    form(&door, String::new(), String::new(), Asked::default()).await
+}
+
+pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Asked>) -> Response {
+    let said = asked.clone();
+    match door.at_desk(move |desk| act(desk, said)).await {
+        Ok(Came::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
+        Ok(Came::Shown(preview)) => form(&door, String::new(), preview, asked).await,
+        Err(failure) => {
+            (failure.status(), form(&door, failure.error, String::new(), asked).await).into_response()
+        }
+    }
+}
+
+async fn form(door: &Arc<Door>, told: String, preview: String, asked: Asked) -> Response {
+    let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
+    let folders = projects.into_iter().map(|project| project.folder).collect();
+    page(&Page { frame: Frame::of_all(door), told, preview, folders, asked })
+}
+
+fn act(desk: &Desk, said: Asked) -> Result<Came, Refusal> {
+    let is_preview = said.r#do == "preview";
+    let start = said.start()?;
+    if is_preview {
+        let words = desk.preview(&start)?;
+        return Ok(Came::Shown(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
+    }
+    let view = desk.start(&start)?.view;
+    Ok(Came::Started { project: view.project, id: view.id.to_string() })
+}
+
+impl Asked {
+    fn start(self) -> Result<Start, Refusal> {
+        let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let gates =
+            self.gates.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        Ok(Start {
+            goal: self.goal.replace("\r\n", "\n"),
+            workspace: given(self.workspace),
+            agent: given(self.agent),
+            command: given(self.command),
+            model: given(self.model),
+            name: given(self.name),
+            gates,
+            success_command: None,
+            max_iterations: number("max_iterations", Some(self.max_iterations))?,
+            max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd))?,
+            max_tick_duration_minutes: None,
+            checkpoint_interval: None,
+        })
+    }
+}
+
+/// A word as a shell would take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("--name=job", "--name=job")]
+    #[case("", "''")]
+    #[case("a b", "'a b'")]
+    #[case("it's", r"'it'\''s'")]
+    fn a_word_is_shown_as_a_shell_would_take_it(#[case] word: &str, #[case] shown: &str) {
+        assert_eq!(quoted(word), shown);
+    }
+}

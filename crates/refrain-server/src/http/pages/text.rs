@@ -1,0 +1,118 @@
+//! What was kept as text: prompts, logs, notes, differences.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::{Frame, page, shown};
+use crate::desk::Place;
+use crate::http::api::{At, Wants};
+use crate::http::door::Door;
+
+/// How much of a log a page shows, in bytes.
+const PART: u64 = 128 << 10;
+
+#[derive(Template)]
+#[template(path = "text.html")]
+struct Page {
+    frame: Frame,
+    title: String,
+    back: String,
+    part: Option<Part>,
+    lines: Vec<Line>,
+}
+
+/// Which part of a log it is.
+struct Part {
+    from: u64,
+    before: u64,
+    next: u64,
+    total: u64,
+}
+
+/// A line, and what it is in a difference.
+struct Line {
+    class: &'static str,
+    text: String,
+}
+
+/// An attempt of a loop, and which of its logs.
+#[derive(Deserialize)]
+pub(super) struct Attempt {
+    project: String,
+    id: String,
+    attempt: String,
+    #[serde(default)]
+    log: String,
+}
+
+/// From which byte on.
+#[derive(Deserialize)]
+pub(super) struct From {
+    from: Option<u64>,
+}
+
+impl Attempt {
+    fn place(&self) -> Place {
+        Place { project: self.project.clone(), id: self.id.clone() }
+    }
+}
+
+pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
+    let of = place.clone();
+    let found = door.at_desk(move |desk| desk.difference(&of)).await;
+    shown(&door, found, |found| {
+        let stat = found.stat.lines().map(|line| Line { class: "", text: line.to_owned() });
+        let diff = found.diff.lines().map(|line| Line { class: class(line), text: line.to_owned() });
+        show(&door, &place, "What it has changed so far".to_owned(), None, stat.chain(diff).collect())
+    })
+}
+
+pub(super) async fn notes(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
+    let of = place.clone();
+    let found = door.at_desk(move |desk| desk.notes(&of)).await;
+    shown(&door, found, |text| show(&door, &place, "Notes".to_owned(), None, lines(&text)))
+}
+
+pub(super) async fn told(State(door): State<Arc<Door>>, At(of): At<Attempt>) -> Response {
+    let (place, title) = (of.place(), format!("Prompt of iteration {}", of.attempt));
+    let found = door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await;
+    shown(&door, found, |text| show(&door, &place, title, None, lines(&text)))
+}
+
+pub(super) async fn log(
+    State(door): State<Arc<Door>>,
+    At(of): At<Attempt>,
+    Wants(From { from }): Wants<From>,
+) -> Response {
+    let (place, title) = (of.place(), format!("{} of iteration {}", of.log, of.attempt));
+    let found =
+        door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), from, Some(PART))).await;
+    shown(&door, found, |found| {
+        let before = found.from.saturating_sub(PART);
+        let part = Part { from: found.from, before, next: found.next, total: found.total };
+        show(&door, &place, title, Some(part), lines(&found.text))
+    })
+}
+
+fn show(door: &Door, place: &Place, title: String, part: Option<Part>, lines: Vec<Line>) -> Response {
+    let back = format!("/p/{}/{}", place.project, place.id);
+    page(&Page { frame: Frame::of(door, place), title, back, part, lines })
+}
+
+fn lines(text: &str) -> Vec<Line> {
+    text.lines().map(|line| Line { class: "", text: line.to_owned() }).collect()
+}
+
+/// What a line of a difference is.
+fn class(line: &str) -> &'static str {
+    match line.as_bytes().first() {
+        Some(b'+') => "add",
+        Some(b'-') => "del",
+        Some(b'@') => "at",
+        _ => "",
+    }
+}

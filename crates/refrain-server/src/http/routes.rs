@@ -1,0 +1,169 @@
+//! The routes of the API: one table, of which both what is answered and what `openapi.json` says are made.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{MethodRouter, get, post};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::api;
+use super::door::Door;
+use crate::desk::{
+    Activity, Asked, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Standing, Start,
+    Started, Tune, Urgent,
+};
+
+/// What stands before every path.
+pub(super) const BASE: &str = "/api/v1";
+
+/// Makes a schema.
+type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// What is answered.
+pub(super) enum Answer {
+    /// JSON of this schema.
+    Json(Make),
+    /// Text of this type.
+    Text(&'static str),
+}
+
+/// One thing that can be asked.
+pub(super) struct Route {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    /// What it does, in a line.
+    pub(super) says: &'static str,
+    /// What stands behind the question mark.
+    pub(super) query: Option<Make>,
+    /// What is sent.
+    pub(super) body: Option<Make>,
+    pub(super) answer: Answer,
+    handler: MethodRouter<Arc<Door>>,
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+impl Route {
+    fn get<T: JsonSchema>(path: &'static str, says: &'static str, handler: MethodRouter<Arc<Door>>) -> Self {
+        let answer = Answer::Json(schema::<T>);
+        Self { method: "get", path, says, query: None, body: None, answer, handler }
+    }
+
+    fn text(
+        path: &'static str,
+        mime: &'static str,
+        says: &'static str,
+        handler: MethodRouter<Arc<Door>>,
+    ) -> Self {
+        Self { method: "get", path, says, query: None, body: None, answer: Answer::Text(mime), handler }
+    }
+
+    fn post<B: JsonSchema, T: JsonSchema>(
+        path: &'static str,
+        says: &'static str,
+        handler: MethodRouter<Arc<Door>>,
+    ) -> Self {
+        Self { method: "post", body: Some(schema::<B>), ..Self::get::<T>(path, says, handler) }
+    }
+
+    fn asks<Q: JsonSchema>(self) -> Self {
+        Self { query: Some(schema::<Q>), ..self }
+    }
+}
+
+/// All that can be asked.
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        Route::get::<serde_json::Value>("/openapi.json", "This description", get(api::description)),
+        Route::get::<Vec<ProjectView>>("/projects", "The projects that are open", get(api::projects)),
+        Route::get::<Found>("/loops", "Loops and plans, last touched first", get(api::find)).asks::<Filter>(),
+        Route::post::<Start, Started>("/loops", "Start a loop, with a runner of its own", post(api::start)),
+        Route::post::<Start, Vec<String>>(
+            "/loops/preview",
+            "The command line that a start comes to; nothing is started",
+            post(api::preview),
+        ),
+        Route::post::<PlanRun, Started>("/plans", "Work on the tasks of a plan", post(api::run_plan)),
+        Route::text("/events", "text/event-stream", "What happens, as it happens", get(api::events))
+            .asks::<api::After>(),
+        Route::get::<Standing>(LOOP, "How a loop, or a plan, stands", get(api::standing)),
+        Route::text(
+            "/projects/{project}/loops/{id}/journal",
+            "application/x-ndjson",
+            "The events of its journal: a page, or the last ones",
+            get(api::journal),
+        )
+        .asks::<api::Page>(),
+        Route::text("/projects/{project}/loops/{id}/notes", "text/markdown", "Its state.md", get(api::notes)),
+        Route::get::<serde_json::Value>(
+            "/projects/{project}/loops/{id}/report",
+            "What was asked, claimed and proved: what refrain report --json prints",
+            get(api::report),
+        ),
+        Route::get::<Difference>(
+            "/projects/{project}/loops/{id}/diff",
+            "What it has changed so far",
+            get(api::difference),
+        ),
+        Route::text(
+            "/projects/{project}/loops/{id}/attempts/{attempt}/prompt",
+            "text/markdown",
+            "What the agent of an attempt (3, or 3.2) was told",
+            get(api::told),
+        ),
+        Route::get::<LogPart>(
+            "/projects/{project}/loops/{id}/attempts/{attempt}/logs/{log}",
+            "A part of a log: output, errors, critique, gate:NAME or gate:NAME:RUN; the end of it without from",
+            get(api::log),
+        )
+        .asks::<api::Range>(),
+        Route::get::<Activity>(
+            "/projects/{project}/loops/{id}/attempts/{attempt}/activity",
+            "What the agent of an attempt did; the last of it without from",
+            get(api::activity),
+        )
+        .asks::<api::Range>(),
+        Route::post::<Urgent, Standing>(
+            "/projects/{project}/loops/{id}/pause",
+            "Stop it for now: after its iteration, or at once",
+            post(api::pause),
+        ),
+        Route::post::<Urgent, Standing>(
+            "/projects/{project}/loops/{id}/cancel",
+            "Stop it for good: after its iteration, or at once",
+            post(api::cancel),
+        ),
+        Route::post::<Resume, Standing>(
+            "/projects/{project}/loops/{id}/resume",
+            "Let it go on, with more where that is said",
+            post(api::resume),
+        ),
+        Route::post::<Asked, Standing>(
+            "/projects/{project}/loops/{id}/steer",
+            "Tell its agent something with its next iteration",
+            post(api::steer),
+        ),
+        Route::post::<Urgent, Standing>(
+            "/projects/{project}/loops/{id}/archive",
+            "Put it aside; its name is free again",
+            post(api::archive),
+        ),
+        Route::post::<Tune, Standing>(
+            "/projects/{project}/loops/{id}/tune",
+            "Say how a task of a plan goes on that waits for that",
+            post(api::tune),
+        ),
+    ]
+}
+
+/// The path of a loop.
+const LOOP: &str = "/projects/{project}/loops/{id}";
+
+/// The API.
+pub(super) fn router() -> Router<Arc<Door>> {
+    table()
+        .into_iter()
+        .fold(Router::new(), |router, route| router.route(&format!("{BASE}{}", route.path), route.handler))
+}

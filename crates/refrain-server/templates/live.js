@@ -1,0 +1,121 @@
+// Keeps a page as it is on the server. One page of a browser listens, and tells the others; each reads itself anew.
+(() => {
+  "use strict";
+  const body = document.body, gone = document.getElementById("gone");
+  let after = body.dataset.after, timer = null, reading = false, again = false;
+  const others = "BroadcastChannel" in window ? new BroadcastChannel("refrain") : null;
+
+  function concerns(news) {
+    const { project, loop } = body.dataset;
+    return !loop || (news.project === project && (news.loop === loop || news.loop.startsWith(loop + "-")));
+  }
+
+  function hear(kind, news) {
+    if (kind === "gone" || kind === "here") {
+      gone.hidden = kind === "here";
+      if (kind === "gone") return;
+    }
+    if (kind === "printed") {
+      if (concerns(news)) follow();
+    } else if (kind === "alive" ? document.querySelector("[data-live] .running, [data-live] .waiting") : kind !== "recorded" || concerns(news)) {
+      soon();
+    }
+  }
+
+  function tell(kind, news) {
+    hear(kind, news);
+    if (others) others.postMessage({ kind, news, after });
+  }
+
+  if (others) others.onmessage = ({ data }) => { after = data.after || after; hear(data.kind, data.news); };
+
+  function soon() {
+    if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, 300);
+  }
+
+  async function renew() {
+    if (!document.querySelector("[data-live]")) return;
+    if (reading) { again = true; return; }
+    reading = true;
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "follow" });
+      if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch { /* The stream says so, too. */ }
+    reading = false;
+    if (again) { again = false; soon(); }
+  }
+
+  function put(page) {
+    for (const fresh of page.querySelectorAll("[data-live][id]")) {
+      const old = document.getElementById(fresh.id);
+      if (!old || old.innerHTML === fresh.innerHTML) continue;
+      const active = document.activeElement;
+      // Nobody loses what they are typing.
+      if (old.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName)) continue;
+      const focused = old.contains(active) ? active.id || (active.name && `${active.name}`) : null;
+      const places = [...old.querySelectorAll(".scroll")].map((it) => [it.scrollLeft, it.scrollTop]);
+      old.replaceChildren(...fresh.childNodes);
+      [...old.querySelectorAll(".scroll")].forEach((it, n) => { if (places[n]) [it.scrollLeft, it.scrollTop] = places[n]; });
+      if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    }
+    const list = document.getElementById("activity"), fresh = page.getElementById("activity");
+    if (list && fresh && list.dataset.attempt !== fresh.dataset.attempt) list.replaceWith(fresh);
+    else if (list) follow();
+  }
+
+  let following = false;
+  async function follow() {
+    const list = document.getElementById("activity");
+    if (!list || following) return;
+    following = true;
+    try {
+      const answer = await fetch(`${list.dataset.source}?from=${list.dataset.next}`);
+      if (answer.ok) {
+        const part = await answer.json();
+        const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
+        for (const line of part.lines) {
+          const item = document.createElement("li");
+          item.className = line.kind;
+          item.textContent = line.text;
+          list.append(item);
+        }
+        while (list.childElementCount > 2000) list.firstElementChild.remove();
+        list.dataset.next = part.next;
+        sift();
+        if (atEnd) list.scrollTop = list.scrollHeight;
+      }
+    } catch { /* The stream says so, too. */ }
+    following = false;
+  }
+
+  const find = document.getElementById("find");
+  function sift() {
+    if (!find) return;
+    const wanted = find.value.toLowerCase();
+    for (const item of document.querySelectorAll("#activity > li")) item.hidden = !item.textContent.toLowerCase().includes(wanted);
+  }
+  find?.addEventListener("input", sift);
+
+  function listen() {
+    const stream = new EventSource(`/api/v1/events?after=${encodeURIComponent(after)}`);
+    const heard = (kind) => (event) => {
+      if (event.lastEventId) after = event.lastEventId;
+      tell(kind, event.data ? JSON.parse(event.data) : null);
+    };
+    for (const kind of ["recorded", "printed", "reset"]) stream.addEventListener(kind, heard(kind));
+    stream.addEventListener("hello", heard("here"));
+    // A runner that was killed says nothing: whoever shows one that works looks now and then whether it still does.
+    stream.addEventListener("alive", () => tell("alive", null));
+    stream.onerror = () => {
+      tell("gone", null);
+      // A browser tries again by itself where the connection broke, and not where it was refused.
+      if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+    };
+  }
+
+  const list = document.getElementById("activity");
+  if (list) list.scrollTop = list.scrollHeight;
+  // One page of the browser listens for all: a browser has only a few connections for a server.
+  if (navigator.locks && others) navigator.locks.request("refrain-live", () => new Promise(() => listen()));
+  else listen();
+})();

@@ -1,0 +1,363 @@
+//! `refrain serve`, as programs and browsers meet it: over a socket, byte for byte.
+
+mod client;
+
+use std::fs;
+use std::io::Write;
+
+use rstest::rstest;
+use serde_json::json;
+use testkit::{Sandbox, Signal, eventually};
+
+use self::client::Served;
+use crate::{CLAIM, sandbox};
+
+/// An agent that says a line, and works until somebody opens the gate `go`; then it claims.
+fn waiting(sandbox: &Sandbox) -> String {
+    let _ = sandbox.gate("go");
+    sandbox.agent(
+        "agent",
+        &format!("echo \"at work, iteration $REFRAIN_ITERATION\"\necho x >> $NOTES/ran\nread -r _ < $GATES/go\n{CLAIM}"),
+    )
+}
+
+/// A loop that was started over HTTP, in the sandbox's project: its path in the API.
+fn started(sandbox: &Sandbox, served: &Served) -> String {
+    let agent = waiting(sandbox);
+    let asked = json!({"goal": "Mend it.", "command": agent, "name": "job"});
+    let started = served.posts("/api/v1/loops", asked).with_status(200).json();
+    assert_eq!(started["loop"]["id"], "job");
+    let project = started["loop"]["project"].as_str().unwrap();
+    sandbox.wait_for_note("ran");
+    format!("/api/v1/projects/{project}/loops/job")
+}
+
+#[test]
+fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let job = started(&sandbox, &served);
+    let status = eventually("it is what the command line prints", || {
+        let status = served.gets(&job).with_status(200).json();
+        (status == sandbox.status("job")).then_some(status)
+    });
+    assert_eq!((&status["id"], &status["status"]), (&json!("job"), &json!("running")));
+    let listed = served.gets("/api/v1/loops?status=running,waiting&text=JOB").with_status(200).json();
+    assert_eq!(listed["loops"][0]["loop"]["id"], "job");
+    assert_eq!(served.gets("/api/v1/loops?status=completed").json()["loops"], json!([]));
+
+    let activity = served.gets(&format!("{job}/attempts/1/activity")).with_status(200).json();
+    assert!(activity["lines"][0]["text"].as_str().unwrap().contains("at work, iteration 1"), "{activity:#}");
+    let log = served.gets(&format!("{job}/attempts/1/logs/output?from=3&limit=4")).with_status(200).json();
+    assert_eq!((&log["text"], &log["from"], &log["next"]), (&json!("work"), &json!(3), &json!(7)));
+    assert!(served.gets(&format!("{job}/attempts/1/prompt")).with_status(200).body.starts_with("Mend it."));
+    let journal = served.gets(&format!("{job}/journal?from=1&limit=1")).with_status(200).body;
+    assert!(journal.contains("loop.started") && journal.lines().count() == 1, "{journal}");
+
+    served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
+    assert!(sandbox.event_names("job").contains(&"asked".to_owned()));
+    served.posts(&format!("{job}/pause"), json!({"now": true})).with_status(200);
+    sandbox.wait_for_status("job", "paused");
+    served.posts(&format!("{job}/resume"), json!({"max_iterations": 30})).with_status(200);
+    let resumed = sandbox.wait_for_status("job", "running");
+    assert_eq!(resumed["max_iterations"], 30);
+
+    served.ends();
+    assert_eq!(sandbox.status("job")["status"], "running", "it goes on without the server");
+    let served = Served::begin(&sandbox, &[]);
+    served.posts(&format!("{job}/cancel"), json!({"now": true})).with_status(200);
+    sandbox.wait_for_status("job", "cancelled");
+    served.posts(&format!("{job}/archive"), json!({})).with_status(200);
+    served.posts(&format!("{job}/resume"), json!({})).with_status(409).says("cancelled");
+    served.ends();
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let mut stream = served.listens(None);
+    assert_eq!(stream.next().event, "hello");
+    let job = started(&sandbox, &served);
+    let begun = stream.until("recorded", |data| data["name"] == "loop.started");
+    assert_eq!(begun.data["loop"], "job");
+    stream.until("printed", |data| data["attempt"] == "1");
+    let left_off = stream.until("recorded", |data| data["name"] == "attempt.spawned");
+    drop(stream);
+    served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
+
+    let mut stream = served.listens(Some(&left_off.id));
+    let next = stream.until("recorded", |_| true);
+    assert_eq!(
+        (&next.data["name"], &next.data["seq"]),
+        (&json!("asked"), &json!(left_off.data["seq"].as_u64().unwrap() + 1))
+    );
+    drop(stream);
+
+    // Another server knows nothing of the numbers of the first, but of the journals.
+    served.ends();
+    let served = Served::begin(&sandbox, &[]);
+    let mut stream = served.listens(Some(&left_off.id));
+    stream.until("recorded", |data| data["name"] == "asked");
+    assert_eq!(served.gets("/api/v1/projects").with_status(200).json().as_array().unwrap().len(), 1);
+    served.ends();
+}
+
+#[test]
+fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let page = served.asks("GET / HTTP/1.1\r\nAccept: text/html");
+    assert_eq!((page.status, page.header("location")), (303, Some("/login")));
+    let code = served.invitation().to_owned();
+    let opened = served.asks(&format!("GET {code} HTTP/1.1\r\nAccept: text/html"));
+    assert_eq!((opened.status, opened.header("location")), (303, Some("/")));
+    let cookie = opened.header("set-cookie").unwrap().to_owned();
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let listed = served.asks(&format!("GET /api/v1/loops HTTP/1.1\r\nCookie: other=1; {cookie}"));
+    assert_eq!(listed.status, 200);
+    let policy = listed.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    served.asks(&format!("GET {code} HTTP/1.1")).with_status(401);
+    // What changes something needs to come from a page of ours.
+    let post = |more: &str| {
+        let head =
+            format!("POST /api/v1/loops HTTP/1.1\r\nCookie: {cookie}\r\nContent-Length: 2{more}\r\n\r\n{{}}");
+        served.says(&head)
+    };
+    post("\r\nOrigin: http://evil.example").with_status(403).says("another origin");
+    post("\r\nSec-Fetch-Site: cross-site").with_status(403).says("another origin");
+    post(&format!("\r\nOrigin: {}", served.url())).with_status(400).says("goal");
+    served.ends();
+    let dir = sandbox.root().join("home/state/refrain/serve");
+    let kept: Vec<_> =
+        fs::read_dir(dir).unwrap().flatten().map(|file| fs::read_to_string(file.path()).unwrap()).collect();
+    let token = cookie.split_once('=').unwrap().1;
+    assert!(kept.iter().all(|text| !text.contains(token)), "no token is kept");
+}
+
+#[test]
+fn nobody_is_let_in_without_a_token_that_was_given_out() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    for path in
+        ["/api/v1/loops", "/api/v1/projects", "/api/v1/openapi.json", "/api/v1/events", "/mcp", "/metrics"]
+    {
+        let refused = served.asks(&format!("GET {path} HTTP/1.1"));
+        assert!(refused.status == 401 || refused.status == 404, "{path}: {refused:?}");
+        assert!(!refused.body.contains("job"));
+    }
+    let wrong =
+        |token: &str| served.asks(&format!("GET /api/v1/loops HTTP/1.1\r\nAuthorization: Bearer {token}"));
+    wrong("").with_status(401);
+    wrong("../../etc/passwd").with_status(401).says("refrain serve token");
+    let last = (0..40).map(|n| wrong(&format!("{n:064x}"))).last().unwrap();
+    last.with_status(429).says("too many wrong tokens");
+    served.gets("/api/v1/loops").with_status(200);
+    sandbox.refrain(&["serve", "token", "--revoke"]).with_code(0);
+    served.gets("/api/v1/loops").with_status(429);
+    served.ends();
+}
+
+#[rstest]
+#[case("Host: evil.example")]
+#[case("Host: evil.example:PORT")]
+#[case("Host: 127.0.0.1:1")]
+#[case("Host: 127.0.0.1.evil.example:PORT")]
+#[case("Host: ")]
+fn a_name_that_leads_here_by_anothers_doing_is_refused(#[case] host: &str) {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let host = host.replace("PORT", &served.port().to_string());
+    let token = served.token();
+    for path in ["/", "/login", "/api/v1/loops", "/mcp"] {
+        let reply =
+            served.says(&format!("GET {path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n\r\n"));
+        reply.with_status(403).says("not found under that name");
+    }
+    served.ends();
+}
+
+#[rstest]
+#[case("/api/v1/projects/nothing/loops/job", 404)]
+#[case("/api/v1/projects/PROJECT/loops/nothing", 404)]
+#[case("/api/v1/projects/PROJECT/loops/..", 400)]
+#[case("/api/v1/projects/PROJECT/loops/%2e%2e%2f%2e%2e", 400)]
+#[case("/api/v1/projects/..%2f..%2fetc/loops/job", 404)]
+#[case("/api/v1/projects/PROJECT/loops/job%00", 400)]
+#[case("/api/v1/projects/PROJECT/loops/%ff", 400)]
+#[case("/api/v1/projects/PROJECT/loops/JOB", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/..%2f..%2fjournal.jsonl/prompt", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/0/prompt", 404)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/4294967296/prompt", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1.0/prompt", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1/logs/..%2f..%2fprompt.md", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1/logs/gate:..%2f..%2fprompt", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1/logs/output?from=-1", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1/logs/output?limit=1048577", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/attempts/1/logs/output?path=/etc/passwd", 400)]
+#[case("/api/v1/projects/PROJECT/loops/job/journal?limit=0", 400)]
+#[case("/api/v1/loops?limit=100000", 400)]
+#[case("/api/v1/loops?colour=red", 400)]
+#[case("/../../etc/passwd", 404)]
+#[case("/api/v1/../../etc/passwd", 404)]
+fn a_trick_in_a_parameter_gets_a_clear_answer(#[case] path: &str, #[case] status: u16) {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let projects = served.gets("/api/v1/projects").json();
+    let path = path.replace("PROJECT", projects[0]["name"].as_str().unwrap());
+    let reply = served.gets(&path).with_status(status);
+    let said = reply.json();
+    let line = said["error"].as_str().unwrap();
+    assert!(!line.is_empty() && !line.contains('\n') && said["code"].is_string(), "{line:?}");
+    served.ends();
+}
+
+#[rstest]
+#[case(r#"{"goal": ""}"#, "goal")]
+#[case(r#"{"goal": "x", "max_iterations": 0}"#, "max_iterations 0")]
+#[case(r#"{"goal": "x", "workspace": "/etc"}"#, "workspace /etc")]
+#[case(r#"{"goal": "x", "budget": 1}"#, "unknown field `budget`")]
+#[case(r#"{"goal": "x""#, "the body")]
+#[case("[]", "the body")]
+#[case("\u{1b}[2J", "the body")]
+fn a_start_that_cannot_be_is_refused_by_name_and_leaves_nothing(#[case] body: &str, #[case] says: &str) {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    served.sends("/api/v1/loops", body).with_status(400).says(says);
+    assert_eq!(served.gets("/api/v1/loops").json()["loops"], json!([]));
+    served.ends();
+}
+
+#[test]
+fn what_is_too_large_or_never_ends_costs_nobody_else_anything() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let token = served.token();
+    let head = |more: &str| {
+        format!(
+            "POST /api/v1/loops HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{more}\r\n",
+            served.host()
+        )
+    };
+    served.says(&head("Content-Length: 99999999\r\n")).with_status(413).says("too large");
+    let chunk = format!("{:x}\r\n{}\r\n", 1 << 16, "x".repeat(1 << 16));
+    let endless = head("Transfer-Encoding: chunked\r\n") + &chunk.repeat(16) + "1\r\nx\r\n";
+    served.says(&endless).with_status(413);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: {}\r\n\r\n", "x".repeat(1 << 17), served.host());
+    assert!(matches!(served.says(&long).status, 414 | 431), "a head that is too large");
+
+    // Some begin and never end, some say nothing, some go away in the middle.
+    let mut held: Vec<_> = (0..40).map(|_| served.connects()).collect();
+    for (n, stream) in held.iter_mut().enumerate() {
+        match n % 3 {
+            0 => stream.write_all(head("Content-Length: 10\r\n").as_bytes()).unwrap(),
+            1 => stream.write_all(b"GET /api").unwrap(),
+            _ => {}
+        }
+    }
+    held.truncate(30);
+    served.gets("/api/v1/loops").with_status(200);
+    served.ends();
+}
+
+#[test]
+fn a_damaged_loop_is_named_and_the_others_are_shown() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    for name in ["good", "bad"] {
+        sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", name, "--quiet"]).with_code(0);
+    }
+    let journal = sandbox.loop_dir("bad").join("journal.jsonl");
+    let bytes = fs::read(&journal).unwrap();
+    testkit::write(&journal, [b"garbage\n", &bytes[..]].concat());
+    let served = Served::begin(&sandbox, &[]);
+    let listed = served.gets("/api/v1/loops").with_status(200).json();
+    let ids: Vec<_> =
+        listed["loops"].as_array().unwrap().iter().map(|row| row["loop"]["id"].clone()).collect();
+    assert_eq!(ids, [json!("good")]);
+    assert!(listed["unread"][0].as_str().unwrap().contains("bad"), "{listed:#}");
+    let project = listed["loops"][0]["project"].as_str().unwrap();
+    served.gets(&format!("/api/v1/projects/{project}/loops/bad")).with_status(500).says("journal.jsonl");
+    served.gets(&format!("/api/v1/projects/{project}/loops/good")).with_status(200);
+    served.ends();
+}
+
+#[rstest]
+#[case(&["--host", "0.0.0.0"], "--behind-proxy")]
+#[case(&["--host", "nowhere"], "nowhere")]
+#[case(&["--port", "65536"], "65536")]
+#[case(&["--behind-proxy", "loops.example.org"], "https://loops.example.org")]
+#[case(&["--root", "nowhere"], "--root nowhere")]
+fn what_cannot_be_served_is_refused_and_touches_nothing(#[case] more: &[&str], #[case] says: &str) {
+    let sandbox = sandbox();
+    let before = sandbox.snapshot();
+    let run = sandbox.refrain(&[&["serve"], more].concat()).with_code(2);
+    assert!(run.stderr.contains(says), "{}", run.stderr);
+    assert_eq!(sandbox.snapshot(), before);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let port = served.port().to_string();
+    let run = sandbox.refrain(&["serve", "--port", &port]).with_code(1);
+    assert!(run.stderr.contains(&port) && run.stderr.contains("--port 0"), "{}", run.stderr);
+    served.ends();
+}
+
+#[test]
+fn a_program_inside_an_attempt_gets_no_token() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent(
+        "agent",
+        &format!("refrain serve token > $NOTES/token 2>&1; echo $? >> $NOTES/token\n{CLAIM}"),
+    );
+    sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
+    let said = sandbox.note("token");
+    assert!(said.contains("from inside an attempt") || said.contains("not found"), "{said}");
+}
+
+#[test]
+fn tools_are_called_over_http_as_over_pipes() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}});
+    let accept = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n";
+    let begun = served.tells("/mcp", accept, &hello).with_status(200);
+    let session = begun.header("mcp-session-id").expect("a session").to_owned();
+    let answer = begun.sse_json();
+    assert_eq!(answer["result"]["serverInfo"]["name"], "refrain", "{answer:#}");
+    let more = format!("{accept}Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-06-18\r\n");
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    served.tells("/mcp", &more, &ready).with_status(202);
+    let agent = waiting(&sandbox);
+    let asked =
+        json!({"name": "loop_start", "arguments": {"goal": "Mend it.", "command": agent, "name": "job"}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked});
+    let started = served.tells("/mcp", &more, &call).with_status(200).sse_json();
+    assert_eq!(started["result"]["structuredContent"]["loop"]["id"], "job", "{started:#}");
+    sandbox.wait_for_note("ran");
+    let foreign = format!("{more}Origin: http://evil.example\r\n");
+    served.tells("/mcp", &foreign, &call).with_status(403);
+    served.ends();
+    assert_eq!(sandbox.status("job")["status"], "running");
+}
+
+#[test]
+fn it_ends_when_it_is_told_whoever_listens() {
+    let sandbox = sandbox();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let served = Served::begin(&sandbox, &[]);
+        let mut stream = served.listens(None);
+        stream.next();
+        served.ends_by(signal);
+    }
+}
