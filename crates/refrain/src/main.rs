@@ -8,6 +8,7 @@ mod gated;
 mod herald;
 mod lines;
 mod live;
+mod narrator;
 mod notify;
 mod out;
 mod phrase;
@@ -19,6 +20,7 @@ mod run;
 mod said;
 mod screen;
 mod table;
+mod telemetry;
 mod telling;
 mod values;
 

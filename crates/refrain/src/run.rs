@@ -16,6 +16,7 @@ use crate::notify::NotifyArgs;
 use crate::out;
 use crate::out::Target;
 use crate::screen::Screen;
+use crate::telemetry;
 
 /// How to show a run.
 #[derive(Clone, Debug, Args)]
@@ -63,6 +64,7 @@ pub(crate) fn in_foreground(
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
+    let telemetry = telemetry::begin(context, &runner);
     let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
@@ -74,6 +76,7 @@ pub(crate) fn in_foreground(
         Err(error) => {
             show.notify.tell_failure(context, id.as_str(), &chain(&error));
             herald::finish(herald);
+            telemetry::finish(telemetry);
             return Err(error.into());
         }
     };
@@ -86,6 +89,7 @@ pub(crate) fn in_foreground(
     // Also where nobody reads any more.
     show.notify.tell(context, &status.id, &(&status).into());
     herald::finish(herald);
+    telemetry::finish(telemetry);
     printed?;
     Ok(Code::from(status.status).into())
 }

@@ -47,6 +47,8 @@ pub struct Config {
     pub critique: Critique,
     /// How a person is told that a loop ended, or needs them.
     pub notify: Notify,
+    /// Where it is told what happens, for curves and traces.
+    pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -251,6 +253,15 @@ pub struct Notify {
     #[serde(deserialize_with = "written::duration_limit")]
     #[schemars(with = "Option<Written>", extend("default" = "none"))]
     pub wait_longer_than: Option<Limit<Millis>>,
+}
+
+/// `[telemetry]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Telemetry {
+    /// A collector of OpenTelemetry that takes traces over HTTP, where `OTEL_EXPORTER_OTLP_ENDPOINT` names none: a URL of
+    /// http or https, like "http://localhost:4318".
+    pub endpoint: Option<String>,
 }
 
 /// Where a notification is shown.

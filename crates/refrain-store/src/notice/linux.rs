@@ -40,30 +40,49 @@ impl Notice {
 
     /// Waits for a change, or for `at_most`; forever without it.
     pub fn wait(&self, at_most: Option<Duration>) {
-        if self.stale.take() && self.arm_again() {
+        drop(self.wait_for(at_most));
+    }
+
+    /// The same, and says which of the paths it was, as far as that is known, by their places in the order in which they are
+    /// watched.
+    pub fn wait_for(&self, at_most: Option<Duration>) -> Vec<usize> {
+        if self.stale.take() {
             // What happened there before it was watched was seen by nobody.
-            return;
+            let others = self.arm_again();
+            if !others.is_empty() {
+                return others;
+            }
         }
         let timeout = at_most.and_then(|limit| Timespec::try_from(limit).ok());
         // An interrupted wait is a wake-up like any other.
         let _ = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], timeout.as_ref());
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+        let mut woken = Vec::new();
         while let Ok(event) = reader.next() {
             if event.events() != ReadFlags::MODIFY {
                 self.stale.set(true);
             }
+            if !woken.contains(&event.wd()) {
+                woken.push(event.wd());
+            }
         }
+        let is_woken = |watch: &Option<i32>| watch.is_some_and(|watch| woken.contains(&watch));
+        let paths = self.paths.borrow();
+        let which = paths.iter().enumerate().filter(|(_, (_, watch))| is_woken(watch));
+        which.map(|(place, _)| place).collect()
     }
 
-    /// Watches what lies at each path now; whether that is something else than before.
-    fn arm_again(&self) -> bool {
-        let mut other = false;
-        for (path, watch) in self.paths.borrow_mut().iter_mut() {
+    /// Watches what lies at each path now; the places of those where that is something else than before.
+    fn arm_again(&self) -> Vec<usize> {
+        let mut others = Vec::new();
+        for (place, (path, watch)) in self.paths.borrow_mut().iter_mut().enumerate() {
             let before = std::mem::replace(watch, self.arm(path));
-            other |= watch.is_some() && *watch != before;
+            if watch.is_some() && *watch != before {
+                others.push(place);
+            }
         }
-        other
+        others
     }
 
     /// Watches what lies at the path, or the nearest folder above it that is there. What is watched already stays so.

@@ -4,6 +4,7 @@
 mod behind;
 mod estimate;
 mod parts;
+mod path;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::spec::{AgentKind, Millis};
 
 pub use behind::Behind;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
+pub use path::critical_path;
 
 /// One plan, for people and scripts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
