@@ -91,7 +91,9 @@ mod tests {
         let mut line = Input::of("one two");
         let mut press = |code, modifiers| line.key(KeyEvent::new(code, modifiers));
         press(KeyCode::Char('w'), KeyModifiers::CONTROL);
-        "ü!".chars().for_each(|c| drop(press(KeyCode::Char(c), KeyModifiers::NONE)));
+        for c in "ü!".chars() {
+            press(KeyCode::Char(c), KeyModifiers::NONE);
+        }
         press(KeyCode::Left, KeyModifiers::NONE);
         press(KeyCode::Backspace, KeyModifiers::NONE);
         press(KeyCode::Home, KeyModifiers::NONE);

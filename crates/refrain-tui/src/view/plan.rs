@@ -34,7 +34,11 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         (true, true) => rest.height,
         (true, false) => 0,
         (false, true) => wanted.min(rest.height * 2 / 3),
-        (false, false) => wanted.min(rest.height / 2),
+        // What the tasks leave, and half of it where they would leave less.
+        (false, false) => {
+            let below = u16::try_from(tasks.len()).unwrap_or(u16::MAX).saturating_add(1);
+            wanted.min(rest.height.saturating_sub(below).max(rest.height / 2))
+        }
     };
     let mut places = Places { board: board.len(), ..Places::default() };
     if above > 0 {

@@ -122,7 +122,7 @@ fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
         top.terminal.type_keys("/docs\r");
         let is_alone = || Some(!top.screen().contains("mend-the-par")).filter(|is| *is);
         eventually("the other one is filtered out", is_alone);
-        top.press("\r", "1/20");
+        top.press("\r", "Activity");
         top.press("\x1b", "STATUS");
         top.press("\x1b", "mend-the-par");
         top.quit();
@@ -213,5 +213,41 @@ fn the_loops_of_other_projects_are_opened_too() {
     let mut top = Top::open(&sandbox, (120, 40), &["--all-projects"]);
     top.wait_for("other");
     top.press("\r", "goal  p");
+    top.quit();
+}
+
+#[test]
+fn a_plan_is_seen_with_its_waves_and_tasks_and_the_loops_of_these_are_opened() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let task = |id: u32, after: &[u32]| {
+        format!(r#"{{"id": {id}, "title": "Task {id}", "status": "pending", "depends_on": {after:?}}}"#)
+    };
+    let tasks = [task(1, &[]), task(2, &[1]), task(3, &[2])].join(",");
+    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    let file = sandbox.project().join(".scud/tasks/x.json");
+    testkit::write(&file, format!("{{\"tag\": \"x\", \"tasks\": [{tasks}]}}\n"));
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Plan"]);
+    let agent =
+        sandbox.agent("worker", "echo at it; echo x > done.txt; read -r _ < $GATES/go; echo TASK_COMPLETE");
+    let words =
+        ["plan", "run", "--tag", "x", "--command", &agent, "--name", "x", "--verify", "true", "--detach"];
+    sandbox.refrain(&words).with_code(0);
+    let mut top = Top::open(&sandbox, (100, 40), &[]);
+    top.wait_for("running plan");
+    top.press("\r", "critical path  1 → 2 → 3");
+    top.wait_for("in-progress");
+    assert!(top.screen().contains("Wave 1"), "{}", top.screen());
+    top.press("\r", "at it");
+    top.press("\x1b", "critical path");
+    top.press("G\r", "was not begun yet");
+    gate.let_one_pass();
+    top.wait_for("critical path  2 → 3");
+    top.resize((60, 12));
+    top.wait_for("Tasks");
+    top.press("\t", "Waves");
+    top.press("Pc", "cancel x?");
+    top.press("a", "x is");
     top.quit();
 }
