@@ -114,20 +114,16 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
     }
 }
 
-/// Looks again at what is opened where nobody tells of it any more and the list says that it goes on.
+/// Looks again at what is opened where nobody tells of it any more, and the list has seen it go on since.
 fn again(model: &mut Model) -> Vec<Effect> {
     let Some(opened) = model.opened.last() else { return Vec::new() };
     let (key, is_plan) = (opened.key().clone(), opened.is_plan());
-    let (is_over, had_stopped) = match opened {
-        Opened::Loop(one) => {
-            (one.over.is_some(), one.status.as_ref().is_none_or(|status| status.has_stopped()))
-        }
-        Opened::Plan(one) => {
-            (one.over.is_some(), one.status.as_ref().is_none_or(|plan| plan.status.has_stopped()))
-        }
+    let (is_over, told) = match opened {
+        Opened::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
+        Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
     };
-    let goes_on = model.glimpse(&key).is_some_and(|seen| !seen.status.has_stopped());
-    if !(is_over && had_stopped && goes_on) {
+    let seen = model.glimpse(&key).filter(|seen| !seen.status.has_stopped());
+    if !is_over || !seen.zip(told).is_some_and(|(seen, told)| seen.updated_at > told) {
         return Vec::new();
     }
     match model.opened.last_mut() {
