@@ -39,6 +39,7 @@ pub mod state_file;
 pub mod stuck;
 pub mod summary;
 pub mod text;
+pub mod trace;
 pub mod usage;
 pub mod values;
 pub mod view;

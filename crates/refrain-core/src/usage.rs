@@ -44,6 +44,12 @@ pub struct Report {
     pub groups: Vec<Group>,
     /// How many iterations completed loops took; null where none completed.
     pub iterations_to_done: Option<Spread>,
+    /// Of the completed loops, those that were done in their first iteration; null where none completed.
+    pub first_pass: Option<Share>,
+    /// Loops that stopped, proven by their gates.
+    pub verified_loops: u64,
+    /// All that was spent for each of those, in US dollars, what failed included; null where nothing is known of either.
+    pub cost_per_verified_loop_usd: Option<f64>,
     /// How loops stopped, the most frequent first.
     pub stops: Vec<Stop>,
 }
@@ -57,6 +63,24 @@ pub struct LookingBack {
     pub cost_usd: Option<f64>,
     /// How many did not tell.
     pub without_cost: u64,
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Those that are meant.
+    pub loops: u64,
+    /// Of so many.
+    pub of: u64,
+}
+
+impl Share {
+    /// As a number from 0 to 1.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+    pub fn ratio(self) -> f64 {
+        self.loops as f64 / self.of.max(1) as f64
+    }
 }
 
 /// What the attempts of a group have in common.
@@ -151,6 +175,7 @@ pub struct Tally {
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
     done: Vec<u32>,
+    verified: u64,
     stops: Vec<(End, u64)>,
     unused: u64,
 }
@@ -196,6 +221,7 @@ impl Tally {
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
             done: Vec::new(),
+            verified: 0,
             stops: Vec::new(),
             unused: u64::MAX,
         }
@@ -219,8 +245,9 @@ impl Tally {
         group.add(spent);
     }
 
-    /// Adds a loop that stopped, after so many iterations that count.
-    pub fn stop(&mut self, end: End, charged: u32) {
+    /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
+    pub fn stop(&mut self, end: End, charged: u32, verified: bool) {
+        self.verified += u64::from(verified);
         if let End::Completed { .. } = end {
             self.done.push(charged);
         }
@@ -253,6 +280,11 @@ impl Tally {
             let why = if let End::Blocked { why } = end { Some(*why) } else { None };
             Stop { status: StatusWord::from(*end), why, loops: *loops }
         };
+        let total = self.total.sum();
+        let first = self.done.iter().filter(|charged| **charged <= 1).count() as u64;
+        let completed = self.done.len() as u64;
+        #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
+        let verified = self.verified as f64;
         Report {
             schema: SCHEMA,
             by: self.by,
@@ -261,7 +293,14 @@ impl Tally {
             project,
             caps: Vec::new(),
             looking_back: None,
-            total: self.total.sum(),
+            first_pass: (completed > 0).then_some(Share { loops: first, of: completed }),
+            verified_loops: self.verified,
+            cost_per_verified_loop_usd: total
+                .usage
+                .cost_usd
+                .filter(|_| self.verified > 0)
+                .map(|cost| cost / verified),
+            total,
             groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
             iterations_to_done: spread(&mut self.done),
             stops: self.stops.iter().map(stop).collect(),
@@ -371,13 +410,25 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_is_paid_by_what_was_proven() {
+        let mut tally = Tally::new(By::Day, TimeZone::UTC);
+        for (of, charged, verified) in [(1, 1, true), (2, 3, true), (3, 1, false)] {
+            tally.spend(&spent(of, "2026-11-20T23:30:00Z", AgentKind::Claude, Some(1_500_000_000)));
+            tally.stop(End::Completed { claim: ClaimSource::Promise }, charged, verified);
+        }
+        let report = tally.report(None, "UTC".into(), None);
+        assert_eq!(report.first_pass, Some(Share { loops: 2, of: 3 }));
+        assert_eq!((report.verified_loops, report.cost_per_verified_loop_usd), (2, Some(2.25)));
+    }
+
+    #[test]
     fn stops_are_told_apart_by_what_a_person_would_do() {
         let mut tally = Tally::new(By::Day, TimeZone::UTC);
         for claim in [ClaimSource::Promise, ClaimSource::StateFile] {
-            tally.stop(End::Completed { claim }, 4);
+            tally.stop(End::Completed { claim }, 4, true);
         }
         for why in [Blocked::Login, Blocked::Login, Blocked::Login, Blocked::Model] {
-            tally.stop(End::Blocked { why }, 9);
+            tally.stop(End::Blocked { why }, 9, false);
         }
         let report = tally.report(None, "UTC".into(), None);
         let stops: Vec<_> = report.stops.iter().map(|stop| (stop.status, stop.why, stop.loops)).collect();
@@ -389,6 +440,8 @@ mod tests {
                 (StatusWord::Blocked, Some(Blocked::Model), 1)
             ]
         );
+        assert_eq!((report.first_pass, report.verified_loops), (Some(Share { loops: 0, of: 2 }), 2));
+        assert_eq!(report.cost_per_verified_loop_usd, None, "nothing is known of what they cost");
         assert_eq!(report.iterations_to_done.map(|spread| (spread.loops, spread.median)), Some((2, 4.0)));
     }
 }

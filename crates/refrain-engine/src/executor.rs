@@ -18,6 +18,7 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::mirror::Mirrored;
 use refrain_core::prompt::Printed;
 use refrain_core::spec::{AgentKind, OutputFormat};
+use refrain_core::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, Spec, context, prompt};
 use refrain_proc::{Job, Meter, identity, output};
 use refrain_store::layout::{AttemptDir, LoopDir};
@@ -85,6 +86,13 @@ impl Plan {
             None => generic::launch(&call),
         };
         let mut variables = environment::of_attempt(state, id);
+        // Whoever tells the same collector finds its place there.
+        if env
+            .iter()
+            .any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("OTEL_EXPORTER_OTLP")))
+        {
+            variables.push(("TRACEPARENT".to_owned(), traceparent(state, id)));
+        }
         variables.extend(launch.env);
         let job = Job {
             argv: launch.argv,

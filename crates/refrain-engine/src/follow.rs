@@ -14,7 +14,8 @@ use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
 use refrain_core::gate::Check;
 use refrain_core::spec::AgentSpec;
-use refrain_core::{AttemptId, Record};
+use refrain_core::view::Status;
+use refrain_core::{AttemptId, LoopState, Record};
 use refrain_proc::identity;
 use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::notice::Notice;
@@ -23,6 +24,7 @@ use refrain_store::{DiskError, LoopDir};
 use crate::executor;
 use crate::judge;
 use crate::pulse::{Beat, Pulse};
+use crate::service::look;
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
 const CATCH_UP: u64 = 8 << 10;
@@ -242,6 +244,12 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// How the loop stands that this is the state of: with who of it lives.
+    #[must_use]
+    pub fn status(&self, state: &LoopState) -> Status {
+        look(&self.dir, state)
     }
 
     fn note(&mut self, record: &Record) {

@@ -45,12 +45,14 @@ mod pulse;
 mod redact;
 mod report;
 mod repository;
+mod roster;
 mod runner;
 mod seal;
 mod service;
 mod session;
 mod signals;
 mod slack;
+mod telemetry;
 mod webhook;
 mod words;
 
@@ -88,11 +90,13 @@ pub use refrain_store::memory::{Asked as JudgesAsked, MemoryError, Which as Whic
 pub use refrain_store::slack::{Asked, Sent, StopAsked, Talk};
 pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
+pub use roster::{Entry, Glimpse, Roster, RosterNews};
 pub use runner::Runner;
 pub use service::{Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
 pub use slack::{SlackTokenError, SlackTokens};
+pub use telemetry::{Exporter, Telemetry, TelemetryError};
 pub use webhook::{Webhook, WebhookError};
 pub use words::{Answer, say};
 

@@ -1,1 +1,92 @@
 //! The door in a terminal: `refrain top`.
+//!
+//! What is shown is a value, the `model`; `update` takes a message in and says what is to be done outside; `view` shows it. All
+//! three are pure. Messages come from `terminal` (keys, mouse, signals) and `feed` (the engine), each on threads of their own,
+//! through one channel of bounded length. While nothing happens, nothing is done; the clock is looked at once a second, and
+//! only while something goes on that is on the screen.
+
+mod feed;
+mod input;
+mod model;
+mod pane;
+mod program;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod update;
+mod view;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use refrain_engine::{Service, now};
+
+use feed::{Feed, GAP};
+pub use model::Art;
+use model::{Model, Places};
+pub use program::{Act, Narrator, Objection, Program};
+use terminal::Screen;
+use update::{Effect, Message, update};
+
+/// So many messages wait at most; whoever has more to tell waits too.
+const WAITING: usize = 256;
+/// How often a clock on the screen moves.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Shows the loops and plans of the project, or of all, until the person has seen enough.
+///
+/// # Errors
+/// Where the terminal cannot be used.
+pub fn run(service: &Service, everywhere: bool, art: Art, program: Arc<dyn Program>) -> io::Result<()> {
+    let project = (!everywhere).then(|| service.project().root.to_string());
+    let mut model = Model::new(art, Arc::clone(&program), project, now());
+    let (to, messages) = sync_channel(WAITING);
+    let mut screen = Screen::enter()?;
+    terminal::listen(&to)?;
+    let mut feed = Feed::begin(service, everywhere, &program, &to);
+    loop {
+        model.now = now();
+        let mut places = Places::default();
+        screen.draw(|frame| places = view::view(&model, frame))?;
+        model.drawn(places);
+        if !wait(&mut model, &messages, &mut feed, &mut screen)? {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits for something to be shown, and takes it in with all that comes soon behind it; false at the end.
+fn wait(
+    model: &mut Model,
+    messages: &Receiver<Message>,
+    feed: &mut Feed,
+    screen: &mut Screen,
+) -> io::Result<bool> {
+    let drawn = Instant::now();
+    let mut next = match model.ticks() {
+        true => messages.recv_timeout(TICK),
+        false => messages.recv().map_err(RecvTimeoutError::from),
+    };
+    if let Err(RecvTimeoutError::Timeout) = next {
+        next = Ok(Message::Tick);
+    }
+    // A key is answered at once.
+    let mut is_urgent = false;
+    while let Ok(message) = next {
+        is_urgent |= matches!(message, Message::Input(_) | Message::Done(..));
+        for effect in update(model, message) {
+            match effect {
+                Effect::Watch(what) => feed.watch(what),
+                Effect::Act(key, act) => feed.act(key, act),
+                Effect::Redraw => screen.forget()?,
+                Effect::Quit => return Ok(false),
+            }
+        }
+        let left = if is_urgent { Duration::ZERO } else { GAP.saturating_sub(drawn.elapsed()) };
+        next = messages.recv_timeout(left);
+    }
+    Ok(!matches!(next, Err(RecvTimeoutError::Disconnected)))
+}

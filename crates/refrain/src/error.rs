@@ -59,11 +59,12 @@ pub(crate) struct CliError {
     code: Code,
     message: String,
     hints: Vec<String>,
+    lacks: Option<(String, String)>,
 }
 
 impl CliError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hints: Vec::new() }
+        Self { code, message: message.into(), hints: Vec::new(), lacks: None }
     }
 
     /// Something on the command line that cannot be taken: names the value, and what is accepted.
@@ -75,6 +76,21 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// What is used up that was granted, and the words that would grant more of it.
+    pub(crate) fn lacking(self, used: &str, flags: &str) -> Self {
+        Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
+    }
+
+    /// What is used up, where it is about that.
+    pub(crate) fn lacks(&self) -> Option<&(String, String)> {
+        self.lacks.as_ref()
+    }
+
+    /// All of it in a line.
+    pub(crate) fn line(&self) -> String {
+        std::iter::once(&self.message).chain(&self.hints).cloned().collect::<Vec<_>>().join("; ")
     }
 
     /// Says it on standard error.
@@ -198,8 +214,13 @@ impl From<EngineError> for CliError {
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),
         };
-        let error = Self::new(code, chain(&error));
-        hint.into_iter().fold(error, Self::hint)
+        let told = hint.into_iter().fold(Self::new(code, chain(&error)), Self::hint);
+        match &error {
+            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { used, flag }, .. } => {
+                told.lacking(used, flag)
+            }
+            _ => told,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod gated;
 mod herald;
 mod lines;
 mod live;
+mod narrator;
 mod notify;
 mod out;
 mod phrase;
@@ -20,6 +21,7 @@ mod said;
 mod screen;
 mod slack;
 mod table;
+mod telemetry;
 mod telling;
 mod values;
 

@@ -62,7 +62,7 @@ pub(crate) fn tell(text: &str) {
 }
 
 /// What to say of a runner that has not answered for a while.
-pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) {
+pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) + use<> {
     let id = id.clone();
     move |pid| {
         let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();

@@ -16,6 +16,7 @@ use crate::notify::NotifyArgs;
 use crate::out;
 use crate::out::Target;
 use crate::screen::Screen;
+use crate::telemetry;
 
 /// How to show a run.
 #[derive(Clone, Debug, Args)]
@@ -63,6 +64,7 @@ pub(crate) fn in_foreground(
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
+    let telemetry = telemetry::begin(context, &runner);
     let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
@@ -75,6 +77,7 @@ pub(crate) fn in_foreground(
         Err(error) => {
             show.notify.tell_failure(context, id.as_str(), &chain(&error));
             herald::finish(herald);
+            telemetry::finish(telemetry);
             return Err(error.into());
         }
     };
@@ -88,6 +91,7 @@ pub(crate) fn in_foreground(
     show.notify.tell(context, &status.id, &(&status).into());
     herald::finish(herald);
     tell_forgotten(&remembrance);
+    telemetry::finish(telemetry);
     printed?;
     Ok(Code::from(status.status).into())
 }

@@ -34,6 +34,7 @@ mod stats;
 mod strace;
 mod suite;
 mod tools;
+mod top;
 mod worktree;
 
 pub(crate) use suite::{Options, run};

@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    plan_run, report, schedule, sessions, startup, worktree,
+    plan_run, report, schedule, sessions, startup, top, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -52,6 +52,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("startup", startup::run),
     ("sessions", sessions::run),
     ("idle", idle::run),
+    ("top", top::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),
     ("commit", commit::run),

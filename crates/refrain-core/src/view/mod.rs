@@ -2,6 +2,7 @@
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod checkup;
+pub mod metrics;
 mod overran;
 pub mod plan;
 pub mod plugin;

@@ -36,13 +36,14 @@ impl Catalog {
             tally.spend(&spent(row, project)?);
         }
         let mut query = self.db.prepare(
-            "SELECT ended, charged FROM loops
+            "SELECT ended, charged, json_extract(object, '$.verified') IS TRUE
+             FROM loops JOIN objects ON objects.loop = loops.id
              WHERE project = (SELECT id FROM projects WHERE data = ?1) AND ended_at >= ?2 ORDER BY id",
         )?;
         let mut rows = query.query(params![project.data.as_str(), from])?;
         while let Some(row) = rows.next()? {
             let end: End = serde_json::from_str(row.get_ref(0)?.as_str().map_err(unfit)?)?;
-            tally.stop(end, row.get(1)?);
+            tally.stop(end, row.get(1)?, row.get(2)?);
         }
         for found in found {
             if let Found::Open(_, state) = found {

@@ -296,6 +296,9 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["memory", "embeddings", "model"], "it is empty; accepted is the name of a model");
         }
     }
+    if config.telemetry.endpoint.as_ref().is_some_and(|url| !is_web(url)) {
+        return at(&["telemetry", "endpoint"], "accepted is a URL of http or https");
+    }
     for (name, globs) in [("frozen", &config.protect.frozen), ("existing", &config.protect.existing)] {
         if let Err(error) = Protected::new(globs, &[]) {
             return at(&["protect", name], &error.to_string());

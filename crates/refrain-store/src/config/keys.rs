@@ -54,6 +54,8 @@ pub struct Config {
     pub memory: Memory,
     /// Who reflects on loops that are over; only in one's own file.
     pub evolution: Evolution,
+    /// Where it is told what happens, for curves and traces.
+    pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
     /// What models cost, by name, for agents that do not say what they cost.
@@ -323,6 +325,15 @@ pub struct Slack {
     /// Where Slack's Web API is: a URL of http or https.
     #[schemars(extend("default" = "https://slack.com/api"))]
     pub api_url: Option<String>,
+}
+
+/// `[telemetry]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Telemetry {
+    /// A collector of OpenTelemetry that takes traces over HTTP, where `OTEL_EXPORTER_OTLP_ENDPOINT` names none: a URL of
+    /// http or https, like "http://localhost:4318".
+    pub endpoint: Option<String>,
 }
 
 /// Where a notification is shown.

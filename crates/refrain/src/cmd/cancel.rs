@@ -30,10 +30,10 @@ pub(crate) struct Args {
 /// Asks for the end; returns once the loop has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
-    let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
     if !args.all {
         let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
-        return cancel(&service, &id, urgency).map(|()| Code::Done.into());
+        out::print(&cancel(&service, &id, args.now, out::tell_slow(&id))?);
+        return Ok(Code::Done.into());
     }
     let rows = service.list()?;
     let open: Vec<_> = rows
@@ -46,7 +46,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if open.is_empty() {
         out::print("No running loops to cancel.\n");
     }
-    open.iter().try_for_each(|id| cancel(&service, id, urgency))?;
+    for id in &open {
+        out::print(&cancel(&service, id, args.now, out::tell_slow(id))?);
+    }
     Ok(Code::Done.into())
 }
 
@@ -55,11 +57,18 @@ pub(super) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
-fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliError> {
+/// Asks this loop, or plan, for its end; says what it came to. `slow` is told where that takes long.
+pub(super) fn cancel(
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: impl FnOnce(Option<i32>),
+) -> Result<String, CliError> {
     if service.has_plan(id) {
-        return plan::cancel(service, id, urgency == Urgency::Now).map(drop);
+        return plan::cancel(service, id, now);
     }
-    match service.ask(id, "be cancelled", Ask::Cancel(urgency), out::tell_slow(id)) {
+    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
+    match service.ask(id, "be cancelled", Ask::Cancel(urgency), slow) {
         Ok(state) => {
             let when = match (state.ended, urgency) {
                 (Some(_), _) => "is cancelled",
@@ -69,17 +78,16 @@ fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), CliErr
                 }
             };
             let progress = phrase::progress(state.iteration, state.limits.max_iterations);
-            out::print(&format!("{id} {when}; it was at iteration {progress}\n"));
+            let mut words = format!("{id} {when}; it was at iteration {progress}\n");
             if state.git.released {
-                let words = committed::released(state.git.kept.as_deref(), &state.spec);
-                out::print(&format!("{}\n", printable(&words)));
+                let released = committed::released(state.git.kept.as_deref(), &state.spec);
+                words.push_str(&format!("{}\n", printable(&released)));
             }
-            Ok(())
+            Ok(words)
         }
         // What was asked for is so already (seed 000: exit 0).
         Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {
-            out::print(&format!("{id} is already {word}\n"));
-            Ok(())
+            Ok(format!("{id} is already {word}\n"))
         }
         Err(error) => Err(error.into()),
     }

@@ -10,7 +10,7 @@ use super::plan;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::notify::NotifyArgs;
-use crate::{herald, out, run};
+use crate::{herald, out, run, telemetry};
 
 /// Drive a loop without a terminal
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
+    let telemetry = telemetry::begin(context, &runner);
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
@@ -38,6 +39,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     herald::finish(herald);
     run::tell_forgotten(&remembrance);
+    telemetry::finish(telemetry);
     let status = driven?;
     if !status.has_stopped() {
         // It was the turn of the loop's session.

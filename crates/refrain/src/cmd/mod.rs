@@ -37,6 +37,7 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tick;
+pub(crate) mod top;
 pub(crate) mod trust;
 mod until_args;
 pub(crate) mod usage;

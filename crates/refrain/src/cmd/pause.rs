@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::Brief;
+use refrain_engine::{Brief, Service};
 
 use super::plan;
 use crate::cli::Context;
@@ -30,17 +30,25 @@ pub(super) fn could_be(status: &Brief) -> bool {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
-    if service.has_plan(&id) {
-        return plan::pause(&service, &id, args.now);
-    }
-    let urgency = if args.now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask(&id, "be paused", Ask::Pause(urgency), out::tell_slow(&id))?;
-    match state.ended {
-        Some(_) => out::print(&format!("{id} has stopped; refrain resume {id} goes on\n")),
-        None => out::print(&format!(
-            "{id} will pause {}\n",
-            if args.now { "now" } else { "after this iteration" }
-        )),
-    }
+    out::print(&pause(&service, &id, args.now, out::tell_slow(&id))?);
     Ok(Code::Done.into())
+}
+
+/// Asks this loop, or plan, for it; says what it came to. `slow` is told where that takes long.
+pub(super) fn pause(
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: impl FnOnce(Option<i32>),
+) -> Result<String, CliError> {
+    if service.has_plan(id) {
+        return plan::pause(service, id, now);
+    }
+    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
+    let state = service.ask(id, "be paused", Ask::Pause(urgency), slow)?;
+    Ok(match (state.ended, now) {
+        (Some(_), _) => format!("{id} has stopped; refrain resume {id} goes on\n"),
+        (None, true) => format!("{id} will pause now\n"),
+        (None, false) => format!("{id} will pause after this iteration\n"),
+    })
 }

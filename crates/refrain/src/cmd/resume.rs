@@ -4,6 +4,7 @@ mod from;
 
 use std::process::ExitCode;
 
+use clap::Parser;
 use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "all")]
     after_reboot: bool,
     /// How many iterations at most, in all; at most 200 more at a time
-    #[arg(long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
+    #[arg(long, alias = "max-total-iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     max_iterations: Option<u32>,
     /// How long the loop may take, in all
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
@@ -109,6 +110,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         true => run::detached(context, &service, runner, context.dir.as_str(), &show),
         false => run::in_foreground(context, runner, &show),
     }
+}
+
+/// The words of this verb.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct Words {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Lets this loop, or plan, go on in a process of its own, with what these words grant; nothing is printed.
+pub(super) fn in_background(context: &Context, id: &LoopId, granted: &str) -> Result<(), CliError> {
+    let granted =
+        shlex::split(granted).ok_or_else(|| CliError::usage(format!("{granted}: a quote is open")))?;
+    let words = [id.to_string(), "--detach".to_owned(), "--quiet".to_owned()].into_iter().chain(granted);
+    run(context, &Words::try_parse_from(words)?.args).map(drop)
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read

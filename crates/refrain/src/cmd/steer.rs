@@ -34,25 +34,35 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if words.trim().is_empty() {
         return Err(CliError::usage("TEXT is empty; accepted is what the agent is to be told"));
     }
-    if service.has_plan(&id) {
-        return of_plan(&service, &id, &words);
-    }
-    service.ask(&id, "be steered", Ask::Steer(words), out::tell_slow(&id))?;
-    out::print(&format!("{id} will be told with its next attempt\n"));
+    out::print(&steer(&service, &id, &words, out::tell_slow)?);
     Ok(Code::Done.into())
 }
 
+/// Hands the words to this loop, or to what this plan has at work; says what it came to. `slow` is told where that takes long.
+pub(super) fn steer<S: FnOnce(Option<i32>)>(
+    service: &Service,
+    id: &LoopId,
+    words: &str,
+    slow: impl Fn(&LoopId) -> S,
+) -> Result<String, CliError> {
+    if service.has_plan(id) {
+        return of_plan(service, id, words, slow);
+    }
+    service.ask(id, "be steered", Ask::Steer(words.to_owned()), slow(id))?;
+    Ok(format!("{id} will be told with its next attempt\n"))
+}
+
 /// Hands the words to the loop of each task that is worked on.
-fn of_plan(service: &Service, id: &LoopId, words: &str) -> Result<ExitCode, CliError> {
+fn of_plan<S: FnOnce(Option<i32>)>(
+    service: &Service,
+    id: &LoopId,
+    words: &str,
+    slow: impl Fn(&LoopId) -> S,
+) -> Result<String, CliError> {
     let state = service.plan(id)?;
     let mut told = Vec::new();
     for (_, running) in state.running() {
-        match service.ask(
-            &running.id,
-            "be steered",
-            Ask::Steer(words.to_owned()),
-            out::tell_slow(&running.id),
-        ) {
+        match service.ask(&running.id, "be steered", Ask::Steer(words.to_owned()), slow(&running.id)) {
             Ok(_) => told.push(running.id.to_string()),
             // It was not begun yet, or has just come to its end.
             Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}
@@ -66,6 +76,5 @@ fn of_plan(service: &Service, id: &LoopId, words: &str) -> Result<ExitCode, CliE
             CliError::new(Code::Refused, error).hint(format!("{later}: they are read anew for each task"))
         );
     }
-    out::print(&format!("{} will be told with the next attempt; later tasks are not\n", told.join(", ")));
-    Ok(Code::Done.into())
+    Ok(format!("{} will be told with the next attempt; later tasks are not\n", told.join(", ")))
 }

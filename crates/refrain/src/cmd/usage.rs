@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use camino::Utf8PathBuf;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
@@ -11,9 +12,10 @@ use refrain_core::agent::Usd;
 use refrain_core::budget::Standing;
 use refrain_core::text::printable;
 use refrain_core::usage::{By, Group, LookingBack, Report, Spread, Stop, Sum, Tally};
+use refrain_core::view::metrics;
 
 use refrain_engine::config::Chosen;
-use refrain_engine::{JudgesAsked, Service};
+use refrain_engine::{Detail, JudgesAsked, Listed, Service};
 
 use super::list::loop_or_tell;
 use crate::cli::Context;
@@ -36,6 +38,22 @@ pub(crate) struct Args {
     /// Print one object
     #[arg(long)]
     json: bool,
+    /// How to print it; prometheus is for a scraper, or for its collector of text files
+    #[arg(long, value_enum, default_value_t = Format::Table, conflicts_with = "json")]
+    format: Format,
+    /// Draw what each group cost into this file, too
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    svg: Option<Utf8PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For a person
+    Table,
+    /// One object
+    Json,
+    /// The text format of Prometheus
+    Prometheus,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -109,10 +127,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     });
     let looking_back = looking_back(&service, project.as_deref(), since);
     let report = Report { caps, looking_back, ..tally.report(since, name, project) };
-    if args.json {
-        out::print_json(&report)?;
-    } else {
-        out::print(&text(&report, &zone, out::terminal_width()));
+    if let Some(file) = &args.svg {
+        out::write_file(&context.dir.join(file), &metrics::picture(&report))?;
+    }
+    match args.format {
+        Format::Json => out::print_json(&report)?,
+        Format::Table if args.json => out::print_json(&report)?,
+        Format::Table => out::print(&text(&report, &zone, out::terminal_width())),
+        Format::Prometheus => {
+            let loops = service.list_with(args.all_projects, Detail::Line)?;
+            let words = loops.iter().filter_map(|row| match row {
+                Listed::Loop(brief) => Some(brief.status),
+                Listed::Damaged { .. } => None,
+            });
+            out::print_whole(&metrics::prometheus(&report, words))?;
+        }
     }
     Ok(Code::Done.into())
 }
@@ -162,6 +191,16 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     }
     if let Some(spread) = &report.iterations_to_done {
         line(&to_done(spread));
+    }
+    if let Some(share) = report.first_pass {
+        let percent = (share.ratio() * 100.0).round();
+        line(&format!("done in their first iteration: {} of {} ({percent} %)", share.loops, share.of));
+    }
+    if report.verified_loops > 0 {
+        let count = u32::try_from(report.verified_loops).unwrap_or(u32::MAX);
+        let cost = report.cost_per_verified_loop_usd;
+        let each = cost.map(|cost| format!(", {} spent for each", Usd::from(cost))).unwrap_or_default();
+        line(&format!("proven by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
     }
     text
 }

@@ -40,6 +40,11 @@ impl Art {
         Self { width: out::terminal_width(), blocks }
     }
 
+    /// Whether more than ASCII can be drawn.
+    pub(crate) fn has_blocks(self) -> bool {
+        self.blocks
+    }
+
     /// How wide a frame is, where one is drawn: on a terminal that has room for it.
     fn frame(self) -> Option<usize> {
         const ROOM: std::ops::RangeInclusive<usize> = 40..=100;
@@ -68,6 +73,16 @@ pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     text.push('\n');
     text.push_str(&tasks(view, art.width));
     text
+}
+
+/// All but its tasks, for a screen that has other ways for those: its waves, and what there is to know of it.
+pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> String {
+    let art = Art { width: Some(width), blocks: true };
+    let mut text = String::new();
+    waves(view, art, now)
+        .iter()
+        .for_each(|line| text.push_str(&(phrase::broken("", 4, line, art.width) + "\n")));
+    text + "\n" + &facts(view, art.width, now)
 }
 
 /// One fact a line.

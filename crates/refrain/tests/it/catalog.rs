@@ -169,6 +169,7 @@ fn usage_adds_up_and_never_takes_unknown_for_nothing() {
             "total at least $0.25 4 3 at least 1.0k at least 20",
             "stopped: 2 completed, 1 iteration-cap",
             "iterations to done: 1",
+            "done in their first iteration: 2 of 2 (100 %)",
         ]
     );
 }

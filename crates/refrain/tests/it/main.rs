@@ -101,7 +101,9 @@ mod task_loops;
 #[cfg(test)]
 mod task_worktrees;
 #[cfg(test)]
+mod telemetry;
 mod terminal;
+mod top;
 #[cfg(test)]
 mod verbs;
 #[cfg(test)]

@@ -38,7 +38,17 @@ impl Terminal {
         words: &[&str],
         env: &[(&str, &str)],
     ) -> Self {
-        let size = PtySize { rows: 40, cols, pixel_width: 0, pixel_height: 0 };
+        Self::of_size(program, (cols, 40), sandbox, words, env)
+    }
+
+    pub(crate) fn of_size(
+        program: &str,
+        size: (u16, u16),
+        sandbox: &Sandbox,
+        words: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
+        let size = pty_size(size);
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(program);
         command.args(words);
@@ -61,6 +71,16 @@ impl Terminal {
             }
         });
         Self { keys: pair.master.take_writer().unwrap(), master: pair.master, child, shown, closing, reader }
+    }
+
+    /// Another size, as when its window is drawn.
+    pub(crate) fn resize(&self, size: (u16, u16)) {
+        self.master.resize(pty_size(size)).unwrap();
+    }
+
+    /// The process in it.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.process_id().unwrap().try_into().unwrap()
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
@@ -93,6 +113,10 @@ impl Terminal {
         drop((self.master, self.keys));
         self.child
     }
+}
+
+fn pty_size((cols, rows): (u16, u16)) -> PtySize {
+    PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }
 
 #[test]
@@ -185,7 +209,7 @@ fn a_detached_loop_survives_its_terminal() {
 }
 
 /// Sets the title, clears the screen, moves the cursor, asks the terminal, rings, hides a line: each in both encodings.
-const HOSTILE: &str = r"printf 'a\033]0;owned\007b\033[2Jc\033[1;1Hd\033[6ne\007f\033]52;c;b3duZWQ=\007g\r\033[Kh\n'
+pub(crate) const HOSTILE: &str = r"printf 'a\033]0;owned\007b\033[2Jc\033[1;1Hd\033[6ne\007f\033]52;c;b3duZWQ=\007g\r\033[Kh\n'
 printf '\302\2332J\302\235owned\302\234\n\033[31mred\033[0m\010\010\010\n' >&2";
 
 #[test]

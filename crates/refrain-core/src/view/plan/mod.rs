@@ -2,9 +2,9 @@
 //! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
 
 mod behind;
-mod critical;
 mod estimate;
 mod parts;
+mod path;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -22,8 +22,8 @@ use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
 use crate::spec::{AgentKind, Millis};
 
 pub use behind::Behind;
-pub use critical::critical_path;
 pub use parts::{BlockedTask, CurrentTask, TaskView, TaskWord, WaveCommit, WaveView, WaveWord};
+pub use path::critical_path;
 
 /// One plan, for people and scripts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -31,11 +31,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
     let id = args.which.only(&service, "refrain plan cancel", could_be)?;
-    cancel(&service, &id, args.now)
+    out::print(&cancel(&service, &id, args.now)?);
+    Ok(Code::Done.into())
 }
 
-/// Asks this plan for it.
-pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<ExitCode, CliError> {
+/// Asks this plan for it; says what it came to.
+pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
     match service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)) {
         Ok(state) => {
@@ -46,16 +47,16 @@ pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<ExitCo
             };
             let view = service.plan_status(id)?;
             let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
-            out::print(&format!("{id} {when}; {landed}\n"));
+            let mut words = format!("{id} {when}; {landed}\n");
             for left in [left::behind(&view), left::branches(&view)].into_iter().flatten() {
-                out::print(&format!("  {left}\n"));
+                words.push_str(&format!("  {left}\n"));
             }
+            Ok(words)
         }
         // What was asked for is so already (seed 000: exit 0).
         Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {
-            out::print(&format!("{id} is already {word}\n"));
+            Ok(format!("{id} is already {word}\n"))
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => Err(error.into()),
     }
-    Ok(Code::Done.into())
 }

@@ -25,17 +25,17 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
-    pause(&service, &id, args.now)
+    out::print(&pause(&service, &id, args.now)?);
+    Ok(Code::Done.into())
 }
 
-/// Asks this plan for it.
-pub(crate) fn pause(service: &Service, id: &LoopId, now: bool) -> Result<ExitCode, CliError> {
+/// Asks this plan for it; says what it came to.
+pub(crate) fn pause(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
     let state = service.ask_plan(id, "be paused", Ask::Pause(urgency))?;
-    out::print(&match (state.ended, now) {
+    Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain plan resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),
         (None, false) => format!("{id} will pause after the iterations at work\n"),
-    });
-    Ok(Code::Done.into())
+    })
 }

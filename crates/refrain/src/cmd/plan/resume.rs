@@ -92,6 +92,7 @@ fn refused(error: EngineError, id: &LoopId) -> CliError {
         EngineError::Refused { why: Refusal::NothingGranted { used, flag }, .. } => {
             CliError::new(Code::Refused, format!("plan {id} cannot be resumed: {used}"))
                 .hint(format!("refrain plan resume {id} {flag}"))
+                .lacking(used, flag)
         }
         EngineError::Refused { why: Refusal::Final(word), .. } => {
             CliError::new(Code::Refused, format!("plan {id} cannot be resumed: it is {word}"))

@@ -1,0 +1,185 @@
+//! Where news comes from, and what is asked for goes: the engine, on threads of its own. What is told in the same tenth of a
+//! second is told together, so that a busy agent costs no more than a slow one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::thread::{park_timeout, spawn};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use refrain_engine::{EngineError, Service, Sight, chain};
+
+use crate::model::Key;
+use crate::program::{Act, Objection, Program};
+use crate::update::{Message, Told};
+
+/// What is told at a time.
+pub(crate) const GAP: Duration = Duration::from_millis(100);
+/// How soon somebody ends whom nobody listens to any more; how often it is looked how the tasks of a plan are.
+const LOOK: Duration = Duration::from_secs(1);
+/// When it is tried again to list what could not be listed.
+const AGAIN: Duration = Duration::from_secs(5);
+/// So many bytes are told at a time: of more, the last.
+const LONGEST: usize = 256 << 10;
+
+/// The way to the engine, and back.
+pub(crate) struct Feed {
+    service: Service,
+    program: Arc<dyn Program>,
+    to: SyncSender<Message>,
+    /// Whoever tells of what is opened stops once this is set.
+    told: Arc<AtomicBool>,
+}
+
+impl Feed {
+    /// Begins to look at all loops and plans.
+    pub(crate) fn begin(
+        service: &Service,
+        everywhere: bool,
+        program: &Arc<dyn Program>,
+        to: &SyncSender<Message>,
+    ) -> Self {
+        let (looking, sink) = (service.clone(), to.clone());
+        spawn(move || look(&looking, everywhere, &sink));
+        Self { service: service.clone(), program: Arc::clone(program), to: to.clone(), told: Arc::default() }
+    }
+
+    /// Tells of this from now on, and of what was told of before no more.
+    pub(crate) fn watch(&mut self, what: Option<(Key, bool)>) {
+        let ended = Arc::<AtomicBool>::default();
+        std::mem::replace(&mut self.told, Arc::clone(&ended)).store(true, Ordering::Relaxed);
+        let Some((key, is_plan)) = what else { return };
+        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        spawn(move || {
+            let teller = Teller { key, to, ended };
+            let told = match (door, is_plan) {
+                (Ok(service), true) => teller.plan(&service),
+                (Ok(service), false) => teller.one(&service, program.as_ref()),
+                (Err(error), _) => Err(error),
+            };
+            teller.send(Message::Over(teller.key.clone(), told.err().map(|error| chain(&error))));
+        });
+    }
+
+    /// Asks something; what becomes of it is told.
+    pub(crate) fn act(&self, key: Key, act: Act) {
+        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        spawn(move || {
+            let became = match door {
+                Ok(service) => program.act(&service, &key.id, &act),
+                Err(error) => Err(Objection::Refused(chain(&error))),
+            };
+            // Nobody waits for it any more.
+            let _ = to.send(Message::Done(key, act, became));
+        });
+    }
+
+    /// The door to the project that it is of.
+    fn door(&self, key: &Key) -> Result<Service, EngineError> {
+        if self.service.project().root.as_str() == &*key.project {
+            return Ok(self.service.clone());
+        }
+        Service::open(Utf8Path::new(&*key.project), self.service.host().clone())
+    }
+}
+
+/// Tells of all loops and plans, as long as somebody listens.
+fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
+    let mut roster = service.roster(everywhere);
+    loop {
+        let (message, rest) = match roster.look() {
+            Ok(news) => (Message::News(news), GAP),
+            Err(error) => {
+                roster = service.roster(everywhere);
+                (Message::Unlisted(chain(&error)), AGAIN)
+            }
+        };
+        if to.send(message).is_err() {
+            return;
+        }
+        park_timeout(rest);
+    }
+}
+
+struct Teller {
+    key: Key,
+    to: SyncSender<Message>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Teller {
+    /// Tells, unless that is not wanted any more; whether it goes on.
+    fn send(&self, message: Message) -> bool {
+        !self.ended.load(Ordering::Relaxed) && self.to.send(message).is_ok()
+    }
+
+    /// Tells of a loop from its begin, until nobody drives it.
+    fn one(&self, service: &Service, program: &dyn Program) -> Result<(), EngineError> {
+        let mut follower = service.follow(&self.key.id, false)?;
+        let mut narrator = program.narrator();
+        let (mut text, mut begins) = (String::new(), true);
+        // When the first of what is to be told was seen.
+        let mut since: Option<Instant> = None;
+        loop {
+            let patience = since.map_or(LOOK, |since| GAP.saturating_sub(since.elapsed()));
+            follower = follower.with_patience(patience);
+            let sight = follower.look();
+            let is_over = !matches!(sight, Ok(Some(_)));
+            match sight {
+                Ok(Some(Sight::Quiet)) | Ok(None) => {}
+                Ok(Some(ref sight)) => {
+                    text.push_str(&narrator.tell(sight));
+                    since.get_or_insert_with(Instant::now);
+                }
+                // What could be read is told first.
+                Err(ref error) => text.push_str(&format!("{}\n", chain(error))),
+            }
+            if self.ended.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if is_over || since.is_some_and(|since| since.elapsed() >= GAP) {
+                let state = narrator.state();
+                let told = Told {
+                    key: self.key.clone(),
+                    begins: std::mem::take(&mut begins),
+                    text: last_of(std::mem::take(&mut text)),
+                    goal: state.map(|state| state.spec.prompt.clone()).unwrap_or_default(),
+                    status: state.map(|state| follower.status(state)),
+                };
+                since = None;
+                if !self.send(Message::Told(Box::new(told))) {
+                    return Ok(());
+                }
+            }
+            if is_over {
+                return sight.map(drop).map_err(EngineError::from);
+            }
+        }
+    }
+
+    /// Tells how a plan stands, until nobody drives it.
+    fn plan(&self, service: &Service) -> Result<(), EngineError> {
+        let mut changes = service.changes(&self.key.id)?;
+        loop {
+            let status = Box::new(service.plan_status(&self.key.id)?);
+            let is_over = status.status.has_stopped();
+            if !self.send(Message::Plan(self.key.clone(), status)) || is_over {
+                return Ok(());
+            }
+            // The loops of its tasks are not among what changes.
+            changes.wait(LOOK);
+            park_timeout(GAP);
+        }
+    }
+}
+
+/// The end of a text, in whole lines, where it is long.
+fn last_of(text: String) -> String {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let from = text.ceil_char_boundary(text.len() - LONGEST);
+    let from = text[from..].find('\n').map_or(from, |at| from + at + 1);
+    format!("…\n{}", &text[from..])
+}

@@ -1,0 +1,107 @@
+//! A line that a person types.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// The line, and where its next character goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Input {
+    before: String,
+    behind: String,
+}
+
+/// What a key did to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// It may be another now.
+    Edited,
+    /// It is done.
+    Entered,
+    /// It is not wanted any more.
+    Left,
+}
+
+impl Input {
+    pub(crate) fn of(text: &str) -> Self {
+        Self { before: text.to_owned(), behind: String::new() }
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.before, self.behind)
+    }
+
+    /// What stands before and what stands behind its cursor.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        (&self.before, &self.behind)
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        self.before.extend(text.chars().filter(|c| !c.is_control()));
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Typed {
+        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter => return Typed::Entered,
+            KeyCode::Esc => return Typed::Left,
+            KeyCode::Char('c') if with_control => return Typed::Left,
+            KeyCode::Char('u') if with_control => self.before.clear(),
+            KeyCode::Char('w') if with_control => {
+                let kept = self.before.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                self.before.truncate(kept);
+            }
+            KeyCode::Char('a') if with_control => self.home(),
+            KeyCode::Char('e') if with_control => self.end(),
+            KeyCode::Char(c) if !with_control => self.before.push(c),
+            KeyCode::Backspace => drop(self.before.pop()),
+            KeyCode::Delete => drop((!self.behind.is_empty()).then(|| self.behind.remove(0))),
+            KeyCode::Left => {
+                if let Some(c) = self.before.pop() {
+                    self.behind.insert(0, c);
+                }
+            }
+            KeyCode::Right if !self.behind.is_empty() => {
+                let c = self.behind.remove(0);
+                self.before.push(c);
+            }
+            KeyCode::Home => self.home(),
+            KeyCode::End => self.end(),
+            _ => {}
+        }
+        Typed::Edited
+    }
+
+    fn home(&mut self) {
+        self.behind = self.text();
+        self.before.clear();
+    }
+
+    fn end(&mut self) {
+        self.before = self.text();
+        self.behind.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_edited_as_in_a_shell() {
+        let mut line = Input::of("one two");
+        let mut press = |code, modifiers| line.key(KeyEvent::new(code, modifiers));
+        press(KeyCode::Char('w'), KeyModifiers::CONTROL);
+        for c in "ü!".chars() {
+            press(KeyCode::Char(c), KeyModifiers::NONE);
+        }
+        press(KeyCode::Left, KeyModifiers::NONE);
+        press(KeyCode::Backspace, KeyModifiers::NONE);
+        press(KeyCode::Home, KeyModifiers::NONE);
+        press(KeyCode::Delete, KeyModifiers::NONE);
+        assert_eq!(press(KeyCode::Char('O'), KeyModifiers::SHIFT), Typed::Edited);
+        assert_eq!(press(KeyCode::Enter, KeyModifiers::NONE), Typed::Entered);
+        assert_eq!((line.text(), line.parts()), ("One !".to_owned(), ("O", "ne !")));
+        line.paste("a\nb\u{1b}[2J");
+        assert_eq!(line.text(), "Oab[2Jne !");
+    }
+}

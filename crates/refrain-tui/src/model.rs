@@ -1,0 +1,315 @@
+//! What is shown, as a value: nothing here reads or writes anything. [`crate::update`] changes it, [`crate::view`] shows it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ratatui::layout::Rect;
+use refrain_core::LoopId;
+use refrain_core::view::plan::{PlanStatus, TaskView};
+use refrain_core::view::{Kind, Status};
+use refrain_engine::{Entry, Glimpse, RosterNews};
+
+use crate::input::Input;
+use crate::pane::Pane;
+use crate::program::Program;
+
+/// What can be shown where it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Art {
+    /// Colours.
+    pub colour: bool,
+    /// More than ASCII.
+    pub blocks: bool,
+}
+
+/// Which loop or plan: its project, and its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) project: Arc<str>,
+    pub(crate) id: LoopId,
+}
+
+/// All that is on the screen, and behind it.
+pub(crate) struct Model {
+    pub(crate) art: Art,
+    pub(crate) program: Arc<dyn Program>,
+    /// The project's folder; none where all projects are shown.
+    pub(crate) project: Option<String>,
+    pub(crate) now: Timestamp,
+    pub(crate) list: List,
+    /// What was opened, the last on top.
+    pub(crate) opened: Vec<Opened>,
+    pub(crate) asking: Option<Asking>,
+    /// What became of something that was asked for, and whether it was refused.
+    pub(crate) said: Option<(String, bool)>,
+    /// Where things were drawn last.
+    pub(crate) places: Places,
+}
+
+/// All loops and plans.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub(crate) entries: Vec<Entry>,
+    /// Something was listed.
+    pub(crate) is_read: bool,
+    /// Why nothing can be listed any more.
+    pub(crate) trouble: Option<String>,
+    pub(crate) filter: String,
+    pub(crate) cursor: Option<Place>,
+    pub(crate) top: usize,
+}
+
+/// Which entry of the list: its project and its name.
+pub(crate) type Place = (Arc<str>, String);
+
+/// A loop or a plan that is looked at.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Loop(Box<OneLoop>),
+    Plan(Box<OnePlan>),
+}
+
+/// One loop.
+#[derive(Debug)]
+pub(crate) struct OneLoop {
+    pub(crate) key: Key,
+    pub(crate) status: Option<Box<Status>>,
+    pub(crate) goal: String,
+    pub(crate) activity: Pane,
+    /// How many of its last attempts are below what is shown.
+    pub(crate) below: usize,
+    /// The attempts have the keys, and not the activity.
+    pub(crate) at_attempts: bool,
+    /// Nothing more is told: why, where that is known.
+    pub(crate) over: Option<Option<String>>,
+}
+
+/// One plan.
+#[derive(Debug)]
+pub(crate) struct OnePlan {
+    pub(crate) key: Key,
+    pub(crate) status: Option<Box<PlanStatus>>,
+    pub(crate) cursor: usize,
+    pub(crate) top: usize,
+    /// The first line of its waves that is shown.
+    pub(crate) board_top: usize,
+    /// The waves have the keys, and not the tasks.
+    pub(crate) at_board: bool,
+    pub(crate) over: Option<Option<String>>,
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Which keys there are.
+    Help,
+    /// Whether this is to be cancelled.
+    Cancel(Key),
+    /// A line.
+    Line(Wanted, Input),
+}
+
+/// What a line is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Filter,
+    Search,
+    Steer(Key),
+    /// What is used up, and is to be granted more of.
+    Grant(Key, String),
+}
+
+/// Where things are on the screen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Places {
+    /// Rows that have a cursor: entries or tasks.
+    pub(crate) rows: Rect,
+    /// A text that scrolls: activity or waves.
+    pub(crate) text: Rect,
+    /// Attempts.
+    pub(crate) attempts: Rect,
+    /// The first of the rows that is shown.
+    pub(crate) top: usize,
+    /// How long the text of a plan's waves is.
+    pub(crate) board: usize,
+}
+
+impl Model {
+    pub(crate) fn new(art: Art, program: Arc<dyn Program>, project: Option<String>, now: Timestamp) -> Self {
+        let (list, opened, places) = (List::default(), Vec::new(), Places::default());
+        Self { art, program, project, now, list, opened, asking: None, said: None, places }
+    }
+
+    /// Whether something on the screen goes on with the time.
+    pub(crate) fn ticks(&self) -> bool {
+        match self.opened.last() {
+            Some(Opened::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
+            Some(Opened::Plan(one)) => one.status.as_ref().is_some_and(|plan| !plan.status.has_stopped()),
+            None => {
+                let (rows, top) = (self.places.rows.height.into(), self.list.top);
+                let shown = self.list.shown().into_iter().skip(top).take(rows);
+                shown.filter_map(seen).any(|seen| !seen.status.has_stopped())
+            }
+        }
+    }
+
+    /// It was drawn so.
+    pub(crate) fn drawn(&mut self, places: Places) {
+        self.places = places;
+        match self.opened.last_mut() {
+            None => self.list.top = places.top,
+            Some(Opened::Plan(one)) => one.top = places.top,
+            Some(Opened::Loop(_)) => {}
+        }
+    }
+
+    /// What a verb is about: what is opened, or what the cursor is on.
+    pub(crate) fn meant(&self) -> Option<Key> {
+        match self.opened.last() {
+            Some(Opened::Loop(one)) => Some(one.key.clone()),
+            Some(Opened::Plan(one)) => Some(one.key.clone()),
+            None => seen(self.list.current()?).map(Key::of),
+        }
+    }
+
+    /// The same as the list has it.
+    pub(crate) fn glimpse(&self, key: &Key) -> Option<&Glimpse> {
+        self.list
+            .entries
+            .iter()
+            .filter_map(seen)
+            .find(|seen| seen.id == key.id && seen.project == key.project)
+    }
+}
+
+impl Key {
+    pub(crate) fn of(seen: &Glimpse) -> Self {
+        Self { project: Arc::clone(&seen.project), id: seen.id.clone() }
+    }
+}
+
+/// The loop, or plan, of an entry; none where that is damaged.
+pub(crate) fn seen(entry: &Entry) -> Option<&Glimpse> {
+    match entry {
+        Entry::Seen(seen) => Some(seen),
+        Entry::Damaged(..) => None,
+    }
+}
+
+fn place(entry: &Entry) -> Place {
+    match entry {
+        Entry::Seen(seen) => (Arc::clone(&seen.project), seen.id.to_string()),
+        Entry::Damaged(name, _) => ("".into(), name.clone()),
+    }
+}
+
+impl List {
+    /// The entries that the filter lets through.
+    pub(crate) fn shown(&self) -> Vec<&Entry> {
+        let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
+        let has = |entry: &&Entry| words.iter().all(|word| text_of(entry).contains(word.as_str()));
+        self.entries.iter().filter(has).collect()
+    }
+
+    /// Where the cursor is among those; on the first where what it was on is gone.
+    pub(crate) fn at(&self) -> usize {
+        let found = self.shown().iter().position(|entry| Some(place(entry)) == self.cursor);
+        found.unwrap_or_default()
+    }
+
+    pub(crate) fn current(&self) -> Option<&Entry> {
+        self.shown().get(self.at()).copied()
+    }
+
+    /// Puts the cursor on one of those that are shown, or as near as there is one.
+    pub(crate) fn go(&mut self, at: usize) {
+        let shown = self.shown();
+        let entry = shown.get(at.min(shown.len().saturating_sub(1)));
+        self.cursor = entry.map(|entry| place(entry));
+    }
+
+    pub(crate) fn take(&mut self, news: RosterNews) {
+        (self.is_read, self.trouble) = (true, None);
+        match news {
+            RosterNews::All(entries) => {
+                self.entries = entries;
+                // What is driven stays where it is, whatever happens to it.
+                self.entries.sort_by_key(|entry| match entry {
+                    Entry::Seen(seen) if !seen.status.has_stopped() => {
+                        (0, std::cmp::Reverse(Some(seen.started_at)))
+                    }
+                    Entry::Seen(seen) => (1, std::cmp::Reverse(Some(seen.updated_at))),
+                    Entry::Damaged(..) => (2, std::cmp::Reverse(None)),
+                });
+            }
+            RosterNews::Some(changed) => {
+                for glimpse in changed {
+                    let is_same = |entry: &&mut Entry| match entry {
+                        Entry::Seen(seen) => seen.id == glimpse.id && seen.project == glimpse.project,
+                        Entry::Damaged(..) => false,
+                    };
+                    if let Some(entry) = self.entries.iter_mut().find(is_same) {
+                        *entry = Entry::Seen(Box::new(glimpse));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a filter looks at.
+fn text_of(entry: &Entry) -> String {
+    match entry {
+        Entry::Seen(seen) => {
+            let kind = if seen.kind == Kind::Plan { "plan" } else { "" };
+            let said = seen.said.as_deref().unwrap_or_default();
+            format!("{} {} {} {kind} {} {said}", seen.id, seen.status.as_str(), seen.project, seen.reason)
+                .to_lowercase()
+        }
+        Entry::Damaged(name, why) => format!("{name} damaged {why}").to_lowercase(),
+    }
+}
+
+impl Opened {
+    pub(crate) fn key(&self) -> &Key {
+        match self {
+            Self::Loop(one) => &one.key,
+            Self::Plan(one) => &one.key,
+        }
+    }
+
+    pub(crate) fn is_plan(&self) -> bool {
+        matches!(self, Self::Plan(_))
+    }
+
+    pub(crate) fn new(key: Key, is_plan: bool) -> Self {
+        if is_plan {
+            let (cursor, top, board_top) = (0, 0, 0);
+            return Self::Plan(Box::new(OnePlan {
+                key,
+                status: None,
+                cursor,
+                top,
+                board_top,
+                at_board: false,
+                over: None,
+            }));
+        }
+        Self::Loop(Box::new(OneLoop {
+            key,
+            status: None,
+            goal: String::new(),
+            activity: Pane::default(),
+            below: 0,
+            at_attempts: false,
+            over: None,
+        }))
+    }
+}
+
+impl OnePlan {
+    /// The tasks that are its to do.
+    pub(crate) fn tasks(&self) -> Vec<&TaskView> {
+        self.status.iter().flat_map(|status| &status.tasks).filter(|task| task.wave.is_some()).collect()
+    }
+}

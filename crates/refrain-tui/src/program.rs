@@ -1,0 +1,66 @@
+//! What the program around this surface brings along: its words for what happens, and its verbs. What is said here of a loop
+//! and what is done to it is said and done as on the command line.
+
+use jiff::Timestamp;
+use refrain_core::LoopId;
+use refrain_core::r#loop::LoopState;
+use refrain_core::view::plan::PlanStatus;
+use refrain_engine::{Service, Sight};
+
+/// Something that a person asks of a loop, or a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Stop for now: after the iteration, or at once.
+    Pause {
+        /// At once.
+        now: bool,
+    },
+    /// Go on, in a process of its own.
+    Resume {
+        /// What it is granted, as it stands on a command line; empty where nothing is.
+        granted: String,
+    },
+    /// Stop for good: after the iteration, or at once.
+    Cancel {
+        /// At once.
+        now: bool,
+    },
+    /// Be told something with the next attempt.
+    Steer {
+        /// What.
+        words: String,
+    },
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// It cannot be: why, and what to do next.
+    Refused(String),
+    /// All that it was granted is used up: what, and the words that would grant it more.
+    Lacks(String, String),
+}
+
+/// The program.
+pub trait Program: Send + Sync {
+    /// Does something, and says what it came to, in a line.
+    ///
+    /// # Errors
+    /// [`Objection`]; nothing was done then.
+    fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection>;
+
+    /// Somebody who tells of a loop from its first event on.
+    fn narrator(&self) -> Box<dyn Narrator>;
+
+    /// How a plan stands, in lines of so many columns; all but its tasks.
+    fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String;
+}
+
+/// Tells of one loop: text, with no other control characters in it than those of style.
+pub trait Narrator {
+    /// What there is to be shown of it: whole lines, or the next part of one.
+    fn tell(&mut self, sight: &Sight) -> String;
+
+    /// The loop's state, from what was told.
+    fn state(&self) -> Option<&LoopState>;
+}

@@ -1,0 +1,408 @@
+//! What changes what is shown: keys, the mouse, and news. Answers with what is to be done outside of it.
+
+use crossterm::event::{
+    Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::{Position, Rect};
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{Kind, Status};
+use refrain_engine::RosterNews;
+
+use crate::input::{Input, Typed};
+use crate::model::{Asking, Key, Model, OneLoop, OnePlan, Opened, Wanted, seen};
+use crate::program::{Act, Objection};
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A key, the mouse, the size of the terminal.
+    Input(Event),
+    /// Loops and plans.
+    News(RosterNews),
+    /// They cannot be listed any more.
+    Unlisted(String),
+    /// What was told of a loop.
+    Told(Box<Told>),
+    /// How a plan stands.
+    Plan(Key, Box<PlanStatus>),
+    /// Nothing more is told of what is opened: why, where that is known.
+    Over(Key, Option<String>),
+    /// What became of something that was asked for.
+    Done(Key, Act, Result<String, Objection>),
+    /// A second has passed.
+    Tick,
+    /// The program is to end.
+    Quit,
+}
+
+/// What was told of a loop.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) key: Key,
+    /// It is told from its begin.
+    pub(crate) begins: bool,
+    pub(crate) text: String,
+    pub(crate) goal: String,
+    pub(crate) status: Option<Status>,
+}
+
+/// Something to be done outside.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// What is looked at from now on, and whether that is a plan.
+    Watch(Option<(Key, bool)>),
+    /// Something to be asked of a loop or a plan.
+    Act(Key, Act),
+    /// The screen is to be drawn from nothing.
+    Redraw,
+    Quit,
+}
+
+/// Takes it in.
+pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
+    match message {
+        Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => press(model, key),
+        Message::Input(Event::Mouse(mouse)) => point(model, mouse),
+        Message::Input(Event::Paste(text)) => {
+            if let Some(Asking::Line(_, line)) = &mut model.asking {
+                line.paste(&text);
+            }
+            Vec::new()
+        }
+        Message::Input(_) | Message::Tick => Vec::new(),
+        Message::Quit => vec![Effect::Quit],
+        Message::News(news) => {
+            model.list.take(news);
+            again(model)
+        }
+        Message::Unlisted(why) => {
+            (model.list.trouble, model.list.is_read) = (Some(why), true);
+            Vec::new()
+        }
+        Message::Told(told) => {
+            tell(model, *told);
+            Vec::new()
+        }
+        Message::Plan(key, status) => {
+            if let Some(Opened::Plan(one)) = model.opened.last_mut().filter(|opened| *opened.key() == key) {
+                (one.status, one.over) = (Some(status), None);
+            }
+            Vec::new()
+        }
+        Message::Over(key, why) => {
+            match model.opened.last_mut().filter(|opened| *opened.key() == key) {
+                Some(Opened::Loop(one)) => one.over = Some(why),
+                Some(Opened::Plan(one)) => one.over = Some(why),
+                None => {}
+            }
+            again(model)
+        }
+        Message::Done(key, act, became) => {
+            match became {
+                Ok(words) => model.said = Some((words, false)),
+                Err(Objection::Refused(why)) => model.said = Some((why, true)),
+                // Asked for once: more of it is the person's to say.
+                Err(Objection::Lacks(used, flags)) => match act {
+                    Act::Resume { .. } if model.asking.is_none() => {
+                        model.asking = Some(Asking::Line(Wanted::Grant(key, used), Input::of(&flags)));
+                    }
+                    _ => model.said = Some((format!("{used}; {flags}"), true)),
+                },
+            }
+            vec![Effect::Redraw]
+        }
+    }
+}
+
+/// Looks again at what is opened where nobody tells of it any more, and the list has seen it go on since.
+fn again(model: &mut Model) -> Vec<Effect> {
+    let Some(opened) = model.opened.last() else { return Vec::new() };
+    let (key, is_plan) = (opened.key().clone(), opened.is_plan());
+    let (is_over, told) = match opened {
+        Opened::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
+        Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
+    };
+    let seen = model.glimpse(&key).filter(|seen| !seen.status.has_stopped());
+    if !is_over || !seen.zip(told).is_some_and(|(seen, told)| seen.updated_at > told) {
+        return Vec::new();
+    }
+    match model.opened.last_mut() {
+        Some(Opened::Loop(one)) => one.over = None,
+        Some(Opened::Plan(one)) => one.over = None,
+        None => {}
+    }
+    vec![Effect::Watch(Some((key, is_plan)))]
+}
+
+fn tell(model: &mut Model, told: Told) {
+    let Some(Opened::Loop(one)) = model.opened.last_mut() else { return };
+    if one.key != told.key {
+        return;
+    }
+    if told.begins {
+        one.activity.clear();
+    }
+    one.activity.push(&told.text);
+    one.goal = told.goal;
+    one.over = None;
+    if let Some(status) = told.status {
+        one.status = Some(Box::new(status));
+    }
+}
+
+fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    model.said = None;
+    if let Some(asking) = model.asking.take() {
+        return answer(model, asking, key);
+    }
+    let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c') if with_control => vec![Effect::Quit],
+        KeyCode::Char('l') if with_control => vec![Effect::Redraw],
+        KeyCode::Char('q') => vec![Effect::Quit],
+        KeyCode::Char('?') => ask(model, Asking::Help),
+        KeyCode::Char('/') => {
+            let line = match model.opened.last() {
+                None => (Wanted::Filter, Input::of(&model.list.filter)),
+                Some(Opened::Loop(one)) => (Wanted::Search, Input::of(&one.activity.search)),
+                Some(Opened::Plan(_)) => return Vec::new(),
+            };
+            ask(model, Asking::Line(line.0, line.1))
+        }
+        KeyCode::Char('p') => act(model, Act::Pause { now: false }),
+        KeyCode::Char('P') => act(model, Act::Pause { now: true }),
+        KeyCode::Char('r') => act(model, Act::Resume { granted: String::new() }),
+        KeyCode::Char('c') => match model.meant() {
+            Some(key) => ask(model, Asking::Cancel(key)),
+            None => Vec::new(),
+        },
+        KeyCode::Char('s') => match model.meant() {
+            Some(key) => ask(model, Asking::Line(Wanted::Steer(key), Input::default())),
+            None => Vec::new(),
+        },
+        KeyCode::Enter | KeyCode::Right | KeyCode::Char('l') => open(model),
+        KeyCode::Esc | KeyCode::Left | KeyCode::Backspace | KeyCode::Char('h') => leave(model),
+        _ => {
+            move_by(model, key);
+            Vec::new()
+        }
+    }
+}
+
+fn ask(model: &mut Model, asking: Asking) -> Vec<Effect> {
+    model.asking = Some(asking);
+    Vec::new()
+}
+
+fn act(model: &mut Model, act: Act) -> Vec<Effect> {
+    let Some(key) = model.meant() else { return Vec::new() };
+    let doing = match &act {
+        Act::Pause { .. } => "pausing",
+        Act::Resume { .. } => "resuming",
+        Act::Cancel { .. } => "cancelling",
+        Act::Steer { .. } => "telling",
+    };
+    model.said = Some((format!("{doing} {} …", key.id), false));
+    vec![Effect::Act(key, act)]
+}
+
+/// A key while something is asked.
+fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
+    match asking {
+        Asking::Help => Vec::new(),
+        Asking::Cancel(loop_key) => match key.code {
+            KeyCode::Char('y') => done(model, loop_key, Act::Cancel { now: false }),
+            KeyCode::Char('a') => done(model, loop_key, Act::Cancel { now: true }),
+            _ => Vec::new(),
+        },
+        Asking::Line(wanted, mut line) => match line.key(key) {
+            Typed::Edited => {
+                let text = line.text();
+                // A filter is seen at work while it is typed.
+                if wanted == Wanted::Filter {
+                    model.list.filter = text;
+                }
+                ask(model, Asking::Line(wanted, line))
+            }
+            Typed::Left => {
+                match wanted {
+                    Wanted::Filter => model.list.filter.clear(),
+                    Wanted::Search => search(model, ""),
+                    Wanted::Steer(_) | Wanted::Grant(..) => {}
+                }
+                Vec::new()
+            }
+            Typed::Entered => entered(model, wanted, &line.text()),
+        },
+    }
+}
+
+fn entered(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
+    match wanted {
+        Wanted::Filter => text.clone_into(&mut model.list.filter),
+        Wanted::Search => search(model, text),
+        Wanted::Steer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
+        Wanted::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
+        Wanted::Grant(key, _) => return done(model, key, Act::Resume { granted: text.to_owned() }),
+    }
+    Vec::new()
+}
+
+fn done(model: &mut Model, key: Key, act: Act) -> Vec<Effect> {
+    model.said = Some((format!("asking {} …", key.id), false));
+    vec![Effect::Act(key, act)]
+}
+
+fn search(model: &mut Model, text: &str) {
+    let rows = model.places.text.height.into();
+    if let Some(Opened::Loop(one)) = model.opened.last_mut() {
+        text.clone_into(&mut one.activity.search);
+        if !text.is_empty() && !one.activity.find(false, rows) {
+            model.said = Some((format!("{text} does not occur"), true));
+        }
+    }
+}
+
+/// Opens what the cursor is on.
+fn open(model: &mut Model) -> Vec<Effect> {
+    let (key, is_plan) = match model.opened.last() {
+        None => match model.list.current().and_then(seen) {
+            Some(seen) => (Key::of(seen), seen.kind == Kind::Plan),
+            None => return Vec::new(),
+        },
+        Some(Opened::Plan(one)) => {
+            let tasks = one.tasks();
+            let Some(task) = tasks.get(one.cursor) else { return Vec::new() };
+            let Some(id) = task.id_of_loop.clone() else {
+                model.said = Some((format!("task {} was not begun yet", task.id), true));
+                return Vec::new();
+            };
+            (Key { project: one.key.project.clone(), id }, false)
+        }
+        Some(Opened::Loop(_)) => return Vec::new(),
+    };
+    model.opened.push(Opened::new(key.clone(), is_plan));
+    vec![Effect::Watch(Some((key, is_plan)))]
+}
+
+/// Back to where this was opened.
+fn leave(model: &mut Model) -> Vec<Effect> {
+    if model.opened.pop().is_none() {
+        model.list.filter.clear();
+        return Vec::new();
+    }
+    let back = model.opened.last().map(|opened| (opened.key().clone(), opened.is_plan()));
+    vec![Effect::Watch(back)]
+}
+
+fn move_by(model: &mut Model, key: KeyEvent) {
+    let places = model.places;
+    let page = |place: Rect| isize::try_from(place.height.saturating_sub(1).max(1)).unwrap_or(1);
+    let text_has_keys = match model.opened.last() {
+        None => false,
+        Some(Opened::Loop(one)) => !one.at_attempts,
+        Some(Opened::Plan(one)) => one.at_board,
+    };
+    let page = page(if text_has_keys { places.text } else { places.rows.union(places.attempts) });
+    match key.code {
+        KeyCode::Up | KeyCode::Char('k') => scroll(model, -1, text_has_keys),
+        KeyCode::Down | KeyCode::Char('j') => scroll(model, 1, text_has_keys),
+        KeyCode::PageUp => scroll(model, -page, text_has_keys),
+        KeyCode::PageDown | KeyCode::Char(' ') => scroll(model, page, text_has_keys),
+        KeyCode::Home | KeyCode::Char('g') => scroll(model, isize::MIN / 2, text_has_keys),
+        KeyCode::End | KeyCode::Char('G') => scroll(model, isize::MAX / 2, text_has_keys),
+        KeyCode::Tab | KeyCode::BackTab => match model.opened.last_mut() {
+            Some(Opened::Loop(one)) => one.at_attempts = !one.at_attempts,
+            Some(Opened::Plan(one)) => one.at_board = !one.at_board,
+            None => {}
+        },
+        KeyCode::Char('f') => {
+            if let Some(Opened::Loop(one)) = model.opened.last_mut() {
+                let follows = !one.activity.follows();
+                one.activity.follow(follows, places.text.height.into());
+            }
+        }
+        KeyCode::Char(way @ ('n' | 'N')) => {
+            if let Some(Opened::Loop(one)) = model.opened.last_mut()
+                && !one.activity.search.is_empty()
+            {
+                one.activity.find(way == 'N', places.text.height.into());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Moves the cursor, or the text.
+fn scroll(model: &mut Model, by: isize, text: bool) {
+    let (rows, places) = (usize::from(model.places.text.height), model.places);
+    match model.opened.last_mut() {
+        None => model.list.go(model.list.at().saturating_add_signed(by)),
+        Some(Opened::Loop(one)) if text => one.activity.scroll(by, rows),
+        Some(Opened::Loop(one)) => one.scroll(by, places.attempts.height.into()),
+        Some(Opened::Plan(one)) if text => {
+            let last = places.board.saturating_sub(rows);
+            one.board_top = one.board_top.saturating_add_signed(by).min(last);
+        }
+        Some(Opened::Plan(one)) => one.go(one.cursor.saturating_add_signed(by)),
+    }
+}
+
+impl OneLoop {
+    fn scroll(&mut self, by: isize, rows: usize) {
+        let all = self.status.iter().flat_map(|status| &status.iterations).flatten().count();
+        self.below = self.below.saturating_add_signed(by.saturating_neg()).min(all.saturating_sub(rows));
+    }
+}
+
+impl OnePlan {
+    fn go(&mut self, at: usize) {
+        self.cursor = at.min(self.tasks().len().saturating_sub(1));
+    }
+}
+
+fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Effect> {
+    const WHEEL: isize = 3;
+    if model.asking.is_some() {
+        return Vec::new();
+    }
+    let at = Position { x: mouse.column, y: mouse.row };
+    let places = model.places;
+    let in_text = places.text.contains(at);
+    match mouse.kind {
+        MouseEventKind::ScrollUp => scroll(model, -WHEEL, in_text),
+        MouseEventKind::ScrollDown => scroll(model, WHEEL, in_text),
+        MouseEventKind::Down(MouseButton::Left) if places.rows.contains(at) => {
+            let row = usize::from(at.y - places.rows.y);
+            return click(model, row);
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// A click selects; on what is selected, it opens.
+fn click(model: &mut Model, row: usize) -> Vec<Effect> {
+    let is_selected = match model.opened.last_mut() {
+        None => {
+            let at = model.list.top + row;
+            let is_selected = at == model.list.at() && model.list.cursor.is_some();
+            if at >= model.list.shown().len() {
+                return Vec::new();
+            }
+            model.list.go(at);
+            is_selected
+        }
+        Some(Opened::Plan(one)) => {
+            let at = one.top + row;
+            let is_selected = at == one.cursor;
+            if at >= one.tasks().len() {
+                return Vec::new();
+            }
+            one.go(at);
+            is_selected
+        }
+        Some(Opened::Loop(_)) => false,
+    };
+    if is_selected { open(model) } else { Vec::new() }
+}

@@ -1,0 +1,168 @@
+//! How it looks. A function of the model and of the screen's size; what does not fit is left out, the most telling last.
+
+mod list;
+mod one;
+mod over;
+mod plan;
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::text::{Line, Span};
+use refrain_core::agent::Usd;
+use refrain_core::spec::Millis;
+use refrain_core::view::StatusWord;
+
+use crate::model::{Art, Model, Opened, Places};
+use crate::text::cut;
+
+/// A screen with fewer rows shows one part at a time.
+const LOW: u16 = 16;
+
+/// Draws it, and says where things are.
+pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
+    let area = frame.area();
+    let Some(body) = body(area) else { return Places::default() };
+    let buffer = frame.buffer_mut();
+    let places = match model.opened.last() {
+        None => list::draw(model, buffer, body),
+        Some(Opened::Loop(one)) => one::draw(model, one, buffer, body),
+        Some(Opened::Plan(one)) => plan::draw(model, one, buffer, body),
+    };
+    let cursor = over::draw(model, buffer, area);
+    plain(model.art, buffer);
+    if let Some(cursor) = cursor {
+        frame.set_cursor_position(cursor);
+    }
+    places
+}
+
+/// All but the last line, which is for words; none where there is no room for anything.
+fn body(area: Rect) -> Option<Rect> {
+    let rows = area.height.checked_sub(1).filter(|rows| *rows > 0 && area.width >= 4)?;
+    Some(Rect { height: rows, ..area })
+}
+
+/// Takes away what cannot be shown there.
+fn plain(art: Art, buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if !art.colour {
+            (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+        }
+        if !art.blocks && !cell.symbol().is_ascii() {
+            let ascii = match cell.symbol() {
+                "█" | "▌" => "#",
+                "░" => ".",
+                "─" => "-",
+                "│" => "|",
+                "┌" | "┐" | "└" | "┘" | "├" | "┤" => "+",
+                "…" => "~",
+                "·" => "-",
+                "✓" => "+",
+                "✗" => "x",
+                "→" | "▸" | "›" => ">",
+                "∞" => "-",
+                _ => "?",
+            };
+            cell.set_symbol(ascii);
+        }
+    }
+}
+
+/// Writes a line into a row, as much of it as fits.
+fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line<'_>) {
+    if row < area.height {
+        buffer.set_line(area.x, area.y + row, line, area.width);
+    }
+}
+
+/// A part's title, with a rule behind it.
+fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
+    let columns = usize::from(columns);
+    let text = cut(text, columns.saturating_sub(4)).into_owned();
+    let rule = "─".repeat(columns.saturating_sub(Line::from(text.as_str()).width() + 4));
+    let style = if has_keys { Style::new().add_modifier(Modifier::BOLD) } else { Style::new().dim() };
+    Line::from(vec![Span::from("─ ").dim(), Span::styled(text, style), Span::from(format!(" {rule}─")).dim()])
+}
+
+/// The style of how something stands: done, on its way, in need of a look.
+fn of_word(word: StatusWord) -> Style {
+    match word {
+        StatusWord::Completed => Style::new().green().bold(),
+        StatusWord::Running | StatusWord::Waiting => Style::new().cyan(),
+        StatusWord::Failed | StatusWord::Crashed => Style::new().red().bold(),
+        StatusWord::Paused
+        | StatusWord::Blocked
+        | StatusWord::Cancelled
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck => Style::new().yellow().bold(),
+    }
+}
+
+/// How far it is, in so many cells; empty where there is no cap.
+fn bar(done: u64, all: Option<u64>, cells: usize) -> String {
+    let Some(all) = all.filter(|all| *all > 0) else { return " ".repeat(cells) };
+    let full = usize::try_from(done.min(all) * cells as u64 / all).unwrap_or(cells);
+    format!("{}{}", "█".repeat(full), "░".repeat(cells - full))
+}
+
+fn progress(iteration: u32, cap: Option<u32>) -> String {
+    cap.map_or_else(|| format!("{iteration}/∞"), |cap| format!("{iteration}/{cap}"))
+}
+
+/// How long something took, or takes: whole seconds.
+fn took(from: Timestamp, to: Timestamp) -> String {
+    let seconds = u64::try_from(to.duration_since(from).as_secs()).unwrap_or_default();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+fn duration(ms: u64) -> String {
+    Millis(ms).to_string()
+}
+
+fn money(dollars: Option<f64>) -> String {
+    dollars.map(|dollars| Usd::from(dollars).to_string()).unwrap_or_default()
+}
+
+/// A large number, short.
+fn thousands(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// Gates, each with how it went, in at most so many columns.
+fn gates(gates: &[(&str, bool)], columns: usize) -> Vec<Span<'static>> {
+    let mut spans = Vec::new();
+    let mut left = columns;
+    for (name, passed) in gates {
+        let mark = if *passed { "✓" } else { "✗" };
+        let text = format!("{mark}{}", crate::text::flat(name));
+        let text = cut(&text, left).into_owned();
+        left = left.saturating_sub(Line::from(text.as_str()).width() + 1);
+        let span = Span::from(text);
+        spans.push(if *passed { span.green() } else { span.red() });
+        spans.push(Span::from(" "));
+        if left < 3 {
+            break;
+        }
+    }
+    spans
+}
+
+/// The first row that is shown so that the cursor is, from the one that was.
+fn top(was: usize, cursor: usize, rows: usize, all: usize) -> usize {
+    let lowest = (cursor + 1).saturating_sub(rows);
+    was.min(all.saturating_sub(rows)).clamp(lowest, cursor.max(lowest))
+}

@@ -1,0 +1,206 @@
+//! The list: all loops and plans, one a row.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Style, Stylize};
+use ratatui::text::{Line, Span};
+use refrain_core::view::{Kind, StatusWord};
+use refrain_engine::{Entry, Glimpse};
+
+use super::{bar, gates, money, of_word, progress, put, took, top};
+use crate::model::{Model, Places, seen};
+use crate::text::{cut, fill, flat};
+
+/// What a row has, from its left; what follows the name only where there is room.
+#[derive(Clone, Copy, Debug, Default)]
+struct Columns {
+    name: usize,
+    project: usize,
+    status: usize,
+    bar: usize,
+    iteration: usize,
+    time: usize,
+    cost: usize,
+    gates: usize,
+    said: usize,
+}
+
+impl Columns {
+    fn of(model: &Model, entries: &[&Entry], columns: usize) -> Self {
+        let named = |entry: &&Entry| match entry {
+            Entry::Seen(seen) => seen.id.as_str().chars().count(),
+            Entry::Damaged(name, _) => name.chars().count(),
+        };
+        let longest = entries.iter().map(named).max().unwrap_or(0);
+        let name = longest.clamp(6, 28.min(columns / 4).max(10));
+        let mut left = columns.saturating_sub(name);
+        let mut take = |wide: usize, behind: usize| {
+            let fits = left >= wide + 1 + behind;
+            left -= if fits { wide + 1 } else { 0 };
+            if fits { wide } else { 0 }
+        };
+        let (status, iteration, time) = (take(14, 0), take(7, 0), take(8, 0));
+        let project = if model.project.is_none() { take(14, 0) } else { 0 };
+        let (bar, cost) = (take(if columns < 100 { 6 } else { 10 }, 0), take(8, 0));
+        // The last word is worth more than all gates.
+        let gates = take(16, 20);
+        // Less of it says nothing.
+        let said = Some(left.saturating_sub(1)).filter(|wide| *wide >= 8).unwrap_or_default();
+        Self { name, project, status, bar, iteration, time, cost, gates, said }
+    }
+}
+
+pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
+    let entries = model.list.shown();
+    put(buffer, area, 0, &summary(model));
+    // What the selected one needs, where there is room for that.
+    let note = u16::from(area.height >= 8) * 2;
+    let rows = Rect { y: area.y + 2, height: area.height.saturating_sub(2 + note), ..area };
+    let rows = rows.intersection(area);
+    let columns = Columns::of(model, &entries, area.width.into());
+    put(buffer, area, 1, &header(columns));
+    let at = model.list.at();
+    let top = top(model.list.top, at, rows.height.into(), entries.len());
+    for (row, entry) in (0..rows.height).zip(entries.iter().skip(top)) {
+        let line = match entry {
+            Entry::Seen(seen) => line(model, seen, columns),
+            Entry::Damaged(name, why) => damaged(name, why, columns),
+        };
+        put(buffer, rows, row, &line);
+        if top + usize::from(row) == at {
+            buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+        }
+    }
+    if entries.is_empty() {
+        put(buffer, rows, 0, &Line::from(nothing(model)).dim());
+    }
+    if note > 0 {
+        let under = Rect { y: rows.bottom(), height: note, ..area };
+        for (row, line) in (0..).zip(said(entries.get(at).copied())) {
+            put(buffer, under, row, &line);
+        }
+    }
+    Places { rows, top, ..Places::default() }
+}
+
+fn nothing(model: &Model) -> String {
+    match (&model.list.trouble, model.list.is_read, model.list.filter.is_empty()) {
+        (Some(why), ..) => flat(why),
+        (None, false, _) => "looking …".to_owned(),
+        (None, true, true) => "No loops yet. refrain start begins one.".to_owned(),
+        (None, true, false) => format!("Nothing has {} in it; esc shows all", flat(&model.list.filter)),
+    }
+}
+
+/// What it is, and how many stand how.
+fn summary(model: &Model) -> Line<'static> {
+    let mut spans = vec![Span::from("Refrain ").bold()];
+    let whose =
+        model.project.as_deref().map_or("all projects", |path| path.rsplit('/').next().unwrap_or(path));
+    spans.push(Span::from(flat(whose)));
+    let all: Vec<&Glimpse> = model.list.entries.iter().filter_map(seen).collect();
+    let count = |is: &dyn Fn(StatusWord) -> bool| all.iter().filter(|seen| is(seen.status)).count();
+    let parts = [
+        (count(&|word| word == StatusWord::Running), "running", StatusWord::Running),
+        (count(&|word| word == StatusWord::Waiting), "waiting", StatusWord::Waiting),
+        (all.iter().filter(|seen| wants(seen)).count(), "to look at", StatusWord::Blocked),
+        (count(&|word| word == StatusWord::Completed), "completed", StatusWord::Completed),
+        (model.list.entries.len() - all.len(), "damaged", StatusWord::Failed),
+    ];
+    for (count, what, word) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        spans.push(Span::from("  "));
+        spans.push(Span::styled(format!("{count} {what}"), of_word(word)));
+    }
+    if !model.list.filter.is_empty() {
+        spans.push(Span::from(format!("  /{}", flat(&model.list.filter))).bold());
+    }
+    Line::from(spans)
+}
+
+/// Whether a person may want to do something about it.
+fn wants(seen: &Glimpse) -> bool {
+    seen.status.has_stopped() && !matches!(seen.status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
+fn header(columns: Columns) -> Line<'static> {
+    let mut text = fill("LOOP", columns.name);
+    let parts = [
+        (columns.project, "PROJECT"),
+        (columns.status, "STATUS"),
+        (columns.bar, ""),
+        (columns.iteration, "ITER"),
+        (columns.time, "TIME"),
+        (columns.cost, "COST"),
+        (columns.gates, "GATES"),
+        (columns.said, "LAST WORD"),
+    ];
+    for (wide, name) in parts.into_iter().filter(|(wide, _)| *wide > 0) {
+        text.push_str(&format!(" {}", fill(name, wide)));
+    }
+    Line::from(text).dim()
+}
+
+fn line(model: &Model, seen: &Glimpse, columns: Columns) -> Line<'static> {
+    let mut spans = vec![Span::from(fill(seen.id.as_str(), columns.name))];
+    let mut add = |wide: usize, text: String, style: Style| {
+        if wide > 0 {
+            spans.push(Span::from(" "));
+            spans.push(Span::styled(fill(&text, wide), style));
+        }
+    };
+    let plain = Style::new();
+    let word = match seen.kind {
+        Kind::Plan => format!("{} plan", seen.status.as_str()),
+        Kind::Process | Kind::Session | Kind::Task => seen.status.as_str().to_owned(),
+    };
+    let name = seen.project.rsplit('/').next().unwrap_or_default();
+    add(columns.project, flat(name), plain.dim());
+    add(columns.status, word, of_word(seen.status));
+    let all = seen.max_iterations.map(u64::from);
+    add(columns.bar, bar(seen.iteration.into(), all, columns.bar), of_word(seen.status));
+    add(columns.iteration, progress(seen.iteration, seen.max_iterations), plain);
+    let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
+    add(columns.time, took(seen.started_at, until), plain);
+    add(columns.cost, money(seen.cost_usd), plain);
+    if columns.gates > 0 {
+        let of: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
+        let gates = gates(&of, columns.gates);
+        let wide: usize = gates.iter().map(Span::width).sum();
+        spans.push(Span::from(" "));
+        spans.extend(gates);
+        spans.push(Span::from(" ".repeat(columns.gates.saturating_sub(wide))));
+        // The last one has a space behind it.
+        if wide > columns.gates {
+            spans.pop();
+            spans.pop();
+        }
+    }
+    if columns.said > 0 {
+        let said = seen.said.as_ref().filter(|_| !seen.status.has_stopped()).unwrap_or(&seen.reason);
+        spans.push(Span::from(format!(" {}", cut(&flat(said), columns.said))));
+    }
+    Line::from(spans)
+}
+
+fn damaged(name: &str, why: &str, columns: Columns) -> Line<'static> {
+    let rest = columns.status + columns.said + columns.bar + columns.time + columns.cost + 8;
+    Line::from(vec![
+        Span::from(fill(&flat(name), columns.name)),
+        Span::from(format!(" {}", cut(&format!("damaged: {}", flat(why)), rest))).red(),
+    ])
+}
+
+/// Why the selected one stands where it stands, and what it needs.
+fn said(entry: Option<&Entry>) -> Vec<Line<'static>> {
+    match entry {
+        None => Vec::new(),
+        Some(Entry::Damaged(_, why)) => vec![Line::from(flat(why)).red()],
+        Some(Entry::Seen(seen)) => {
+            let reason = Line::from(flat(&seen.reason)).dim();
+            let needs =
+                seen.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow());
+            let said = seen.said.as_ref().map(|said| Line::from(flat(said)));
+            std::iter::once(reason).chain(needs.or(said)).collect()
+        }
+    }
+}

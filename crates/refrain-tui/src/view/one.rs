@@ -1,0 +1,210 @@
+//! One loop: how it stands, its attempts, and what happens.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Style, Stylize};
+use ratatui::text::{Line, Span};
+use refrain_core::view::{Gate, Iteration, Status};
+
+use super::{LOW, bar, duration, gates, money, of_word, progress, put, thousands, title, took};
+use crate::model::{Model, OneLoop, Places};
+use crate::text::{cut, fill, flat};
+
+pub(super) fn draw(model: &Model, one: &OneLoop, buffer: &mut Buffer, area: Rect) -> Places {
+    let facts = facts(model, one, area);
+    (0..).zip(&facts).for_each(|(row, line)| put(buffer, area, row, line));
+    let used = u16::try_from(facts.len()).unwrap_or(u16::MAX).min(area.height);
+    let rest = Rect { y: area.y + used, height: area.height - used, ..area };
+    let all: Vec<&Iteration> = one.status.iter().flat_map(|status| &status.iterations).flatten().collect();
+    let wanted = u16::try_from(all.len().max(1)).unwrap_or(u16::MAX).saturating_add(1);
+    let above = match (area.height < LOW, one.at_attempts) {
+        (true, true) => rest.height,
+        (true, false) => 0,
+        // The part that has the keys has the room.
+        (false, true) => wanted.min(rest.height * 2 / 3),
+        (false, false) => wanted.min((rest.height / 3).max(4)),
+    };
+    let attempts = Rect { height: above, ..rest };
+    let text = Rect { y: rest.y + above, height: rest.height - above, ..rest };
+    let attempts = draw_attempts(model, one, &all, buffer, attempts);
+    let text = draw_activity(one, buffer, text);
+    Places { text, attempts, ..Places::default() }
+}
+
+/// How it stands, as many lines as there is room for.
+fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
+    let Some(status) = &one.status else {
+        let why = match &one.over {
+            Some(Some(why)) => flat(why),
+            Some(None) => "there is nothing to be seen of it".to_owned(),
+            None => "looking …".to_owned(),
+        };
+        return vec![Line::from(vec![
+            Span::from(one.key.id.to_string()).bold(),
+            Span::from(format!("  {why}")),
+        ])];
+    };
+    let mut lines = vec![head(model, status, area.width.into())];
+    let needs = status.needs.as_ref().map(|needs| format!("next: {}", flat(needs)));
+    if area.height >= LOW {
+        lines.push(Line::from(flat(&status.reason)));
+        lines.extend(needs.map(|needs| Line::from(needs).yellow()));
+        let goal = one.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        lines.push(Line::from(vec![Span::from("goal  ").dim(), Span::from(flat(goal))]));
+        lines.push(Line::from(vec![Span::from("runs  ").dim(), Span::from(runs(status))]));
+        if !status.gates.is_empty() {
+            let mut spans = vec![Span::from("gates ").dim()];
+            spans.extend(with_durations(&status.gates, usize::from(area.width).saturating_sub(6)));
+            lines.push(Line::from(spans));
+        }
+    } else if let Some(needs) = needs {
+        lines.push(Line::from(needs).yellow());
+    } else if area.height > 6 {
+        lines.push(Line::from(flat(&status.reason)).dim());
+    }
+    lines
+}
+
+fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
+    let until = status.ended_at.unwrap_or(if status.has_stopped() { status.updated_at } else { model.now });
+    let style = of_word(status.status);
+    let all = status.max_iterations.map(u64::from);
+    let verified = match status.verified {
+        Some(true) => "verified",
+        None if status.ended_at.is_some() => "unverified",
+        Some(false) | None => "",
+    };
+    let tokens = match (status.usage.input_tokens, status.usage.output_tokens) {
+        (None, None) => String::new(),
+        (input, output) => {
+            format!("{} in {} out", thousands(input.unwrap_or(0)), thousands(output.unwrap_or(0)))
+        }
+    };
+    let cells = if columns >= 70 { 16 } else { 8 };
+    let mut spans = vec![
+        Span::from(status.id.to_string()).bold(),
+        Span::from("  "),
+        Span::styled(status.status.as_str(), style),
+        Span::from("  "),
+        Span::styled(bar(status.iteration.into(), all, if all.is_some() { cells } else { 0 }), style),
+        Span::from(format!(" {}", progress(status.iteration, status.max_iterations))),
+        Span::from(format!("  {}", took(status.started_at, until))),
+    ];
+    for part in [verified.to_owned(), money(status.usage.cost_usd), tokens] {
+        if !part.is_empty() {
+            spans.push(Span::from(format!("  {part}")));
+        }
+    }
+    Line::from(spans)
+}
+
+/// What works, and where.
+fn runs(status: &Status) -> String {
+    let model = status.model.as_ref().map(|model| format!(" {}", flat(model))).unwrap_or_default();
+    let branch = status.branch.as_ref().map(|branch| format!(", on {}", flat(branch))).unwrap_or_default();
+    let runner = status.runner.as_ref().filter(|_| status.ended_at.is_none());
+    let runner = runner.map(|runner| format!(", by {runner}")).unwrap_or_default();
+    format!("{}{model}{branch}{runner}", status.agent)
+}
+
+fn with_durations(all: &[Gate], columns: usize) -> Vec<Span<'static>> {
+    let named: Vec<_> = all
+        .iter()
+        .map(|gate| {
+            let soft = if gate.hard { "" } else { ", soft" };
+            (format!("{} ({}{soft})", gate.name, duration(gate.duration_ms)), gate.passed)
+        })
+        .collect();
+    let named: Vec<_> = named.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
+    gates(&named, columns)
+}
+
+fn draw_attempts(model: &Model, one: &OneLoop, all: &[&Iteration], buffer: &mut Buffer, area: Rect) -> Rect {
+    if area.height == 0 {
+        return area;
+    }
+    let (under, rows) = split(area);
+    let behind = all.len().saturating_sub(one.below);
+    let from = behind.saturating_sub(rows.height.into());
+    let count = if all.len() > rows.height.into() {
+        format!("Iterations {}–{} of {}", from + 1, behind, all.len()).replace('–', "-")
+    } else {
+        "Iterations".to_owned()
+    };
+    put(buffer, under, 0, &title(&count, area.width, one.at_attempts));
+    for (row, iteration) in (0..rows.height).zip(all[from..].iter()) {
+        put(buffer, rows, row, &attempt(model, iteration, area.width.into()));
+    }
+    rows
+}
+
+fn split(area: Rect) -> (Rect, Rect) {
+    let first = Rect { height: area.height.min(1), ..area };
+    (first, Rect { y: area.y + first.height, height: area.height - first.height, ..area })
+}
+
+/// An attempt, in a line: which, how long, how it ended, what it used, its gates, and what it said last.
+fn attempt(model: &Model, it: &Iteration, columns: usize) -> Line<'static> {
+    let name = if it.attempt > 1 { format!("{}.{}", it.n, it.attempt) } else { it.n.to_string() };
+    let exit = match (it.exit_code, it.signal, it.ended_at) {
+        (Some(code), ..) => format!("exit {code}"),
+        (None, Some(signal), _) => format!("signal {signal}"),
+        (None, None, Some(_)) => String::new(),
+        (None, None, None) => "runs".to_owned(),
+    };
+    let style = match (it.exit_code, it.ended_at) {
+        (Some(0), _) => Style::new(),
+        (_, None) => Style::new().cyan(),
+        _ => Style::new().yellow(),
+    };
+    let mut spans = vec![
+        Span::from(fill(&name, 5)).bold(),
+        Span::from(fill(&took(it.started_at, it.ended_at.unwrap_or(model.now)), 8)),
+        Span::styled(fill(&exit, 10), style),
+    ];
+    let mut left = columns.saturating_sub(23);
+    let refunded = it.ended_at.is_some() && !it.charged;
+    let tokens = it.usage.output_tokens.map(|out| format!("{} out", thousands(out))).unwrap_or_default();
+    let wide = [
+        (if refunded { "refunded" } else { "" }.to_owned(), 9, refunded),
+        (money(it.usage.cost_usd), 9, columns >= 60),
+        (tokens, 10, columns >= 100),
+    ];
+    for (text, wide, is_shown) in wide {
+        if is_shown && left > wide {
+            spans.push(Span::from(fill(&text, wide)).dim());
+            left -= wide;
+        }
+    }
+    if columns >= 60 && !it.gates.is_empty() {
+        let of: Vec<_> = it.gates.iter().map(|gate| (gate.name.as_str(), gate.passed)).collect();
+        let gates = gates(&of, (left / 3).min(24));
+        left = left.saturating_sub(gates.iter().map(Span::width).sum());
+        spans.extend(gates);
+    }
+    let said = it.said().map(flat).unwrap_or_default();
+    let claims = if it.claim.is_some() { "claims: " } else { "" };
+    spans.push(Span::from(cut(&format!("{claims}{said}"), left).into_owned()));
+    Line::from(spans)
+}
+
+fn draw_activity(one: &OneLoop, buffer: &mut Buffer, area: Rect) -> Rect {
+    if area.height == 0 {
+        return area;
+    }
+    let (under, text) = split(area);
+    let mut words = "Activity".to_owned();
+    if !one.activity.follows() {
+        words.push_str(", stopped: f follows");
+    }
+    if !one.activity.search.is_empty() {
+        words.push_str(&format!(", /{}: n and N look on", flat(&one.activity.search)));
+    }
+    if let Some(Some(why)) = &one.over {
+        words.push_str(&format!(", {}", flat(why)));
+    }
+    put(buffer, under, 0, &title(&words, area.width, !one.at_attempts));
+    let lines = one.activity.shown(area.width.into(), text.height.into());
+    (0..).zip(&lines).for_each(|(row, line)| put(buffer, text, row, line));
+    text
+}

@@ -1,0 +1,98 @@
+//! What lies over the rest: the last line, which says what can be done or what became of it, and help.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::put;
+use crate::model::{Asking, Model, Opened, Wanted};
+use crate::text::{cut, fill, flat};
+
+/// Draws it, and says where the cursor is of a line that is being typed.
+pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    let last = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
+    match &model.asking {
+        Some(Asking::Help) => {
+            help(model, buffer, area);
+            put(buffer, last, 0, &Line::from("any key goes back").dim());
+        }
+        Some(Asking::Cancel(key)) => {
+            let what = format!("cancel {}? y after its iteration, a at once, any other key no", key.id);
+            put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
+        }
+        Some(Asking::Line(wanted, line)) => {
+            let what = match wanted {
+                Wanted::Filter => "filter: ".to_owned(),
+                Wanted::Search => "search: ".to_owned(),
+                Wanted::Steer(key) => format!("tell {}: ", key.id),
+                Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
+            };
+            let (before, behind) = line.parts();
+            // Its end is where it is typed: of what does not fit, the begin is left out.
+            let room = usize::from(area.width).saturating_sub(behind.width().min(8) + 1);
+            let text = format!("{what}{before}");
+            let from = text.char_indices().map(|(at, _)| at).find(|at| text[*at..].width() <= room);
+            let text = &text[from.unwrap_or(text.len())..];
+            let at = u16::try_from(text.width()).unwrap_or(area.width).min(area.width.saturating_sub(1));
+            let style = Style::new().add_modifier(Modifier::BOLD);
+            put(buffer, last, 0, &Line::from(Span::styled(format!("{text}{behind}"), style)));
+            return Some(Position { x: area.x + at, y: last.y });
+        }
+        None => {
+            let line = match &model.said {
+                Some((words, false)) => Line::from(flat(words)),
+                Some((words, true)) => Line::from(flat(words)).red(),
+                None => Line::from(keys(model)).dim(),
+            };
+            put(buffer, last, 0, &line);
+        }
+    }
+    None
+}
+
+fn keys(model: &Model) -> &'static str {
+    match model.opened.last() {
+        None => "? help  q quit  enter opens  / filter  p pause  r resume  c cancel  s steer",
+        Some(Opened::Loop(_)) => {
+            "? help  esc back  f follow  / search  tab  p pause  r resume  c cancel  s steer  q quit"
+        }
+        Some(Opened::Plan(_)) => {
+            "? help  esc back  enter opens a task  tab  p pause  r resume  c cancel  s steer  q quit"
+        }
+    }
+}
+
+const HELP: [(&str, &str); 16] = [
+    ("up down j k", "move, or scroll"),
+    ("page up, page down", "a screen at a time"),
+    ("g G", "to the begin, to the end"),
+    ("enter", "open a loop, a plan, or the loop of a task"),
+    ("esc", "back"),
+    ("tab", "the other part of a loop or a plan"),
+    ("/", "filter the list, search the activity"),
+    ("n N", "look on for it, back or forth"),
+    ("f", "follow what happens, or stay here"),
+    ("p P", "pause after the iteration, or at once"),
+    ("r", "resume, in a process of its own"),
+    ("c", "cancel, after asking"),
+    ("s", "steer: tell the agent something"),
+    ("mouse", "click selects, again opens; the wheel scrolls"),
+    ("ctrl-l", "draw the screen anew"),
+    ("q", "quit; loops go on"),
+];
+
+fn help(model: &Model, buffer: &mut Buffer, area: Rect) {
+    let rows = u16::try_from(HELP.len()).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
+    let columns = area.width.min(68);
+    let from = (area.height.saturating_sub(1).saturating_sub(rows)) / 2;
+    let place = Rect { x: (area.width - columns) / 2, y: area.y + from, width: columns, height: rows };
+    let name = if area.width < 60 { 12 } else { 20 };
+    let style = if model.art.colour { Style::new().on_blue().white() } else { Style::new().reversed() };
+    for (row, (key, what)) in (0..rows).zip(HELP) {
+        let text = format!(" {} {what}", fill(key, name));
+        let text = fill(&text, columns.into());
+        buffer.set_line(place.x, place.y + row, &Line::from(text).style(style), place.width);
+    }
+}

@@ -1,0 +1,147 @@
+//! A plan: its waves, as the command line tells them, and its tasks with who runs what.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Style, Stylize};
+use ratatui::text::{Line, Span};
+use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
+
+use super::{LOW, bar, money, of_word, progress, put, title, took, top};
+use crate::model::{Model, OnePlan, Places};
+use crate::text::{cut, fill, flat, styled};
+
+pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect) -> Places {
+    let Some(status) = &one.status else {
+        let why = one.over.clone().flatten().map_or_else(|| "looking …".to_owned(), |why| flat(&why));
+        put(buffer, area, 0, &Line::from(format!("{}  {why}", one.key.id)));
+        return Places::default();
+    };
+    put(buffer, area, 0, &head(model, status));
+    let path = critical_path(&status.tasks);
+    let mut used = 1;
+    if area.height >= LOW && path.len() > 1 {
+        let path: Vec<String> = path.iter().map(ToString::to_string).collect();
+        let line = vec![Span::from("critical path  ").dim(), Span::from(flat(&path.join(" → ")))];
+        put(buffer, area, 1, &Line::from(line));
+        used = 2;
+    }
+    let rest = Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area };
+    let board = model.program.board(status, area.width.into(), model.now);
+    let board: Vec<Line<'static>> = board.lines().map(styled).collect();
+    let tasks = one.tasks();
+    let wanted = u16::try_from(board.len()).unwrap_or(u16::MAX).saturating_add(1);
+    let above = match (area.height < LOW, one.at_board) {
+        (true, true) => rest.height,
+        (true, false) => 0,
+        (false, true) => wanted.min(rest.height * 2 / 3),
+        // What the tasks leave, and half of it where they would leave less.
+        (false, false) => {
+            let below = u16::try_from(tasks.len()).unwrap_or(u16::MAX).saturating_add(1);
+            wanted.min(rest.height.saturating_sub(below).max(rest.height / 2))
+        }
+    };
+    let mut places = Places { board: board.len(), ..Places::default() };
+    if above > 0 {
+        put(buffer, rest, 0, &title("Waves", area.width, one.at_board));
+        let text = Rect { y: rest.y + 1, height: above - 1, ..rest };
+        let from = one.board_top.min(board.len().saturating_sub(text.height.into()));
+        (0..text.height).zip(&board[from..]).for_each(|(row, line)| put(buffer, text, row, line));
+        places.text = text;
+    }
+    let below = Rect { y: rest.y + above, height: rest.height - above, ..rest };
+    if below.height > 0 {
+        put(buffer, below, 0, &title("Tasks", area.width, !one.at_board));
+        let rows = Rect { y: below.y + 1, height: below.height - 1, ..below };
+        let at = one.cursor.min(tasks.len().saturating_sub(1));
+        let top = top(one.top, at, rows.height.into(), tasks.len());
+        for (row, task) in (0..rows.height).zip(tasks.iter().skip(top)) {
+            put(buffer, rows, row, &line(model, status, task, path.contains(&task.id), area.width.into()));
+            if top + usize::from(row) == at && !one.at_board {
+                buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+            }
+        }
+        (places.rows, places.top) = (rows, top);
+    }
+    places
+}
+
+fn head(model: &Model, status: &PlanStatus) -> Line<'static> {
+    let until =
+        status.ended_at.unwrap_or(if status.status.has_stopped() { status.updated_at } else { model.now });
+    let style = of_word(status.status);
+    let (done, all) = (status.tasks_done, status.tasks_total);
+    let bar = bar(done as u64, Some(all as u64), 12);
+    let mut spans = vec![
+        Span::from(format!("{}  ", status.id)).bold(),
+        Span::styled(status.status.as_str(), style),
+        Span::from("  "),
+        Span::styled(bar, style),
+        Span::from(format!(" {done}/{all} tasks  {}", took(status.started_at, until))),
+    ];
+    let cost = money(status.usage.cost_usd);
+    if !cost.is_empty() {
+        spans.push(Span::from(format!("  {cost}")));
+    }
+    if let Some(estimate) = status.estimate.filter(|_| !status.status.has_stopped()) {
+        spans.push(Span::from(format!("  {} left", estimate.left_ms)));
+    }
+    spans.push(Span::from(format!("  {}", flat(&status.reason))).dim());
+    Line::from(spans)
+}
+
+/// A task, in a line: which, how it stands, who works on it, what it is, and why it is not done.
+fn line(
+    model: &Model,
+    plan: &PlanStatus,
+    task: &TaskView,
+    is_critical: bool,
+    columns: usize,
+) -> Line<'static> {
+    let current = plan.current.iter().find(|current| current.task == task.id);
+    let who = match current {
+        Some(at_work) => {
+            let at = progress(at_work.iteration, Some(at_work.max_iterations));
+            format!("{} {at} {}", plan.agent, took(at_work.started_at, model.now))
+        }
+        None if task.iterations > 0 => format!("{} iterations", task.iterations),
+        None => String::new(),
+    };
+    let mark = if is_critical { "▸" } else { " " };
+    let wave = task.wave.map(|wave| wave.to_string()).unwrap_or_default();
+    let mut spans = vec![
+        Span::from(mark).bold(),
+        Span::from(fill(&flat(&task.id.to_string()), 8)),
+        Span::styled(fill(task.status.as_str(), 19), of(task.status)),
+    ];
+    let mut left = columns.saturating_sub(28);
+    if left >= 40 {
+        spans.push(Span::from(fill(&format!("wave {wave}"), 9)).dim());
+        left -= 9;
+    }
+    if left >= 40 {
+        spans.push(Span::from(fill(&who, 24)));
+        left -= 24;
+    }
+    let waits = || {
+        let on: Vec<String> = task.waits_for.iter().map(ToString::to_string).collect();
+        format!("after {}", on.join(", "))
+    };
+    let doing = current.and_then(|current| current.preview.clone().or_else(|| current.reason.clone()));
+    let why = doing.or_else(|| task.reason.clone());
+    let why = why.or_else(|| (!task.waits_for.is_empty()).then(waits)).unwrap_or_default();
+    let name = flat(&task.title);
+    let name = if why.is_empty() { name } else { format!("{name}: {}", flat(&why)) };
+    spans.push(Span::from(cut(&name, left).into_owned()));
+    Line::from(spans)
+}
+
+fn of(word: TaskWord) -> Style {
+    match word {
+        TaskWord::Done | TaskWord::Review => Style::new().green(),
+        TaskWord::InProgress | TaskWord::Landing => Style::new().cyan(),
+        TaskWord::Blocked | TaskWord::AwaitingTune | TaskWord::WaitingOnBlocked | TaskWord::Failed => {
+            Style::new().yellow()
+        }
+        TaskWord::Pending | TaskWord::Deferred | TaskWord::Cancelled | TaskWord::Expanded => Style::new(),
+    }
+}

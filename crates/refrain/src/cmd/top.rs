@@ -1,0 +1,89 @@
+//! `refrain top`: what the surface of that name shows and does, in the words of the other verbs.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{Service, Sight};
+use refrain_tui::{Act, Narrator, Objection, Program};
+
+use super::{cancel, pause, resume, steer};
+use crate::cli::Context;
+use crate::error::{CliError, Code};
+use crate::plan::board::{self, Art};
+use crate::{narrator, out};
+
+/// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Those of every project that refrain has worked in
+    #[arg(long)]
+    all_projects: bool,
+}
+
+/// Shows them until the person has seen enough.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    if !stdin().is_terminal() || !stdout().is_terminal() || context.variable("TERM") == Some("dumb") {
+        let error = "refrain top needs a terminal that it can draw on; standard input and output are none";
+        let instead =
+            "refrain list and refrain status show how loops stand, refrain watch ID one as it goes on";
+        return Err(CliError::usage(error).hint(instead));
+    }
+    let service = context.service()?;
+    let art = refrain_tui::Art { colour: out::is_coloured(), blocks: Art::of(context).has_blocks() };
+    let program = Arc::new(Verbs { context: context.clone() });
+    refrain_tui::run(&service, args.all_projects, art, program)
+        .map_err(|error| CliError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
+    Ok(Code::Done.into())
+}
+
+/// The verbs of the command line.
+struct Verbs {
+    context: Context,
+}
+
+impl Program for Verbs {
+    fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
+        // Whoever looks at this screen sees that it takes long.
+        let slow = |_: Option<i32>| {};
+        let done = match act {
+            Act::Pause { now } => pause::pause(service, id, *now, slow),
+            Act::Cancel { now } => cancel::cancel(service, id, *now, slow),
+            Act::Steer { words } => steer::steer(service, id, words, |_| slow),
+            Act::Resume { granted } => {
+                let dir = service.project().worktree.clone();
+                let context = Context { dir, ..self.context.clone() };
+                resume::in_background(&context, id, granted).map(|()| format!("{id} goes on"))
+            }
+        };
+        done.map_err(|error| match error.lacks() {
+            Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
+            None => Objection::Refused(error.line()),
+        })
+    }
+
+    fn narrator(&self) -> Box<dyn Narrator> {
+        Box::new(Told::default())
+    }
+
+    fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {
+        board::overview(plan, columns, now)
+    }
+}
+
+/// What `watch` tells.
+#[derive(Default)]
+struct Told(narrator::Narrator);
+
+impl Narrator for Told {
+    fn tell(&mut self, sight: &Sight) -> String {
+        self.0.tell(sight, None)
+    }
+
+    fn state(&self) -> Option<&LoopState> {
+        self.0.state()
+    }
+}
