@@ -15,7 +15,7 @@ pub use self::after::Remembrance;
 pub(crate) use self::after::remember;
 pub use self::afterwards::Afterwards;
 use self::embed::{Embedder, catch_up};
-pub(crate) use self::recall::recall;
+pub(crate) use self::recall::{note_use, recall};
 use crate::{Service, chain, now};
 
 /// Why something is not remembered, or not found.
