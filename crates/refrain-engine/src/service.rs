@@ -24,7 +24,7 @@ use refrain_store::{
 
 use crate::asking::take_over;
 use crate::follow::Follower;
-use crate::memory::recall;
+use crate::memory::{note_use, recall};
 use crate::runner::{Runner, Share};
 use crate::{EngineError, executor, now, repository, session};
 
@@ -167,6 +167,7 @@ impl Service {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
+                        note_use(&self.host, &spec);
                         return Ok(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) });
                     }
                     Err(JournalError::Taken(_)) => {}

@@ -175,9 +175,7 @@ pub(super) fn catch_up(
     goal: &str,
 ) -> Result<Option<Vec<f32>>, EmbedError> {
     let model = embedder.model();
-    let known = memory::look(data_home, |file| {
-        Ok((file.list(&memory::Which::default())?.is_empty(), file.without_vector(model, AT_ONCE)?))
-    })?;
+    let known = memory::look(data_home, |file| Ok((file.is_empty()?, file.without_vector(model, AT_ONCE)?)))?;
     let Some((false, missing)) = known else { return Ok(None) };
     let texts: Vec<String> =
         [fit_to_send(goal)].into_iter().chain(missing.iter().map(|it| it.text.clone())).collect();

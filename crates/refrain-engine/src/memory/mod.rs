@@ -16,7 +16,7 @@ pub(crate) use self::after::remember;
 pub use self::afterwards::Afterwards;
 pub(crate) use self::afterwards::begin as look_back_on;
 use self::embed::{Embedder, catch_up};
-pub(crate) use self::recall::recall;
+pub(crate) use self::recall::{note_use, recall};
 use crate::{Service, chain, now};
 
 /// Why something is not remembered, or not found.

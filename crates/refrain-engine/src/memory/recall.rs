@@ -32,19 +32,21 @@ fn fill(host: &Host, spec: &Spec, told: &mut MemorySpec) -> Option<String> {
     }
     let of = vector.as_ref().zip(embedder.as_ref());
     let vector = of.map(|(of, embedder)| Vector { model: embedder.model(), of });
-    let at = now();
     let found = memory::look(&host.data_home, |file| file.find(goal, project, true, vector));
     match found {
         Ok(hits) => {
-            let ranked = rank(hits.unwrap_or_default(), goal, project, at);
+            let ranked = rank(hits.unwrap_or_default(), goal, project, now());
             told.recalled = select(&ranked, told.budget, project);
         }
         Err(error) => return Some(chain(&error)),
     }
-    if !told.recalled.is_empty() {
-        let ids = told.recalled.iter().map(|it| &it.id);
-        // That it was of use is worth less than the loop's start.
-        let _ = memory::look(&host.data_home, |file| file.used(ids, at));
-    }
     trouble
+}
+
+/// Notes that a loop that exists by now was told what it was. That it was of use is worth less than the loop's start.
+pub(crate) fn note_use(host: &Host, spec: &Spec) {
+    let told = spec.memory.iter().flat_map(|memory| &memory.recalled).map(|it| &it.id);
+    if told.clone().next().is_some() {
+        let _ = memory::look(&host.data_home, |file| file.used(told, now()));
+    }
 }

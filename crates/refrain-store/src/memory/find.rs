@@ -107,6 +107,14 @@ impl MemoryFile {
         query.query_map(params![project, STANDING, MOST], memory)?.collect()
     }
 
+    /// Whether nothing is remembered.
+    ///
+    /// # Errors
+    /// As SQLite has them.
+    pub fn is_empty(&self) -> rusqlite::Result<bool> {
+        self.db.query_row("SELECT NOT EXISTS (SELECT 1 FROM memories)", [], |row| row.get(0))
+    }
+
     /// Memories that have no vector of this model, the newest first.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use refrain_core::LoopId;
+use refrain_core::spec::Limits;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
 
@@ -44,7 +45,9 @@ fn look_back(service: &Service, id: &LoopId) -> Result<(), CliError> {
     let settings = service.settings(Chosen::default(), true)?;
     let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
     let spec = service.spec(id)?;
-    let judge = others::judge("memory.judge", Some(judge), None, (&spec.agent, &spec.limits), &settings)?;
+    // It counts against none of the loop's caps, so it need not be one that keeps them.
+    let limits = Limits { max_cost: None, max_tokens: None, ..spec.limits };
+    let judge = others::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
     match service.look_back(id, &judge)? {
         Afterwards::Remembered(count) => out::tell_line("", &format!("learned from {id}: {count} memories")),
         Afterwards::Nothing => {}
