@@ -107,7 +107,7 @@ impl Served {
         self.posts_with(path, more, &body.to_string())
     }
 
-    fn posts_with(&self, path: &str, more: &str, body: &str) -> Reply {
+    pub(super) fn posts_with(&self, path: &str, more: &str, body: &str) -> Reply {
         let (host, token, length) = (self.host(), &self.token, body.len());
         self.says(&format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n{more}\
