@@ -82,8 +82,8 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     let job = started(&sandbox, &served);
     let begun = stream.until("recorded", |data| data["name"] == "loop.started");
     assert_eq!(begun.data["loop"], "job");
-    stream.until("printed", |data| data["attempt"] == "1");
     let left_off = stream.until("recorded", |data| data["name"] == "attempt.spawned");
+    stream.until("printed", |data| data["attempt"] == "1");
     drop(stream);
     served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
 
