@@ -164,7 +164,7 @@ impl Lookout {
             let project = service.project.own_name();
             self.journals.insert(path.clone(), Watched { project, id: id.clone(), dir, at });
             if !new && let Ok(Some(attempt)) = service.attempt_at_work(&id) {
-                self.hear(service, &path, attempt);
+                let _ = self.hear(service, &path, attempt);
             }
         }
     }
@@ -193,19 +193,23 @@ impl Lookout {
             && let Some(service) = shelf.and_then(|shelf| self.shelves.get(&shelf).cloned())
             && let Ok(Some(attempt)) = service.attempt_at_work(&id)
         {
-            self.hear(&service, path, attempt);
+            news.extend(self.hear(&service, path, attempt));
         }
     }
 
-    /// Hears what an attempt prints.
-    fn hear(&mut self, service: &Service, journal: &Utf8PathBuf, attempt: AttemptId) {
-        let Some(watched) = self.journals.get(journal) else { return };
-        let Ok(spec) = service.spec(&watched.id) else { return };
+    /// Hears what an attempt prints; that it has printed already.
+    fn hear(&mut self, service: &Service, journal: &Utf8PathBuf, attempt: AttemptId) -> Option<News> {
+        let watched = self.journals.get(journal)?;
+        let spec = service.spec(&watched.id).ok()?;
         let output = watched.dir.attempt(attempt).stdout(spec.agent.streams());
-        if !self.outputs.contains_key(&output) {
-            self.notice.watch(&output);
-            self.outputs.insert(output, Printing { journal: journal.clone(), attempt, length: 0 });
+        if self.outputs.contains_key(&output) {
+            return None;
         }
+        self.notice.watch(&output);
+        let length = fs::metadata(&output).map_or(0, |meta| meta.len());
+        let (project, id) = (watched.project.clone(), watched.id.clone());
+        self.outputs.insert(output, Printing { journal: journal.clone(), attempt, length });
+        (length > 0).then_some(News { project, id, what: Novelty::Printed(attempt) })
     }
 }
 

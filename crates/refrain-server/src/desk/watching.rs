@@ -244,7 +244,7 @@ impl Desk {
             from: heard.from,
             next: heard.next,
             total: heard.total,
-            lines: heard.said.iter().filter_map(line).collect(),
+            lines: heard.said.iter().flat_map(lines).collect(),
         }))
     }
 
@@ -294,7 +294,17 @@ fn within(limit: Option<u64>) -> Result<u64, Refusal> {
     }
 }
 
-/// What there is to be shown of an event; maybe nothing.
+/// What there is to be shown of an event; what is no stream of events comes as whole lines.
+fn lines(event: &AgentEvent) -> Vec<Line> {
+    match event {
+        AgentEvent::Notice(text) => {
+            let line = |text: &str| Line { kind: "output", text: clip(text, LONGEST_LINE).into_owned() };
+            text.lines().map(line).collect()
+        }
+        _ => line(event).into_iter().collect(),
+    }
+}
+
 fn line(event: &AgentEvent) -> Option<Line> {
     let said = |kind, text: &str| {
         let text = clip(text.trim_end(), LONGEST_LINE);
@@ -309,8 +319,8 @@ fn line(event: &AgentEvent) -> Option<Line> {
         AgentEvent::ToolResult { output, .. } => said("result", output),
         AgentEvent::Retry(fault) => said("notice", &format!("it tries again: {}", fault.message)),
         AgentEvent::Fault(fault) => said("fault", &fault.message),
-        AgentEvent::Notice(text) => Some(Line { kind: "output", text: text.clone() }),
-        AgentEvent::Session(_)
+        AgentEvent::Notice(_)
+        | AgentEvent::Session(_)
         | AgentEvent::Tokens { .. }
         | AgentEvent::Cost { .. }
         | AgentEvent::Final { .. }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Form, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Deserialize;
@@ -30,7 +29,7 @@ pub(super) struct Code {
 
 /// A token.
 #[derive(Deserialize)]
-struct Token {
+pub(super) struct Token {
     #[serde(default)]
     token: String,
 }
@@ -49,22 +48,15 @@ pub(super) async fn show() -> Response {
 }
 
 /// Lets the browser in whose person shows a token.
-pub(super) async fn login(State(door): State<Arc<Door>>, body: Bytes) -> Response {
-    let form = axum::extract::Query::<Token>::try_from_uri(&as_query(&body));
-    let token = form.map(|form| form.0.token.trim().to_owned()).unwrap_or_default();
-    if door.knows(&token).await {
+pub(super) async fn login(State(door): State<Arc<Door>>, Form(Token { token }): Form<Token>) -> Response {
+    let token = token.trim();
+    if door.knows(token).await {
         return match door.give_token().await {
             Some(own) => let_in(&door, &own),
             None => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "a token cannot be kept").into_response(),
         };
     }
     if door.was_wrong() { too_many() } else { page(Some("that token is not known here")) }
-}
-
-/// A form's content, read as what stands behind a question mark: they are written the same way.
-fn as_query(body: &[u8]) -> axum::http::Uri {
-    let text = String::from_utf8_lossy(body);
-    format!("/?{text}").parse().unwrap_or_default()
 }
 
 fn let_in(door: &Door, token: &str) -> Response {

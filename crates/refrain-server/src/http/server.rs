@@ -96,7 +96,10 @@ impl Server {
         let (places, mut open) = (Arc::new(Semaphore::new(MOST)), JoinSet::new());
         loop {
             // A place first: without one nobody is asked in.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+            let place = tokio::select! {
+                Ok(place) = Arc::clone(&places).acquire_owned() => place,
+                () = stopped(&mut stop) => break,
+            };
             let stream = tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => stream,

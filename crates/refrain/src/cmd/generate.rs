@@ -68,8 +68,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
         ("doctor", schemars::schema_for!(Checkup)),
     ];
+    let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());
+    let mut described = refrain_server::http::openapi();
+    described.sort_all_objects();
+    let described = serde_json::to_string_pretty(&described).map_err(failed)?;
+    write(&args.dir.join("schema"), "openapi.json", &described)?;
     for (name, schema) in schemas {
-        let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());
         let mut sorted = schema.to_value();
         // Whether maps keep their order depends on what else is built in.
         sorted.sort_all_objects();

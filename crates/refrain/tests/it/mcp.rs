@@ -18,6 +18,14 @@ fn waiting(sandbox: &Sandbox) -> String {
         .agent("agent", &format!("echo $REFRAIN_ITERATION >> $NOTES/began\nread -r _ < $GATES/go\n{CLAIM}"))
 }
 
+/// The names of all tools, in order.
+pub(crate) fn tools_of(sandbox: &Sandbox) -> Vec<String> {
+    let client = Client::of(sandbox);
+    let tools = client.tools();
+    client.leaves().with_code(0);
+    names(&tools).into_iter().map(str::to_owned).collect()
+}
+
 fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }

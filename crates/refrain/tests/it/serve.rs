@@ -82,8 +82,8 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     let job = started(&sandbox, &served);
     let begun = stream.until("recorded", |data| data["name"] == "loop.started");
     assert_eq!(begun.data["loop"], "job");
-    stream.until("printed", |data| data["attempt"] == "1");
     let left_off = stream.until("recorded", |data| data["name"] == "attempt.spawned");
+    stream.until("printed", |data| data["attempt"] == "1");
     drop(stream);
     served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
 
@@ -123,8 +123,10 @@ fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
     served.asks(&format!("GET {code} HTTP/1.1")).with_status(401);
     // What changes something needs to come from a page of ours.
     let post = |more: &str| {
-        let head =
-            format!("POST /api/v1/loops HTTP/1.1\r\nCookie: {cookie}\r\nContent-Length: 2{more}\r\n\r\n{{}}");
+        let head = format!(
+            "POST /api/v1/loops HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\nContent-Length: 2{more}\r\n\r\n{{}}",
+            served.host()
+        );
         served.says(&head)
     };
     post("\r\nOrigin: http://evil.example").with_status(403).says("another origin");
@@ -292,7 +294,7 @@ fn a_damaged_loop_is_named_and_the_others_are_shown() {
 #[case(&["--host", "nowhere"], "nowhere")]
 #[case(&["--port", "65536"], "65536")]
 #[case(&["--behind-proxy", "loops.example.org"], "https://loops.example.org")]
-#[case(&["--root", "nowhere"], "--root nowhere")]
+#[case(&["--root", "nowhere"], "accepted is a folder that is there")]
 fn what_cannot_be_served_is_refused_and_touches_nothing(#[case] more: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
     let before = sandbox.snapshot();
@@ -360,4 +362,87 @@ fn it_ends_when_it_is_told_whoever_listens() {
         stream.next();
         served.ends_by(signal);
     }
+}
+
+/// What can be done with loops and plans: on the command line, by which tool, by which route. Where a surface has none, it is
+/// for the reason that stands there.
+const ACTIONS: &[(&str, Result<&str, &str>, &str)] = &[
+    ("start", Ok("loop_start"), "/api/v1/loops"),
+    ("plan run", Ok("plan_run"), "/api/v1/plans"),
+    ("cancel", Ok("loop_stop"), "/api/v1/projects/{project}/loops/{id}/cancel"),
+    ("steer", Ok("loop_steer"), "/api/v1/projects/{project}/loops/{id}/steer"),
+    ("pause", Err("an agent has no reason to"), "/api/v1/projects/{project}/loops/{id}/pause"),
+    (
+        "resume",
+        Err("it may grant more, which a person decides"),
+        "/api/v1/projects/{project}/loops/{id}/resume",
+    ),
+    ("archive", Err("a name is a person's to free"), "/api/v1/projects/{project}/loops/{id}/archive"),
+    ("plan tune", Err("it is a person that is asked"), "/api/v1/projects/{project}/loops/{id}/tune"),
+];
+
+#[test]
+fn every_surface_can_do_what_the_others_can() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let described = served.gets("/api/v1/openapi.json").with_status(200).json();
+    let paths = described["paths"].as_object().unwrap();
+    let mut posts: Vec<_> =
+        paths.iter().filter(|(_, it)| it["post"].is_object()).map(|(path, _)| path.as_str()).collect();
+    posts.retain(|path| !path.ends_with("/preview"));
+    let mut routes: Vec<_> = ACTIONS.iter().map(|(.., route)| *route).collect();
+    posts.sort_unstable();
+    routes.sort_unstable();
+    assert_eq!(posts, routes);
+    for (verb, ..) in ACTIONS {
+        let words: Vec<_> = verb.split(' ').chain(["--help"]).collect();
+        sandbox.refrain(&words).with_code(0);
+    }
+    let looks = ["loop_list", "loop_report", "loop_status"];
+    let acting: Vec<_> =
+        crate::mcp::tools_of(&sandbox).into_iter().filter(|tool| !looks.contains(&tool.as_str())).collect();
+    let mut tools: Vec<_> = ACTIONS.iter().filter_map(|(_, tool, _)| tool.ok()).collect();
+    tools.sort_unstable();
+    assert_eq!(acting, tools);
+    served.ends();
+}
+
+#[test]
+fn a_page_shows_a_loop_as_it_is_with_all_that_its_agent_printed_as_text() {
+    let sandbox = sandbox();
+    let agent = sandbox
+        .agent("agent", &format!("printf '<script>alert(1)</script> \\033[31mred\\033[0m\\n'\n{CLAIM}"));
+    sandbox
+        .refrain(&["start", "Mend <b>it</b>.", "--command", &agent, "--name", "job", "--quiet"])
+        .with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let list = served.gets("/").with_status(200).body;
+    assert!(list.contains("job") && list.contains("completed"), "{list}");
+    let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
+    for path in ["", "/attempts/1/prompt", "/attempts/1/logs/output"] {
+        let page = served.gets(&format!("/p/{project}/job{path}")).with_status(200).body;
+        assert!(
+            !page.contains("<script>alert") && !page.contains('\u{1b}') && !page.contains("<b>it"),
+            "{page}"
+        );
+        assert!(!page.contains(" style=") && !page.contains("onclick"), "{page}");
+    }
+    let page = served.gets(&format!("/p/{project}/job/attempts/1/logs/output")).body;
+    assert!(page.contains("&lt;script&gt;") || page.contains("&#60;script&#62;"), "{page}");
+    served.gets(&format!("/p/{project}/nothing")).with_status(404).says("nothing");
+    served.gets("/style.css").with_status(200);
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let preview = served.posts_with("/start", form, "goal=Mend+it.&command=true&do=preview").with_status(200);
+    preview.says("--command=true");
+    assert_eq!(
+        served.gets("/api/v1/loops").json()["loops"].as_array().unwrap().len(),
+        1,
+        "nothing was started"
+    );
+    served.posts_with(&format!("/p/{project}/job/cancel"), form, "now=true").with_status(409);
+    served.posts_with(&format!("/p/{project}/job/explode"), form, "").with_status(400).says("explode");
+    let started =
+        served.posts_with("/start", form, &format!("goal=Mend+it.&command={agent}&name=two&do=start"));
+    assert_eq!(started.header("location"), Some(format!("/p/{project}/two").as_str()), "{started:#?}");
+    served.ends();
 }

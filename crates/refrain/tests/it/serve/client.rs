@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::{Sandbox, Session, Signal, eventually};
@@ -107,7 +107,7 @@ impl Served {
         self.posts_with(path, more, &body.to_string())
     }
 
-    fn posts_with(&self, path: &str, more: &str, body: &str) -> Reply {
+    pub(super) fn posts_with(&self, path: &str, more: &str, body: &str) -> Reply {
         let (host, token, length) = (self.host(), &self.token, body.len());
         self.says(&format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n{more}\
@@ -168,8 +168,10 @@ impl Stream {
     /// The next event of that name that this is true of.
     #[track_caller]
     pub(super) fn until(&mut self, name: &str, is_it: impl Fn(&Value) -> bool) -> Told {
+        let began = Instant::now();
         loop {
             let told = self.next();
+            assert!(began.elapsed() < LIMIT, "nothing but {told:?}");
             if told.event == name && is_it(&told.data) {
                 return told;
             }
