@@ -123,7 +123,8 @@ fn again(model: &mut Model) -> Vec<Effect> {
         Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
     };
     let seen = model.glimpse(&key).filter(|seen| !seen.status.has_stopped());
-    if !is_over || !seen.zip(told).is_some_and(|(seen, told)| seen.updated_at > told) {
+    let goes_on = seen.zip(told).is_some_and(|(seen, told)| seen.updated_at > told);
+    if !(is_over && goes_on) {
         return Vec::new();
     }
     match model.opened.last_mut() {

@@ -102,7 +102,9 @@ mod task_loops;
 mod task_worktrees;
 #[cfg(test)]
 mod telemetry;
+#[cfg(test)]
 mod terminal;
+#[cfg(test)]
 mod top;
 #[cfg(test)]
 mod verbs;
