@@ -58,9 +58,14 @@
       [...old.querySelectorAll(".scroll")].forEach((it, n) => { if (places[n]) [it.scrollLeft, it.scrollTop] = places[n]; });
       if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     }
-    const list = document.getElementById("activity"), fresh = page.getElementById("activity");
-    if (list && fresh && list.dataset.attempt !== fresh.dataset.attempt) list.replaceWith(fresh);
-    else if (list) follow();
+    // Of the agent's work only what is new is read, until it is of another attempt.
+    const doing = document.getElementById("doing"), begun = page.getElementById("doing");
+    if (!doing || !begun || doing.dataset.attempt === begun.dataset.attempt) return follow();
+    const wanted = document.getElementById("find")?.value ?? "";
+    doing.replaceWith(begun);
+    const find = document.getElementById("find");
+    if (find) find.value = wanted;
+    sift();
   }
 
   let following = false;
@@ -88,13 +93,13 @@
     following = false;
   }
 
-  const find = document.getElementById("find");
   function sift() {
+    const find = document.getElementById("find");
     if (!find) return;
     const wanted = find.value.toLowerCase();
     for (const item of document.querySelectorAll("#activity > li")) item.hidden = !item.textContent.toLowerCase().includes(wanted);
   }
-  find?.addEventListener("input", sift);
+  document.addEventListener("input", ({ target }) => { if (target.id === "find") sift(); });
 
   function listen() {
     const stream = new EventSource(`/api/v1/events?after=${encodeURIComponent(after)}`);
