@@ -138,10 +138,8 @@ fn of_what_a_judge_says_only_what_is_fit_is_kept() {
 fn what_is_no_such_answer_is_not_taken(#[case] answer: &str) {
     let journal = Journal::ended(End::Completed { claim: ClaimSource::Promise });
     assert!(lessons(&journal.state, answer).is_err());
-    let many = format!(
-        "{{\"facts\": [{}], \"lessons\": []}}",
-        vec![r#"{"text": "x", "importance": 0}"#; 9].join(",")
-    );
+    let many =
+        format!("{{\"facts\": [{}], \"lessons\": []}}", [r#"{"text": "x", "importance": 0}"#; 9].join(","));
     assert!(lessons(&journal.state, &many).unwrap_err().contains("accepted are 8"));
     assert!(lessons(&journal.state, &" x".repeat(20_000)).is_err());
 }
