@@ -190,29 +190,6 @@ fn in_own_words(text: &str) -> String {
     said + rest
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_parameters_and_no_options() {
-        for (said, expected) in [
-            (
-                "--max-cost 5: claude …; leave --max-cost out",
-                "max_cost_usd 5: claude …; leave max_cost_usd out",
-            ),
-            ("--max-iterations 900: accepted are 1 to 200", "max_iterations 900: accepted are 1 to 200"),
-            (
-                "--gate-timeout stays, -- too, and --gate=x goes",
-                "--gate-timeout stays, -- too, and gates=x goes",
-            ),
-            ("--max-iterations-per-task", "max_iterations_per_task"),
-        ] {
-            assert_eq!(in_own_words(said), expected);
-        }
-    }
-}
-
 /// What was told, less empty lines.
 fn lines(answer: &Answer) -> Vec<&str> {
     answer.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
@@ -287,4 +264,27 @@ impl Bounds {
 /// One word, so that no value can pass for another option.
 pub(super) fn option(words: &mut Vec<String>, name: &str, value: Option<impl std::fmt::Display>) {
     words.extend(value.map(|value| format!("--{name}={value}")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_parameters_and_no_options() {
+        for (said, expected) in [
+            (
+                "--max-cost 5: claude …; leave --max-cost out",
+                "max_cost_usd 5: claude …; leave max_cost_usd out",
+            ),
+            ("--max-iterations 900: accepted are 1 to 200", "max_iterations 900: accepted are 1 to 200"),
+            (
+                "--gate-timeout stays, -- too, and --gate=x goes",
+                "--gate-timeout stays, -- too, and gates=x goes",
+            ),
+            ("--max-iterations-per-task", "max_iterations_per_task"),
+        ] {
+            assert_eq!(in_own_words(said), expected);
+        }
+    }
 }

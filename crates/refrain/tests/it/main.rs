@@ -29,6 +29,7 @@ mod critique;
 mod docs;
 #[cfg(test)]
 mod doctor;
+#[cfg(test)]
 mod evolution;
 #[cfg(test)]
 mod failure_branch;

@@ -267,7 +267,7 @@ pub(super) fn loose() -> impl Strategy<Value = Journal> {
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     Nothing,
-    Ends(AttemptFinished),
+    Ends(Box<AttemptFinished>),
     CannotStart,
     GateEnds(Exit),
     Asked(Ask),
@@ -278,7 +278,7 @@ pub(super) enum Happening {
 pub(super) fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         6 => Just(Happening::Nothing),
-        6 => end_of_attempt().prop_map(Happening::Ends),
+        6 => end_of_attempt().prop_map(|end| Happening::Ends(Box::new(end))),
         1 => Just(Happening::CannotStart),
         3 => exit().prop_map(Happening::GateEnds),
         2 => ask().prop_map(Happening::Asked),
@@ -290,7 +290,7 @@ pub(super) fn happening() -> impl Strategy<Value = Happening> {
 pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
     let spawning = journal.state.in_flight().map(|flight| flight.spawned.is_none());
     match (happening, spawning) {
-        (Happening::Ends(end), Some(false)) => journal.ends(end),
+        (Happening::Ends(end), Some(false)) => journal.ends(*end),
         (Happening::CannotStart, Some(true)) => journal.then(spawn_failed()),
         (Happening::Nothing, Some(true)) => journal.then(spawned()),
         (Happening::GateEnds(exit), _) if journal.state.running_gate().is_some() => {
