@@ -8,9 +8,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::{AttemptId, LoopId};
-use refrain_store::LoopDir;
 use refrain_store::journal::{self, Mark};
 use refrain_store::notice::Notice;
+use refrain_store::{LoopDir, RunnerLock};
 
 use crate::{EngineError, Service};
 
@@ -162,8 +162,13 @@ impl Lookout {
             // Where its first line is not there yet, it will be noticed when it is.
             self.notice.watch(&path);
             let project = service.project.own_name();
+            // Of the many that nobody drives nothing needs to be read.
+            let is_driven = !RunnerLock::is_free(&dir);
             self.journals.insert(path.clone(), Watched { project, id: id.clone(), dir, at });
-            if !new && let Ok(Some(attempt)) = service.attempt_at_work(&id) {
+            if !new
+                && is_driven
+                && let Ok(Some(attempt)) = service.attempt_at_work(&id)
+            {
                 let _ = self.hear(service, &path, attempt);
             }
         }

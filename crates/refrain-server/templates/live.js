@@ -50,8 +50,9 @@
       const old = document.getElementById(fresh.id);
       if (!old || old.innerHTML === fresh.innerHTML) continue;
       const active = document.activeElement;
-      // Nobody loses what they are typing.
-      if (old.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName)) continue;
+      // Nobody loses what they are typing, or have typed.
+      const fields = [...old.querySelectorAll("input, textarea")];
+      if (fields.some((it) => it === active || it.value !== it.defaultValue || it.checked !== it.defaultChecked)) continue;
       const focused = old.contains(active) ? active.id || (active.name && `${active.name}`) : null;
       const places = [...old.querySelectorAll(".scroll")].map((it) => [it.scrollLeft, it.scrollTop]);
       old.replaceChildren(...fresh.childNodes);

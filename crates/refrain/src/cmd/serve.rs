@@ -70,6 +70,11 @@ struct Found {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    // Whoever comes in may grant more and stop what is others'.
+    if let Some(own) = &context.inside {
+        let error = format!("loop {own} cannot let anybody in from inside an attempt");
+        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
+    }
     if let Some(Verb::Token { revoke }) = args.verb {
         return token(context, revoke);
     }
@@ -86,10 +91,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 
 /// Makes a token, or takes all back.
 fn token(context: &Context, revoke: bool) -> Result<ExitCode, CliError> {
-    if let Some(own) = &context.inside {
-        let error = format!("loop {own} cannot make a token from inside an attempt");
-        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
-    }
     let desk = Desk::open(context.host.clone(), &context.dir, &[])?;
     let failed = |error| CliError::new(Code::Failed, chain(&error));
     if revoke {
