@@ -74,7 +74,10 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         .input(&stdin)
         .limit(limit);
     let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-    for (name, value) in own.chain(launch.env) {
+    // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
+    let inside = [("REFRAIN_LOOP_ID", spec.id.to_string()), ("REFRAIN_DEPTH", (spec.depth + 1).to_string())];
+    let inside = inside.map(|(name, value)| (name.to_owned(), value));
+    for (name, value) in own.chain(inside).chain(launch.env) {
         asked = asked.with(name, value);
     }
     let done = asked

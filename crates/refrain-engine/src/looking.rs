@@ -109,13 +109,20 @@ impl Service {
         let (of, redactor) = (dir.attempt(attempt), Redactor::new(&spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
         let streams = spec.agent.streams();
-        let Some((from, bytes, total)) = part(&of.stdout(streams), from, most) else { return Ok(None) };
-        let next = from + bytes.len() as u64;
+        let log = of.stdout(streams);
+        let Some((from, mut bytes, total)) = part(&log, from, most) else { return Ok(None) };
         let dialect = if streams { executor::dialect(&spec, &of.prompt()) } else { None };
+        // An event whose line is still being written is read with the next part.
+        if dialect.is_some() && !bytes.ends_with(b"\n") && (bytes.len() as u64) < most {
+            bytes.clear();
+        }
+        let next = from + bytes.len() as u64;
+        let is_at_line =
+            from == 0 || output::read_part(&log, from - 1, 1).is_ok_and(|(byte, _)| byte == b"\n");
         let mut said = Vec::new();
         match dialect {
             Some(dialect) => {
-                let mut stream = if from > 0 { Stream::joined(dialect) } else { Stream::new(dialect) };
+                let mut stream = if is_at_line { Stream::new(dialect) } else { Stream::joined(dialect) };
                 stream.push(&bytes, &mut |event| said.push(event.cleaned(&clean)));
             }
             None if bytes.is_empty() => {}

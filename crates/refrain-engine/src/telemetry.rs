@@ -17,6 +17,7 @@ use reqwest::{Client, Url};
 use tokio::runtime::Builder;
 
 use crate::pulse::Beat;
+use crate::redact::Redactor;
 use crate::{Host, Runner, chain};
 
 /// How long a collector may take to answer.
@@ -143,6 +144,7 @@ impl Runner {
     /// Where nothing can be sent from here.
     pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        let redactor = Redactor::new(&self.journal.state().spec, []);
         let (pulse, past, mut tail) = (Arc::clone(&self.pulse), self.past, Tail::of(&self.journal));
         Ok(Exporter(spawn(move || {
             let mut tracer: Option<Tracer> = None;
@@ -153,7 +155,9 @@ impl Runner {
                 let records = tail.next(beat.journal).unwrap_or_default();
                 let mut is_due = beat.over;
                 for record in &records {
-                    let spans = see(&mut tracer, record);
+                    // What a gate printed leaves the machine here.
+                    let clean = |span: Span| Span { error: span.error.map(|it| redactor.clean(&it)), ..span };
+                    let spans: Vec<_> = see(&mut tracer, record).into_iter().map(clean).collect();
                     if record.seq > past {
                         owed.extend(spans);
                         is_due |= matches!(record.event, Event::IterationBegun { .. } | Event::LoopEnded(_));

@@ -69,11 +69,13 @@
     sift();
   }
 
-  let following = false;
+  let following = false, behind = false;
   async function follow() {
     const list = document.getElementById("activity");
-    if (!list || following) return;
+    if (!list) return;
+    if (following) { behind = true; return; }
     following = true;
+    behind = false;
     try {
       const answer = await fetch(`${list.dataset.source}?from=${list.dataset.next}`);
       if (answer.ok) {
@@ -86,12 +88,14 @@
           list.append(item);
         }
         while (list.childElementCount > 2000) list.firstElementChild.remove();
+        behind ||= part.next < part.total && part.next > Number(list.dataset.next);
         list.dataset.next = part.next;
         sift();
         if (atEnd) list.scrollTop = list.scrollHeight;
       }
     } catch { /* The stream says so, too. */ }
     following = false;
+    if (behind) follow();
   }
 
   function sift() {

@@ -27,16 +27,18 @@ pub fn diff(file: &str, old: &str, changes: &[Change]) -> String {
     let lines: Vec<&str> = old.lines().collect();
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return String::new() };
     let from = first.line.saturating_sub(1).saturating_sub(AROUND).min(lines.len());
-    let until = (last.line.saturating_sub(1) + last.remove + AROUND).min(lines.len());
+    let until = last.line.saturating_add(last.remove).saturating_add(AROUND - 1).min(lines.len());
     let (mut body, mut at, mut added, mut removed) = (String::new(), from, 0, 0);
     for change in changes {
         let begin = change.line.saturating_sub(1).clamp(at, lines.len());
-        let end = (begin + change.remove).min(lines.len());
+        let end = begin.saturating_add(change.remove).min(lines.len());
         show(&mut body, ' ', &lines[at..begin]);
         show(&mut body, '-', &lines[begin..end]);
         show(&mut body, '+', &change.insert);
         (at, added, removed) = (end, added + change.insert.len(), removed + end - begin);
     }
+    // They may have been read from a file that is anybody's.
+    let until = until.max(at);
     show(&mut body, ' ', &lines[at..until]);
     let before = until - from;
     let after = before + added - removed;

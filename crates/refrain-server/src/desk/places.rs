@@ -114,7 +114,7 @@ impl Desk {
 
     /// Whether all of a project lies in the folders that are open.
     fn is_whole(&self, service: &Service) -> bool {
-        self.roots.iter().any(|root| service.project().root.starts_with(root))
+        self.everywhere || self.roots.iter().any(|root| service.project().root.starts_with(root))
     }
 
     /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the

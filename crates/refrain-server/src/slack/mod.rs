@@ -186,6 +186,10 @@ impl Office {
                 if passed_over.contains(&place) {
                     continue;
                 }
+                // Whoever was asked for it here is about to note where.
+                if talk.is_none() && id.as_str().starts_with("slack-") {
+                    continue;
+                }
                 if talk.is_some() || self.take_in(&service, &id) {
                     found.push((service.clone(), id));
                 } else {

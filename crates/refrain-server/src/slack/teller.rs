@@ -51,7 +51,8 @@ impl Teller {
             // What stands beside a journal its agent may have written: it is told nowhere else.
             let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
             if is_unwanted || owed::is_settled(&talk, &seen) {
-                return self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
+                let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
+                return;
             }
             let Some(deed) = owed::next(&talk, &seen) else {
                 changes = self.wait(changes).await;
@@ -106,8 +107,9 @@ impl Teller {
         }
     }
 
-    async fn note(&self, change: impl FnOnce(&mut Talk) + Send + 'static) {
-        self.office.note(&self.service, &self.id, change).await;
+    async fn note(&self, change: impl FnOnce(&mut Talk) + Send + 'static) -> Result<(), String> {
+        let noted = self.office.note(&self.service, &self.id, change).await;
+        noted.then_some(()).ok_or_else(|| "it cannot be noted".to_owned())
     }
 
     async fn perform(&self, talk: &Talk, seen: &Seen, deed: Deed) -> Result<(), String> {
@@ -125,7 +127,7 @@ impl Teller {
         let found = match talk.message {
             Sent::Intended => self.find(talk, thread, &mark).await?,
             Sent::Not | Sent::At(_) | Sent::Refused => {
-                self.note(|talk| talk.message = Sent::Intended).await;
+                self.note(|talk| talk.message = Sent::Intended).await?;
                 None
             }
         };
@@ -133,14 +135,14 @@ impl Teller {
             Some(ts) => Sent::At(ts),
             None => self.sent(self.office.api.say(&talk.channel, thread, text, &mark).await)?,
         };
-        self.note(|talk| talk.message = posted).await;
+        self.note(|talk| talk.message = posted).await?;
         Ok(())
     }
 
     async fn edit(&self, talk: &Talk, face: Face) -> Result<(), String> {
         let Sent::At(ts) = &talk.message else { return Ok(()) };
         self.given_up(self.office.api.edit(&talk.channel, ts, &face).await)?;
-        self.note(move |talk| talk.shown = Some(face.mark())).await;
+        self.note(move |talk| talk.shown = Some(face.mark())).await?;
         Ok(())
     }
 
@@ -150,7 +152,7 @@ impl Teller {
             self.given_up(self.office.api.react(&talk.channel, to, name, false).await)?;
         }
         self.given_up(self.office.api.react(&talk.channel, to, add, true).await)?;
-        self.note(move |talk| talk.reaction = Some(add.to_owned())).await;
+        self.note(move |talk| talk.reaction = Some(add.to_owned())).await?;
         Ok(())
     }
 
@@ -160,7 +162,7 @@ impl Teller {
         let found = match &talk.reply {
             Some((of, Sent::Intended)) if *of == ended => self.find(talk, thread, &name).await?,
             _ => {
-                self.note(move |talk| talk.reply = Some((ended, Sent::Intended))).await;
+                self.note(move |talk| talk.reply = Some((ended, Sent::Intended))).await?;
                 None
             }
         };
@@ -179,7 +181,7 @@ impl Teller {
                 }
             }
         };
-        self.note(move |talk| talk.reply = Some((ended, sent))).await;
+        self.note(move |talk| talk.reply = Some((ended, sent))).await?;
         Ok(())
     }
 
