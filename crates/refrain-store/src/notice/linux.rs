@@ -169,7 +169,7 @@ mod tests {
         notice.watch(&two);
         settle(&notice);
         second.write_all(b"two\n").unwrap();
-        assert_eq!(notice.wait_for(Some(Duration::from_secs(5))), [two.clone()]);
+        assert_eq!(notice.wait_for(Some(Duration::from_secs(5))), std::slice::from_ref(&two));
         notice.forget(&two);
         settle(&notice);
         second.write_all(b"three\n").unwrap();
