@@ -113,14 +113,14 @@ impl Service {
             budget,
             limit: LIMIT,
         };
-        // Only for `usage`: where it cannot be noted, the answer is worth the same.
+        // About one end of a loop one agent is paid; where that cannot be noted, nobody is.
         let home = &self.host.data_home;
-        let _ = kept::make(home, |file| file.begin_asking(&state, PROPOSAL, now()));
-        let answer = ask(&self.host, &question);
+        let is_first = kept::make(home, |file| file.begin_asking(&state, PROPOSAL, now()));
+        let answer = is_first.is_ok_and(|first| first).then(|| ask(&self.host, &question));
         if let Some(checkout) = checkout {
             checkout.leave();
         }
-        let answer = answer?;
+        let Some(answer) = answer.transpose()? else { return Ok(None) };
         let _ = kept::make(home, |file| file.asked(&state, PROPOSAL, answer.cost));
         let reflection = evolution::read(&answer.said)?;
         if reflection.changes.is_empty() {

@@ -44,7 +44,9 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     }
     // What cannot be read is told by whoever asks for the loop.
     let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
-    let leaves_something = state.spec.memory.is_some() && !after(&state, &[]).is_empty();
+    // Of a plan's tasks many end at once: what each leaves is remembered, and nobody is paid to look back on it.
+    let is_alone = state.spec.task.is_none();
+    let leaves_something = is_alone && state.spec.memory.is_some() && !after(&state, &[]).is_empty();
     let is_wanted = (judges && leaves_something) || (reflects && is_of_use(&state));
     if state.spec.depth > 0 || !is_wanted {
         return;

@@ -4,6 +4,7 @@ mod acting;
 mod address;
 mod answer;
 mod asking;
+mod metrics;
 mod places;
 mod reading;
 mod refusal;

@@ -113,7 +113,7 @@ impl Desk {
     }
 
     /// Whether all of a project lies in the folders that are open.
-    fn is_whole(&self, service: &Service) -> bool {
+    pub(super) fn is_whole(&self, service: &Service) -> bool {
         self.everywhere || self.roots.iter().any(|root| service.project().root.starts_with(root))
     }
 

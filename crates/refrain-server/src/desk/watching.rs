@@ -158,11 +158,15 @@ impl Desk {
             if filter.project.as_ref().is_some_and(|wanted| *wanted != project) {
                 continue;
             }
+            let is_whole = self.is_whole(&service);
+            let is_seen = |brief: &Brief| is_whole || self.sees(&service, &brief.id);
             match service.list_with(false, Detail::Object) {
                 Ok(rows) => {
                     for row in rows {
                         match row {
-                            Listed::Loop(brief) if is_wanted(&brief) => found.push((project.clone(), brief)),
+                            Listed::Loop(brief) if is_wanted(&brief) && is_seen(&brief) => {
+                                found.push((project.clone(), brief))
+                            }
                             Listed::Loop(_) => {}
                             Listed::Damaged { name, error } => {
                                 unread.push(format!("{name}: {}", chain(&error)))

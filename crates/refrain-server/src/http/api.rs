@@ -131,6 +131,11 @@ pub(super) async fn events(
     door.hub.listen(last.or(after), stop).await
 }
 
+pub(super) async fn metrics(State(door): Shared) -> Result<impl IntoResponse, Failure> {
+    let text = door.at_desk(|desk| desk.metrics()).await?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text))
+}
+
 pub(super) async fn standing(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {
     door.at_desk(move |desk| desk.standing(&place)).await.map(Json)
 }

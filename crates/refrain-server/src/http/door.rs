@@ -1,5 +1,6 @@
 //! What all requests share: the desk, who may come in, and under which names the server is found.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,14 +36,15 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(desk: Arc<Desk>, port: u16, public: Option<String>) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, at: SocketAddr, public: Option<String>) -> Self {
+        let port = at.port();
         let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
         let public_host =
             public.iter().filter_map(|origin| origin.split_once("://")).map(|(_, host)| host.to_owned());
         Self {
             hub: Arc::new(Hub::new(Arc::clone(&desk))),
             keys: desk.keys(),
-            hosts: own.into_iter().chain(public_host).collect(),
+            hosts: own.into_iter().chain([at.to_string()]).chain(public_host).collect(),
             cookie: format!("refrain_{port}"),
             code: Mutex::new(None),
             wrong: Mutex::new((0, Instant::now())),

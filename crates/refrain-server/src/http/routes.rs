@@ -88,6 +88,12 @@ pub(super) fn table() -> Vec<Route> {
         Route::post::<PlanRun, Started>("/plans", "Work on the tasks of a plan", post(api::run_plan)),
         Route::text("/events", "text/event-stream", "What happens, as it happens", get(api::events))
             .asks::<api::After>(),
+        Route::text(
+            "/metrics",
+            "text/plain; version=0.0.4",
+            "What loops cost and how they end, for Prometheus: of all projects, or of the first that is open",
+            get(api::metrics),
+        ),
         Route::get::<Standing>(LOOP, "How a loop, or a plan, stands", get(api::standing)),
         Route::text(
             "/projects/{project}/loops/{id}/journal",

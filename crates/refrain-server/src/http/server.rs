@@ -74,7 +74,7 @@ impl Server {
         let failed = |source| HttpError::Listen { at: address.listen, source };
         let listener = TcpListener::bind(address.listen).await.map_err(failed)?;
         let at = listener.local_addr().map_err(failed)?;
-        let door = Door::new(Arc::new(desk), at.port(), address.public);
+        let door = Door::new(Arc::new(desk), at, address.public);
         Ok(Self { listener, at, door: Arc::new(door) })
     }
 

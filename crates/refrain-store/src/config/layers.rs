@@ -168,8 +168,10 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
             let mut layer = file.layer()?;
             refuse_in_a_project(&layer.given)?;
             // Whoever wrote the project would say where what is told of it goes.
-            if let Some((_, given)) = layer.given.iter().find(|(path, _)| path[0] == "slack") {
-                let what = format!("slack: a project has none; it belongs into {user_file}");
+            let elsewhere = ["slack", "telemetry"];
+            let is_elsewhere = |path: &[String]| elsewhere.contains(&path[0].as_str());
+            if let Some((path, given)) = layer.given.iter().find(|(path, _)| is_elsewhere(path)) {
+                let what = format!("{}: a project has none; it belongs into {user_file}", path[0]);
                 return Err(ConfigError::Wrong { at: given.origin.clone(), what });
             }
             project_caps = Caps::from(&layer.config.budget);

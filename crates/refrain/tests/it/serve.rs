@@ -62,6 +62,8 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     let resumed = sandbox.wait_for_status("job", "running");
     assert_eq!(resumed["max_iterations"], 30);
 
+    served.gets("/api/v1/metrics").with_status(200).says("refrain_loops{status=\"running\"} 1");
+
     served.ends();
     assert_eq!(sandbox.status("job")["status"], "running", "it goes on without the server");
     let served = Served::begin(&sandbox, &[]);

@@ -15,9 +15,9 @@ pub(super) fn settle(root: &Path, host: &str, port: u16) {
     fs::remove_file(root.join("bin/gh")).expect("it was just put there");
     let (config, socket) = (root.join("gh"), root.join("gh.socket"));
     fs::create_dir_all(&config).expect("a folder can be made");
-    write(&config.join("config.yml"), &format!("http_unix_socket: {}\n", socket.display()));
+    write(&config.join("config.yml"), format!("http_unix_socket: {}\n", socket.display()));
     let login = format!("{host}:\n  oauth_token: dummy\n  user: somebody\n  git_protocol: ssh\n");
-    write(&config.join("hosts.yml"), &login);
+    write(&config.join("hosts.yml"), login);
     let listener = UnixListener::bind(&socket).expect("a socket can be made");
     spawn(move || {
         for near in listener.incoming().flatten() {

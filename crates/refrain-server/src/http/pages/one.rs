@@ -9,12 +9,11 @@ use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view::{Iteration, Status, StatusWord, Usage};
 use refrain_engine::now;
-use serde::Deserialize;
 
 use super::chart::{Chart, chart};
 use super::{Frame, Head, ago, money, page, plan, shown};
 use crate::desk::{Activity, Desk, Place, Refusal, Standing};
-use crate::http::api::{At, Wants};
+use crate::http::api::At;
 use crate::http::door::Door;
 
 #[derive(Template)]
@@ -22,7 +21,6 @@ use crate::http::door::Door;
 struct Page {
     frame: Frame,
     base: String,
-    told: String,
     head: Head,
     attempt: Option<String>,
     activity: Activity,
@@ -41,37 +39,17 @@ struct Row {
     preview: String,
 }
 
-/// What became of what was asked last.
-#[derive(Deserialize)]
-pub(super) struct Told {
-    #[serde(default)]
-    told: String,
-}
-
-pub(super) async fn show(
-    State(door): State<Arc<Door>>,
-    At(place): At<Place>,
-    Wants(Told { told }): Wants<Told>,
-) -> Response {
+pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
     let frame = Frame::of(&door, &place);
     let base = format!("/p/{}/{}", place.project, place.id);
     let found = door.at_desk(move |desk| look(desk, &place)).await;
     shown(&door, found, |(standing, activity)| match standing {
-        Standing::Plan(status) => plan::show(frame, base, told, &status),
+        Standing::Plan(status) => plan::show(frame, base, &status),
         Standing::Loop(status) => {
             let attempt = status.iterations.iter().flatten().next_back().map(name);
             let rows = status.iterations.iter().flatten().rev().map(row).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
-            page(&Page {
-                frame,
-                base,
-                told,
-                head: head(&status),
-                attempt,
-                activity,
-                charts,
-                iterations: rows,
-            })
+            page(&Page { frame, base, head: head(&status), attempt, activity, charts, iterations: rows })
         }
     })
 }

@@ -14,7 +14,6 @@ use super::{Frame, Head, ago, money, page};
 struct Page<'a> {
     frame: Frame,
     base: String,
-    told: String,
     head: Head,
     waves: &'a [WaveView],
     critical: String,
@@ -34,12 +33,11 @@ struct Row {
     reason: String,
 }
 
-pub(super) fn show(frame: Frame, base: String, told: String, status: &PlanStatus) -> Response {
+pub(super) fn show(frame: Frame, base: String, status: &PlanStatus) -> Response {
     let critical: Vec<_> = critical_path(&status.tasks).iter().map(ToString::to_string).collect();
     page(&Page {
         frame,
         base,
-        told,
         head: head(status),
         waves: &status.waves,
         critical: critical.join(" → "),

@@ -1,0 +1,25 @@
+//! What a scraper is told of all loops.
+
+use jiff::tz::TimeZone;
+use refrain_core::usage::{By, Tally};
+use refrain_core::view::metrics;
+use refrain_engine::{Detail, Listed};
+
+use super::{Desk, Refusal};
+
+impl Desk {
+    /// What loops used and how they stand, in the text format of Prometheus: of all projects where all are open, else of the
+    /// first. One that cannot be read is left out.
+    pub(crate) fn metrics(&self) -> Result<String, Refusal> {
+        let service = self.service(&self.folder(None)?)?;
+        let (tally, _) = service.usage(self.everywhere, None, || Tally::new(By::Agent, TimeZone::UTC))?;
+        let project = (!self.everywhere).then(|| service.project().root.to_string());
+        let report = tally.report(None, "UTC".to_owned(), project);
+        let listed = service.list_with(self.everywhere, Detail::Line)?;
+        let words = listed.iter().filter_map(|row| match row {
+            Listed::Loop(brief) => Some(brief.status),
+            Listed::Damaged { .. } => None,
+        });
+        Ok(metrics::prometheus(&report, words))
+    }
+}
