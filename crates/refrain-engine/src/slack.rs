@@ -67,7 +67,7 @@ pub enum SlackTokenError {
     Missing(&'static str, Utf8PathBuf, &'static str),
     /// It is something else.
     #[error("{0} holds no token that begins with {1}")]
-    Unfit(&'static str, &'static str),
+    Unfit(String, &'static str),
     /// Its file.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -96,13 +96,16 @@ fn token(
     let path = host.config_home.join(file);
     let named = host.env.iter().rev().find(|(name, _)| name == variable);
     let said = named.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty());
-    let token = match said {
-        Some(said) => said.to_owned(),
-        None => secret(&path)?.ok_or(SlackTokenError::Missing(variable, path, begins))?,
+    let (token, place) = match said {
+        Some(said) => (said.to_owned(), variable.to_owned()),
+        None => {
+            let place = format!("the file {path}");
+            (secret(&path)?.ok_or(SlackTokenError::Missing(variable, path, begins))?, place)
+        }
     };
     // Two tokens that were exchanged are refused here, and not by Slack with a word that nobody understands.
     let is_fit = token.starts_with(begins) && token.bytes().all(|c| c.is_ascii_graphic());
-    if is_fit { Ok(token) } else { Err(SlackTokenError::Unfit(variable, begins)) }
+    if is_fit { Ok(token) } else { Err(SlackTokenError::Unfit(place, begins)) }
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl WorktreeLock {
             file.set_len(0).on("write", &path)?;
         }
         let beside = (shared && took(file.try_lock_shared()).on("lock", &path)?) || (alone && !shared);
-        let others = if alone { Vec::new() } else { names(&file) };
+        let others = if alone { Vec::new() } else { names(project, &file) };
         Ok(match (beside, alone) {
             (true, true) => Claimed::Alone(Self(file)),
             (true, false) => Claimed::Beside(Self(file), others),
@@ -138,11 +138,22 @@ fn took(result: Result<(), TryLockError>) -> std::io::Result<bool> {
     }
 }
 
-fn names(mut file: &File) -> Vec<String> {
+/// Who signed, each once, less those that nobody drives any more: a name stays as long as anybody shares the worktree.
+fn names(project: &Project, mut file: &File) -> Vec<String> {
     let mut text = String::new();
     let _ = file.rewind();
     let _ = file.take(MOST_NAMES).read_to_string(&mut text);
-    text.lines().filter(|line| line.parse::<LoopId>().is_ok()).map(str::to_owned).collect()
+    let is_left = |id: &LoopId| {
+        File::open(project.loop_dir(id).runner_lock()).is_ok_and(|lock| lock.try_lock_shared().is_ok())
+    };
+    let signed = text.lines().filter_map(|line| line.parse().ok()).filter(|id| !is_left(id));
+    let mut names: Vec<String> = Vec::new();
+    for id in signed.map(|id: LoopId| id.to_string()) {
+        if !names.contains(&id) {
+            names.push(id);
+        }
+    }
+    names
 }
 
 /// The append lock: held for one append, so waiting for it is short.
@@ -206,6 +217,11 @@ mod tests {
         let first = claim(&project, true, "first").unwrap();
         let second = claim(&project, true, "second").unwrap();
         assert_eq!(claim(&project, false, "own").unwrap_err(), ["first", "second"]);
+        // The second ended, and is shared with no longer; its name is still written there.
+        let dir = project.loop_dir(&"second".parse().unwrap());
+        make_dir(&dir.0).unwrap();
+        drop(RunnerLock::claim(&dir).unwrap());
+        assert_eq!(claim(&project, false, "own").unwrap_err(), ["first"]);
         drop((first, second));
         let _own = claim(&project, false, "own").unwrap();
         assert_eq!(claim(&project, false, "late").unwrap_err(), ["own"], "who left is forgotten");

@@ -116,7 +116,7 @@ fn episode(state: &LoopState) -> String {
 
 /// The person's words, as far as they can be told again: they may come from anywhere.
 fn goal(state: &LoopState) -> String {
-    let goal = fit(super::goal(&state.spec), Kind::Procedure).unwrap_or_default();
+    let goal = fit(&super::goal(&state.spec), Kind::Procedure).unwrap_or_default();
     harmless(&clip(&goal, LONGEST_GOAL))
 }
 

@@ -66,7 +66,7 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
     let mut part = |heading: &str, words: &str| {
         let _ = write!(text, "{heading}{}\n\n", fenced(&cut_middle(words.trim(), LONGEST_PART)));
     };
-    part("", goal(&state.spec));
+    part("", &goal(&state.spec));
     if !said.is_empty() {
         part("WHAT A PERSON SAID WHILE IT RAN:\n\n", &said.join("\n"));
     }

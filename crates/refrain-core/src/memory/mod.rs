@@ -284,10 +284,31 @@ fn plain(text: &str) -> String {
     squeeze(&text.to_lowercase()).trim_end_matches(['.', '!', ' ']).to_owned()
 }
 
-/// What a loop is about, in the fewest words that say it: a task is called by its title, as what its agent is told says much else.
+/// What a loop is about, in the fewest words that say it: a task is called by its title, as what its agent is told says much else;
+/// and of a prompt the sentences that say how to claim are left out, as every other prompt may have them.
 #[must_use]
-pub fn goal(spec: &Spec) -> &str {
-    spec.task.as_ref().map_or(&spec.prompt, |task| &task.title)
+pub fn goal(spec: &Spec) -> String {
+    match &spec.task {
+        Some(task) => task.title.clone(),
+        None => asked_for(&spec.prompt),
+    }
+}
+
+fn asked_for(prompt: &str) -> String {
+    prompt.lines().map(without_claims).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// The line without the sentences that have the tag of a promise in them.
+fn without_claims(line: &str) -> String {
+    const TAG: &str = "<promise>";
+    if !line.contains(TAG) {
+        return line.to_owned();
+    }
+    let ends = line.match_indices(['.', '!', '?']).map(|(at, mark)| at + mark.len());
+    let ends = ends.filter(|end| line[*end..].starts_with(char::is_whitespace)).chain([line.len()]);
+    let mut from = 0;
+    let sentences: Vec<&str> = ends.map(|end| &line[std::mem::replace(&mut from, end)..end]).collect();
+    sentences.into_iter().filter(|sentence| !sentence.contains(TAG)).collect::<String>().trim().to_owned()
 }
 
 /// What a loop has to do with memories.

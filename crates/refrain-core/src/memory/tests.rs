@@ -257,6 +257,19 @@ fn what_is_said_again_matters_more_and_what_one_loop_says_again_does_not() {
     assert_eq!((person.origin, person.again(old).origin), (Origin::Person, Origin::Person));
 }
 
+#[rstest]
+#[case::alone("Mend the parser.", "Mend the parser.")]
+#[case::at_the_end(
+    "Make it pass ./test.sh. Output <promise>COMPLETE</promise> when it does.",
+    "Make it pass ./test.sh."
+)]
+#[case::between("One! Print <promise>OK</promise> then. Two?", "One! Two?")]
+#[case::on_a_line_of_its_own("Mend 1.5 of it.\n<promise>COMPLETE</promise>", "Mend 1.5 of it.")]
+#[case::nothing_else("Say <promise>COMPLETE</promise>", "")]
+fn how_to_claim_is_no_part_of_a_goal(#[case] prompt: &str, #[case] expected: &str) {
+    assert_eq!(asked_for(prompt), expected);
+}
+
 #[test]
 fn the_words_of_a_goal_are_those_that_tell_something() {
     assert_eq!(

@@ -50,12 +50,11 @@ impl Desk {
     pub(super) fn at(&self, address: &Address) -> Result<(Service, LoopId), Refusal> {
         let mut services = self.services().into_iter();
         let service = services.find(|service| name(service).eq_ignore_ascii_case(&address.project));
-        let nothing =
-            |what| Refusal::of(RefusalKind::NotFound, format!("{address}: there is no such {what} here"));
-        let service = service.ok_or_else(|| nothing("project"))?;
+        let nothing = |what: String| Refusal::of(RefusalKind::NotFound, format!("there is no {what}"));
+        let service = service.ok_or_else(|| nothing(format!("project {} here", address.project)))?;
         match self.sees(&service, &address.id) {
             true => Ok((service, address.id.clone())),
-            false => Err(nothing("loop")),
+            false => Err(nothing(format!("loop {} in {}", address.id, address.project))),
         }
     }
 }

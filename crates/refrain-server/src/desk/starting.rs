@@ -57,7 +57,11 @@ impl Desk {
         option(&mut words, "name", asked.name.as_ref());
         option(&mut words, "max-iterations", asked.max_iterations);
         option(&mut words, "success-command", asked.success_command.as_ref());
-        option(&mut words, "critique-every", asked.checkpoint_interval);
+        let every = asked.checkpoint_interval.map(|every| match every {
+            0 => "none".to_owned(),
+            every => every.to_string(),
+        });
+        option(&mut words, "critique-every", every);
         asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
         // The goal goes by stdin: it is no one else's to see, and no option.
         words.push("-".to_owned());

@@ -133,12 +133,12 @@ impl Slack {
         for request in office.asked.kept().unwrap_or_default() {
             let _ = heard.send(request);
         }
+        let mut work = JoinSet::new();
+        work.spawn(Arc::clone(&office).greet());
         let socket = match socket::listen(&office.api, Arc::clone(&office.asked), heard).await {
             Ok(socket) => socket,
             Err(_) => return office.complain("nobody can listen to it"),
         };
-        let mut work = JoinSet::new();
-        work.spawn(Arc::clone(&office).greet());
         work.spawn(Arc::clone(&office).sweep());
         loop {
             tokio::select! {
@@ -156,8 +156,14 @@ impl Office {
     /// Says at once what is wrong with the app: whoever listens only tries again.
     async fn greet(self: Arc<Self>) {
         for (token, known) in [("bot", self.api.knows_bot().await), ("app", self.api.knows_app().await)] {
-            if let Err(Fault::Refused(why)) = known {
-                self.complain(&format!("it does not take the token of the {token}: {why}"));
+            match known {
+                Err(Fault::Refused(why)) => {
+                    self.complain(&format!("it does not take the token of the {token}: {why}"));
+                }
+                Err(Fault::Again(why, _)) => {
+                    return self.complain(&format!("it cannot be reached, and is tried again: {why}"));
+                }
+                Ok(_) => {}
             }
         }
     }

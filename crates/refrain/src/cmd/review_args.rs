@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::{Check, ReviewSpec};
 use refrain_core::review::LONGEST_SPEC;
 use refrain_core::spec::{AgentSpec, CritiqueSpec, Limits};
+use refrain_core::values::{self, Limit};
 use refrain_engine::config::Settings;
 use refrain_engine::config::keys::Gate;
 
@@ -26,17 +27,17 @@ pub(crate) struct ReviewArgs {
     /// Which model it uses
     #[arg(long, value_name = "NAME", requires = "spec_gate")]
     reviewer_model: Option<String>,
-    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent; 0 is never
+    /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent; none takes back what is configured
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
-    critique_every: Option<u32>,
+    critique_every: Option<Limit<NonZeroU32>>,
     /// Who that is: an agent's name or a command; the loop's own agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
     critic: Option<String>,
 }
 
 /// Behind how many iterations.
-fn every(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "accepted are whole numbers from 0 on".to_owned())
+fn every(text: &str) -> Result<Limit<NonZeroU32>, String> {
+    values::limit(text, |text| text.parse().map_err(|_| "accepted are whole numbers above 0".to_owned()))
 }
 
 impl ReviewArgs {
@@ -61,8 +62,8 @@ impl ReviewArgs {
         settings: &Settings,
     ) -> Result<Option<CritiqueSpec>, CliError> {
         let configured = &settings.config.critique;
-        let every = self.critique_every.or(configured.every.map(NonZeroU32::get));
-        let Some(every) = every.filter(|every| *every > 0) else {
+        let every = self.critique_every.or(configured.every.map(Limit::At)).and_then(Option::from);
+        let Some(every) = every.map(NonZeroU32::get) else {
             return match self.critic {
                 None => Ok(None),
                 Some(_) => Err(CliError::usage("--critic: accepted with --critique-every")),

@@ -95,7 +95,7 @@ fn token(context: &Context, revoke: bool) -> Result<ExitCode, CliError> {
     let failed = |error| CliError::new(Code::Failed, chain(&error));
     if revoke {
         let count = http::revoke_tokens(&desk).map_err(failed)?;
-        out::print(&format!("{count} are good no more\n"));
+        out::print(&format!("tokens and browsers that are let in no more: {count}\n"));
     } else {
         out::print(&format!("{}\n", http::new_token(&desk).map_err(failed)?));
     }

@@ -176,9 +176,9 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     }
     if let Some(LookingBack { asked, cost_usd, without_cost }) = &report.looking_back {
         let at_least = if *without_cost > 0 { "at least " } else { "" };
-        let cost =
-            cost_usd.map_or_else(|| "unknown".to_owned(), |cost| format!("{at_least}{}", Usd::from(cost)));
-        text.push_str(&format!("beside that: {asked} times a judge looked back on a loop, for {cost}\n"));
+        let cost = cost_usd
+            .map_or_else(|| "nobody knows what".to_owned(), |cost| format!("{at_least}{}", Usd::from(cost)));
+        text.push_str(&format!("beside that: {asked} times an agent looked back on a loop, for {cost}\n"));
     }
     if report.groups.is_empty() && report.stops.is_empty() {
         return text + "Nothing was used.\n";

@@ -198,7 +198,7 @@ fn whoever_follows_a_resource_is_told_of_its_changes() {
     end.let_one_pass();
     client.hears_of(&uris[1]);
     let unknown = client.subscribes("refrain://nowhere/loops/job/state").unwrap_err().to_string();
-    assert!(unknown.contains("there is no such project here"), "{unknown}");
+    assert!(unknown.contains("there is no project nowhere here"), "{unknown}");
     sandbox.wait_for_status("job", "completed");
     client.leaves().with_code(0);
 }

@@ -262,7 +262,7 @@ fn who_cannot_speak_with_slack_says_why_and_serves() {
     assert!(doctor.contains("REFRAIN_SLACK_APP_TOKEN or the file"), "{doctor}");
     testkit::write(&token, "xoxb-exchanged");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-    says("REFRAIN_SLACK_APP_TOKEN holds no token that begins with xapp-");
+    says("slack-app-token holds no token that begins with xapp-");
     testkit::write(&token, Slack::APP);
     let _first = serve(&sandbox, &slack);
     says("another process of this user speaks with Slack already");

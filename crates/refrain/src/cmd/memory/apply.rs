@@ -20,6 +20,6 @@ pub(super) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     only_from_outside(context, "take over what is proposed")?;
     let proposal = context.service()?.apply_proposal(&args.id)?;
-    out::print(&format!("{} is changed as proposed; git diff {0} shows it\n", proposal.file));
+    out::print(&format!("{} is changed as proposed; git status and git diff show it\n", proposal.file));
     Ok(Code::Done.into())
 }

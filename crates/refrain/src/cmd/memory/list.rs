@@ -30,7 +30,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
     match args.json {
         true => out::print_json(&memories)?,
-        false => told::print(&memories.iter().collect::<Vec<&Memory>>(), args.all_projects),
+        false => told::print(
+            &memories.iter().collect::<Vec<&Memory>>(),
+            args.all_projects,
+            "Nothing is remembered.\n",
+        ),
     }
     Ok(Code::Done.into())
 }

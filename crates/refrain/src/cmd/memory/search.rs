@@ -37,7 +37,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let memories: Vec<&Memory> = found.found.iter().map(|it| &it.memory).collect();
     match args.json {
         true => out::print_json(&memories)?,
-        false => told::print(&memories, args.all_projects),
+        false => {
+            told::print(&memories, args.all_projects, "Nothing that is remembered has to do with that.\n")
+        }
     }
     Ok(Code::Done.into())
 }

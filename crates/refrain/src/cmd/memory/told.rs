@@ -10,9 +10,9 @@ use crate::table::{self, Column, Cut};
 use crate::{out, values};
 
 /// Prints them, with their projects where they are of several.
-pub(super) fn print(memories: &[&Memory], with_project: bool) {
+pub(super) fn print(memories: &[&Memory], with_project: bool, nothing: &str) {
     if memories.is_empty() {
-        out::print("Nothing is remembered.\n");
+        out::print(nothing);
         return;
     }
     let zone = values::time_zone();
