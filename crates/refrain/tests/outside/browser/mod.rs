@@ -34,7 +34,9 @@ impl Place {
     fn agent(&self, says: &str) -> String {
         self.sandbox.agent(
             "agent",
-            &format!("printf '%s' \"$*\" > $NOTES/prompt-$REFRAIN_ITERATION\n{says}\nread -r _ < $GATES/go"),
+            &format!(
+                "printf '%s\\n' \"$*\" > $NOTES/prompt-$REFRAIN_ITERATION\n{says}\nread -r _ < $GATES/go"
+            ),
         )
     }
 
