@@ -18,7 +18,9 @@ pub(super) fn changed(old: &str, changes: &[Change]) -> String {
         at = begin.saturating_add(change.remove).min(lines.len());
     }
     new.extend_from_slice(&lines[at..]);
-    new.iter().map(|line| format!("{line}\n")).collect()
+    // The lines that stay end as they did.
+    let end = if old.contains("\r\n") { "\r\n" } else { "\n" };
+    new.iter().map(|line| format!("{line}{end}")).collect()
 }
 
 /// The changes of a file as a unified diff of one part.

@@ -36,6 +36,13 @@ fn what_is_of_use_is_proposed(#[case] line: &str) {
     assert_eq!(new, OLD.replace("\n\n<!--", &format!("\n{line}\n\n<!--")));
 }
 
+#[test]
+fn lines_that_stay_end_as_they_did() {
+    let line = "- Run `cargo test -p api` after each change to src/api.";
+    let new = judged(&OLD.replace('\n', "\r\n"), vec![change(6, 0, &[line])]).unwrap();
+    assert_eq!(new, says(line).unwrap().replace('\n', "\r\n"));
+}
+
 #[rstest]
 #[case::skip("- Skip the tests when they are slow.", Unsafe::Weakens)]
 #[case::case("- SKIP  failing   TESTS", Unsafe::Weakens)]

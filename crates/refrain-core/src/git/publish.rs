@@ -232,7 +232,9 @@ impl Refusal {
     #[must_use]
     pub fn cure(self) -> &'static str {
         match self {
-            Self::NoRemote => "add a remote to push to (git remote add origin URL)",
+            Self::NoRemote => {
+                "name a remote that is there (git remote add origin URL, or set-url in place of add)"
+            }
             Self::Login => "log in to the forge (gh auth login, or glab auth login)",
             Self::Permission => "have somebody grant the right to push and to merge there",
             Self::Protected => "lift the protection of the branch, or start a loop with --git-workflow pr",

@@ -22,7 +22,7 @@ pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, 
 pub(crate) use reading::addresses;
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
-pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row};
+pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
 
 /// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

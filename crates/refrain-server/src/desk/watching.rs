@@ -13,6 +13,21 @@ use super::address::{Address, Part};
 use super::seeing::name;
 use super::{Desk, Refusal, RefusalKind};
 
+/// What a list can be narrowed down to.
+pub(crate) const STATUSES: [&str; 12] = [
+    "running",
+    "waiting",
+    "paused",
+    "blocked",
+    "crashed",
+    "completed",
+    "cancelled",
+    "iteration-cap",
+    "budget-exceeded",
+    "timed-out",
+    "stuck",
+    "failed",
+];
 /// How many loops are listed unless it is said, and at most.
 const LISTED: usize = 200;
 const MOST_LISTED: usize = 2_000;
@@ -145,7 +160,12 @@ impl Desk {
         if limit > MOST_LISTED {
             return Err(Refusal::new(format!("limit {limit}: accepted are numbers up to {MOST_LISTED}")));
         }
-        let statuses: Vec<_> = filter.status.iter().flat_map(|all| all.split(',')).map(str::trim).collect();
+        let statuses = filter.status.iter().flat_map(|all| all.split(',')).map(str::trim);
+        let statuses: Vec<_> = statuses.filter(|word| !word.is_empty()).collect();
+        if let Some(unknown) = statuses.iter().find(|word| !STATUSES.contains(word)) {
+            let accepted = STATUSES.join(", ");
+            return Err(Refusal::new(format!("status {unknown}: accepted are {accepted}")));
+        }
         let text = filter.text.as_deref().unwrap_or_default().to_lowercase();
         let is_wanted = |brief: &Brief| {
             let shown = || format!("{} {} {}", brief.id, brief.project, brief.reason).to_lowercase();

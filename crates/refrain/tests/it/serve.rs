@@ -45,6 +45,7 @@ fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     let listed = served.gets("/api/v1/loops?status=running,waiting&text=JOB").with_status(200).json();
     assert_eq!(listed["loops"][0]["loop"]["id"], "job");
     assert_eq!(served.gets("/api/v1/loops?status=completed").json()["loops"], json!([]));
+    served.gets("/api/v1/loops?status=bogus").with_status(400).says("accepted are running, waiting");
 
     let activity = served.gets(&format!("{job}/attempts/1/activity")).with_status(200).json();
     assert!(activity["lines"][0]["text"].as_str().unwrap().contains("at work, iteration 1"), "{activity:#}");

@@ -9,25 +9,9 @@ use refrain_engine::now;
 use serde::Deserialize;
 
 use super::{Frame, ago, money, page, shown};
-use crate::desk::{Filter, Row};
+use crate::desk::{Filter, Row, STATUSES};
 use crate::http::api::Wants;
 use crate::http::door::Door;
-
-/// What the list can be narrowed down to.
-const WORDS: [&str; 12] = [
-    "running",
-    "waiting",
-    "paused",
-    "blocked",
-    "crashed",
-    "completed",
-    "cancelled",
-    "iteration-cap",
-    "budget-exceeded",
-    "timed-out",
-    "stuck",
-    "failed",
-];
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -78,7 +62,7 @@ pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants
     let found = door.at_desk(move |desk| desk.find(&filter)).await;
     shown(&door, found, |found| {
         let rows = found.loops.into_iter().map(row).collect();
-        page(&Page { frame, text, status, words: &WORDS, rows, more: found.more, unread: found.unread })
+        page(&Page { frame, text, status, words: &STATUSES, rows, more: found.more, unread: found.unread })
     })
 }
 

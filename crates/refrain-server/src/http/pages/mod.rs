@@ -105,6 +105,11 @@ fn shown<T>(door: &Door, found: Result<T, Failure>, show: impl FnOnce(T) -> Resp
     }
 }
 
+/// When it was: to the second, and how long ago.
+fn at(then: Timestamp, now: Timestamp) -> String {
+    format!("{} ({})", then.strftime("%Y-%m-%d %H:%M:%S UTC"), ago(then, now))
+}
+
 fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
 }

@@ -11,7 +11,7 @@ use refrain_core::view::{Iteration, Status, StatusWord, Usage};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
-use super::{Frame, Head, ago, money, page, plan, shown};
+use super::{Frame, Head, ago, at, money, page, plan, shown};
 use crate::desk::{Activity, Desk, Place, Refusal, Standing};
 use crate::http::api::At;
 use crate::http::door::Door;
@@ -88,17 +88,20 @@ fn head(status: &Status) -> Head {
         ("Agent", format!("{} {}", status.agent, status.model.as_deref().unwrap_or_default())),
         ("Command", status.command.join(" ")),
         ("Folder", status.worktree.clone()),
-        ("Started", format!("{} ({})", status.started_at, ago(status.started_at, now))),
-        ("Used", format!("{}, {} tokens", money(status.usage.cost_usd), tokens(&status.usage))),
+        ("Started", at(status.started_at, now)),
     ];
+    let used = (status.usage.cost_usd, status.usage.input_tokens, status.usage.output_tokens);
+    if used != (None, None, None) {
+        facts.push(("Used", format!("{}, {} tokens", money(status.usage.cost_usd), tokens(&status.usage))));
+    }
     if let Some(branch) = &status.branch {
         facts.push(("Branch", branch.clone()));
     }
     if let Some(wait) = &status.wait {
-        facts.push(("Waits until", wait.until.to_string()));
+        facts.push(("Waits until", wait.until.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()));
     }
     if let Some(ended) = status.ended_at {
-        facts.push(("Stopped", format!("{ended} ({})", ago(ended, now))));
+        facts.push(("Stopped", at(ended, now)));
     }
     Head {
         id: status.id.to_string(),

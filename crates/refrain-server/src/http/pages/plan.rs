@@ -7,7 +7,7 @@ use refrain_core::view::plan::{BlockedTask, PlanStatus, TaskView, WaveView, crit
 use refrain_engine::now;
 
 use super::graph::{Graph, graph};
-use super::{Frame, Head, ago, money, page};
+use super::{Frame, Head, at, money, page};
 
 #[derive(Template)]
 #[template(path = "plan.html")]
@@ -58,7 +58,7 @@ fn head(status: &PlanStatus) -> Head {
         ("Verified by", status.verification.join("; ")),
         ("Iterations", format!("{} of {}", usage.iterations_used, usage.iterations_granted)),
         ("Used", money(usage.cost_usd)),
-        ("Started", format!("{} ({})", status.started_at, ago(status.started_at, now()))),
+        ("Started", at(status.started_at, now())),
     ];
     if let Some(estimate) = &status.estimate {
         facts.push(("Left", estimate.left_ms.to_string()));
