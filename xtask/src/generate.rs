@@ -64,16 +64,10 @@ pub(crate) fn stale(workspace: &Workspace) -> Result<Vec<(String, &'static str)>
     Ok(stale.into_iter().map(|(path, wrong)| (format!("docs/{}", path.display()), wrong)).collect())
 }
 
-/// Builds the program and lets it write.
+/// Builds the program, with the features that the tests have, so that nothing is compiled anew for it, and lets it write.
 fn wanted(workspace: &Workspace) -> Result<Generated> {
-    capture(cargo().current_dir(&workspace.root).args([
-        "build",
-        "--quiet",
-        "--package",
-        "refrain",
-        "--bin",
-        "refrain",
-    ]))?;
+    let build = ["build", "--quiet", "--workspace", "--bins", "--examples"];
+    capture(cargo().current_dir(&workspace.root).args(build))?;
     let scratch = workspace.target.join("xtask-generate");
     fresh_folder(&scratch)?;
     // Nothing of the machine may show in the files: no width of a terminal, no locale, no configuration.

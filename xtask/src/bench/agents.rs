@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::report::Row;
 use super::suite::Bench;
 use crate::failure::{Doing, Result, fail};
-use crate::process::{cargo, command, succeed, tail};
+use crate::process::tail;
 
 const SUBJECT: &str = "Known agents";
 
@@ -30,8 +30,6 @@ const SUBJECTS: [Subject; 4] = [
 ];
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let build = ["build", "--release", "--quiet", "-p", "testkit", "--bin", "agent_overhead"];
-    succeed(cargo().current_dir(&bench.workspace.root).args(build))?;
     let mut rows = Vec::new();
     for subject in SUBJECTS {
         if let Some(sizes) = bench.pick(Some(subject.measuring), subject.smoke) {
@@ -42,7 +40,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 fn measure(bench: &Bench, subject: &Subject, (rounds, iterations): (u32, u32)) -> Result<Vec<Row>> {
-    let mut measuring = command(bench.workspace.target.join("release/agent_overhead"));
+    let mut measuring = bench.tools.program("agent_overhead");
     measuring.arg(&bench.tools.refrain).args([subject.name, &rounds.to_string(), &iterations.to_string()]);
     // On the disk that is measured, like the sandboxes of all other subjects.
     measuring.env("TMPDIR", &bench.tools.scratch).stdin(Stdio::null());

@@ -1,8 +1,7 @@
 //! What it costs to list ten thousand loops that have stopped, in twenty projects, and to add up what they used; against
 //! reading and parsing a JSON file for each of them, which is what one would do without a catalog.
 //!
-//! The loops are made by an example of refrain-engine, which knows the library:
-//! `cargo run --release -p refrain-engine --example catalog -- BASE LOOPS`.
+//! The loops are made by an example of refrain-engine, which knows the library: `catalog BASE LOOPS`.
 
 use std::ffi::OsString;
 use std::time::Instant;
@@ -12,7 +11,7 @@ use super::sample::measure;
 use super::sandbox::Sandbox;
 use super::suite::Bench;
 use crate::failure::{Result, fail};
-use crate::process::{capture, cargo};
+use crate::process::capture;
 
 const SUBJECT: &str = "Many loops";
 const FLOOR: &str = "a JSON file each";
@@ -29,10 +28,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (loops, rounds) = bench.pick((10_000, 15), (200, 1));
     let sandbox = Sandbox::new(&bench.tools)?;
     let base = sandbox.note("");
-    let mut example = cargo();
-    example.current_dir(&bench.workspace.root);
-    example.args(["run", "--release", "--quiet", "-p", "refrain-engine", "--example", "catalog", "--"]);
-    capture(example.arg(&base).arg(loops.to_string()))?;
+    capture(bench.tools.example("catalog").arg(&base).arg(loops.to_string()))?;
 
     let one = base.join("projects/project-00").into_os_string();
     let refrain = |words: &[&str]| -> Vec<OsString> {

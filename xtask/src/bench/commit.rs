@@ -1,7 +1,7 @@
 //! What a loop's commit of one changed file costs in a repository of 10,000 files, against `git commit -am` of the same.
 //!
 //! The measuring is done by an example of refrain-git, which knows the library:
-//! `cargo run --release -p refrain-git --example commit -- DIR ROUNDS` prints one JSON object with a figure a round.
+//! `commit DIR ROUNDS` prints one JSON object with a figure a round.
 
 use serde_json::Value;
 
@@ -9,17 +9,15 @@ use super::report::Row;
 use super::suite::Bench;
 use crate::failure::{Doing, Result};
 use crate::files::fresh_folder;
-use crate::process::{capture, cargo};
+use crate::process::capture;
 
 const SUBJECT: &str = "Commit";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let folder = bench.tools.scratch.join("commit");
     fresh_folder(&folder)?;
-    let mut example = cargo();
-    example.current_dir(&bench.workspace.root).args(["run", "--release", "--quiet", "-p", "refrain-git"]);
-    example.args(["--example", "commit", "--"]).arg(&folder).arg(bench.pick("21", "2"));
-    let printed = capture(&mut example)?;
+    let rounds = bench.pick("21", "2");
+    let printed = capture(bench.tools.example("commit").arg(&folder).arg(rounds))?;
     let figures: Value = serde_json::from_str(printed.trim()).doing("read the figures of the example")?;
     let seconds = |key: &str| -> Vec<f64> {
         let rounds = figures[key].as_array().into_iter().flatten();

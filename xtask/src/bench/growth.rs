@@ -1,8 +1,7 @@
 //! What ten thousand iterations leave behind, asked of the engine as a library, because no loop runs that often:
 //! bytes written by a late iteration against an early one, and how long such a journal takes to open.
 //!
-//! The measuring is done by an example of refrain-engine, which knows the library:
-//! `cargo run --release -p refrain-engine --example growth -- DIR ITERATIONS` prints one JSON object with
+//! The measuring is done by an example of refrain-engine, which knows the library: `growth DIR ITERATIONS` prints one JSON object with
 //! `bytes_per_iteration_at_10`, `bytes_per_iteration_at_1000` and `open_10k_ms`.
 
 use serde_json::Value;
@@ -11,34 +10,16 @@ use super::report::{Row, Unit, Verdict};
 use super::suite::Bench;
 use crate::failure::{Result, fail};
 use crate::files::fresh_folder;
-use crate::process::{capture, cargo};
+use crate::process::capture;
 
 const SUBJECT: &str = "Growth";
-const PACKAGE: &str = "refrain-engine";
 const EXAMPLE: &str = "growth";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let exists = bench.workspace.package(PACKAGE).is_some_and(|package| {
-        package.targets.iter().any(|target| target.kind == "example" && target.name == EXAMPLE)
-    });
-    if !exists {
-        let why = format!("{PACKAGE} has no example `{EXAMPLE}`");
-        return Ok(vec![Row::skipped(SUBJECT, "bytes per iteration, and opening a long journal", why)]);
-    }
     let folder = bench.tools.scratch.join("growth");
     fresh_folder(&folder)?;
     let iterations = bench.pick("10000", "1000");
-    let mut example = cargo();
-    example.current_dir(&bench.workspace.root).args([
-        "run",
-        "--release",
-        "--quiet",
-        "-p",
-        PACKAGE,
-        "--example",
-        EXAMPLE,
-    ]);
-    let printed = capture(example.arg("--").arg(&folder).arg(iterations))?;
+    let printed = capture(bench.tools.example(EXAMPLE).arg(&folder).arg(iterations))?;
     let figures = Figures::parse(&printed)?;
     let (early, late) = (figures.early, figures.late);
     let mut rows = vec![Row {

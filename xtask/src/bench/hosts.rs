@@ -15,7 +15,7 @@ use super::sandbox::Sandbox;
 use super::suite::Bench;
 use crate::failure::{Doing, Result, fail};
 use crate::files::write;
-use crate::process::{capture, cargo, succeed};
+use crate::process::capture;
 
 const SUBJECT: &str = "Many loops in one process";
 
@@ -27,10 +27,7 @@ wait
 "#;
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    let mut build = cargo();
-    build.current_dir(&bench.workspace.root);
-    succeed(build.args(["build", "--release", "--quiet", "-p", "refrain-engine", "--example", "hosts"]))?;
-    let program = bench.workspace.target.join("release/examples/hosts");
+    let program = bench.tools.example_path("hosts");
     let mut rows = asleep(bench, &program)?;
     rows.extend(at_full_speed(bench, &program)?);
     Ok(rows)

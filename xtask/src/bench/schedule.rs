@@ -1,15 +1,14 @@
 //! What it costs to decide what a plan does next: ten thousand tasks to their end, eight at a time, every event applied and
 //! every step asked for, in several shapes of graph; and whether that grows with the tasks, and not faster.
 //!
-//! The deciding is done by an example of refrain-engine, which knows the library:
-//! `cargo run --release -p refrain-engine --example schedule -- TASKS`.
+//! The deciding is done by an example of refrain-engine, which knows the library: `schedule TASKS`.
 
 use serde_json::Value;
 
 use super::report::{Row, Unit, Verdict};
 use super::suite::Bench;
 use crate::failure::{Result, fail};
-use crate::process::{capture, cargo};
+use crate::process::capture;
 
 const SUBJECT: &str = "Scheduling";
 /// Ten times the tasks may take so many times as long.
@@ -43,10 +42,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
 
 /// Milliseconds of CPU by shape.
 fn measure(bench: &Bench, tasks: u32) -> Result<Value> {
-    let mut example = cargo();
-    example.current_dir(&bench.workspace.root);
-    example.args(["run", "--release", "--quiet", "-p", "refrain-engine", "--example", "schedule", "--"]);
-    let printed = capture(example.arg(tasks.to_string()))?;
+    let printed = capture(bench.tools.example("schedule").arg(tasks.to_string()))?;
     let object = printed.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
     object.map_or_else(|| fail(format!("example `schedule` printed no figures: {printed}")), Ok)
 }

@@ -73,7 +73,7 @@ fn names() -> Vec<&'static str> {
 /// is a subject that could not be measured, because the program did something else than it should.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let workspace = Workspace::load()?;
-    let tools = Tools::prepare(&workspace)?;
+    let tools = Tools::prepare(&workspace, options.smoke)?;
     let bench = Bench { workspace, tools, smoke: options.smoke };
     let before = page::load_average();
     let (mut rows, mut broken) = (Vec::new(), Vec::new());

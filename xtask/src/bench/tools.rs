@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::failure::{Doing, Result, fail};
 use crate::files::{fresh_folder, make_folder};
@@ -17,6 +18,8 @@ pub(crate) struct Tools {
     pub(crate) floor: PathBuf,
     /// Reads a folder of JSON files: what a list is compared with.
     pub(crate) parse: PathBuf,
+    /// Where the workspace's programs are, and the examples of its libraries, which ask what no command line can.
+    built: PathBuf,
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
     /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 looks before each
@@ -27,8 +30,10 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Builds. `REFRAIN_BIN` names another binary to be measured in place of the workspace's own.
-    pub(crate) fn prepare(workspace: &Workspace) -> Result<Self> {
+    /// Builds, all at once and with the features that the tests have: each other selection would compile dependencies anew.
+    /// A smoke run takes what the tests have built; only who measures needs an optimised program. `REFRAIN_BIN` names another
+    /// binary to be measured in place of the workspace's own.
+    pub(crate) fn prepare(workspace: &Workspace, smoke: bool) -> Result<Self> {
         let base = workspace.target.join("xtask-bench");
         let (folder, scratch) = (base.join("tools"), base.join("runs"));
         make_folder(&folder)?;
@@ -36,26 +41,21 @@ impl Tools {
         fresh_folder(&scratch)?;
 
         let other = environment("REFRAIN_BIN").map(PathBuf::from);
-        let mut build = cargo();
-        build.current_dir(&workspace.root).args([
+        let profile = if smoke { "dev" } else { "release" };
+        eprintln!("bench: building the programs, profile {profile}");
+        succeed(cargo().current_dir(&workspace.root).args([
             "build",
-            "--release",
+            "--workspace",
+            "--bins",
+            "--examples",
             "--quiet",
-            "-p",
-            "xtask",
-            "--bin",
-            "bench_floor",
-            "--bin",
-            "bench_parse",
-        ]);
-        if other.is_none() {
-            build.args(["-p", "refrain", "--bin", "refrain"]);
-        }
-        eprintln!("bench: building the release binaries");
-        succeed(&mut build)?;
+            "--profile",
+            profile,
+        ]))?;
+        let built = workspace.target.join(if smoke { "debug" } else { "release" });
         let refrain = match other {
             Some(path) => fs::canonicalize(&path).doing(format!("find REFRAIN_BIN={}", path.display()))?,
-            None => workspace.target.join("release/refrain"),
+            None => built.join("refrain"),
         };
 
         let sources = workspace.root.join("xtask/bench");
@@ -66,9 +66,22 @@ impl Tools {
         if strace.is_none() {
             eprintln!("bench: strace is not installed; what only it can count is skipped");
         }
-        let [floor, parse] =
-            ["bench_floor", "bench_parse"].map(|name| workspace.target.join("release").join(name));
-        Ok(Self { folder, meas, refrain, floor, parse, strace, scratch, _alone: alone })
+        let [floor, parse] = ["bench_floor", "bench_parse"].map(|name| built.join(name));
+        Ok(Self { folder, meas, refrain, floor, parse, built, strace, scratch, _alone: alone })
+    }
+
+    /// An example of one of the libraries.
+    pub(crate) fn example(&self, name: &str) -> Command {
+        command(self.example_path(name))
+    }
+
+    pub(crate) fn example_path(&self, name: &str) -> PathBuf {
+        self.built.join("examples").join(name)
+    }
+
+    /// A program that measures by itself.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        command(self.built.join(name))
     }
 }
 

@@ -2,7 +2,7 @@
 //! the work of a task, against a squashed merge by hand.
 //!
 //! The measuring is done by an example of refrain-git, which knows the library:
-//! `cargo run --release -p refrain-git --example worktree -- DIR ROUNDS` prints one JSON object with a figure a round.
+//! `worktree DIR ROUNDS` prints one JSON object with a figure a round.
 
 use serde_json::Value;
 
@@ -10,17 +10,15 @@ use super::report::Row;
 use super::suite::Bench;
 use crate::failure::{Doing, Result};
 use crate::files::fresh_folder;
-use crate::process::{capture, cargo};
+use crate::process::capture;
 
 const SUBJECT: &str = "Worktrees and landing";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let folder = bench.tools.scratch.join("worktree");
     fresh_folder(&folder)?;
-    let mut example = cargo();
-    example.current_dir(&bench.workspace.root).args(["run", "--release", "--quiet", "-p", "refrain-git"]);
-    example.args(["--example", "worktree", "--"]).arg(&folder).arg(bench.pick("9", "1"));
-    let printed = capture(&mut example)?;
+    let rounds = bench.pick("9", "1");
+    let printed = capture(bench.tools.example("worktree").arg(&folder).arg(rounds))?;
     let figures: Value = serde_json::from_str(printed.trim()).doing("read the figures of the example")?;
     let seconds = |key: String| -> Vec<f64> {
         let rounds = figures[key].as_array().into_iter().flatten();
