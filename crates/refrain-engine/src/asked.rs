@@ -1,19 +1,23 @@
 //! An agent that is asked something beside a loop: it only reads, in a session of its own, and what it says last is the answer.
+//! It has a keeper as every agent has: it does not outlive whoever asks, however that ends.
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, generic};
-use refrain_core::Spec;
 use refrain_core::agent::Usd;
-use refrain_core::event::Exit;
-use refrain_proc::{identity, tool};
+use refrain_core::{Spec, context};
+use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, identity, output};
 
-use crate::{EngineError, Host, judge};
+use crate::executor::GeminiLock;
+use crate::judge::{self, Ending};
+use crate::{EngineError, Host};
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -41,16 +45,17 @@ pub(crate) struct Answer {
 /// [`EngineError`] where it could not be started, or came to nothing.
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
-    let failed = |what| move |error| EngineError::Process(what, error);
-    judge::write(file, prompt).map_err(failed("what the agent is asked cannot be written"))?;
+    let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
+    judge::write(file, prompt).map_err(unwritten)?;
     let adapter = ear::adapter(spec.agent.kind);
     let schema = schema.filter(|_| adapter.is_some_and(|adapter| adapter.takes_schema()));
     let schema_file = file.with_extension("schema.json");
     if let Some(schema) = schema {
-        judge::write(&schema_file, schema).map_err(failed("what the agent is asked cannot be written"))?;
+        judge::write(&schema_file, schema).map_err(unwritten)?;
     }
     let env = environment::base(spec, host.env.iter().cloned());
-    let program = generic::locate(spec, &env)?;
+    generic::locate(spec, &env)?;
+    GeminiLock::of(spec, &env).iter().for_each(GeminiLock::clear);
     let call = Call {
         spec,
         prompt,
@@ -65,34 +70,97 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         Some(adapter) => adapter.launch(&call),
         None => generic::launch(&call),
     };
-    let stdin = launch.stdin.as_deref().map(Utf8Path::as_std_path).map(fs::read).transpose();
-    let stdin = stdin.map_err(failed("what the agent is asked cannot be read"))?.unwrap_or_default();
-    let args = launch.argv.iter().skip(1);
-    let mut asked = tool::Tool::new(program, spec.working_dir.as_std_path())
-        .args(args)
-        .env(&env)
-        .input(&stdin)
-        .limit(limit);
     let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
-    let inside = [("REFRAIN_LOOP_ID", spec.id.to_string()), ("REFRAIN_DEPTH", (spec.depth + 1).to_string())];
+    let inside = [
+        ("REFRAIN_LOOP_ID", spec.id.to_string()),
+        ("REFRAIN_DEPTH", (spec.depth + 1).to_string()),
+        (MARK, file.to_string()),
+    ];
     let inside = inside.map(|(name, value)| (name.to_owned(), value));
-    for (name, value) in own.chain(inside).chain(launch.env) {
-        asked = asked.with(name, value);
+    let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
+    // What is heard is what this one says.
+    for before in [&log, &stderr] {
+        match fs::remove_file(before) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritten(error)),
+            Ok(()) | Err(_) => {}
+        }
     }
-    let done = asked
-        .run()
-        .map_err(|error| EngineError::Process("the agent cannot be asked", io::Error::other(error)))?;
-    let mut ear = Ear::new(&call);
-    ear.hear(&done.stdout);
-    let exit = done.status.code().map_or(Exit::Lost, Exit::Code);
-    let stderr = String::from_utf8_lossy(&done.stderr);
-    let heard = ear.conclude(exit, &stderr);
-    if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
-        let error = io::Error::other(fault.message.clone());
-        return Err(EngineError::Process("the agent came to nothing", error));
+    let job = Job {
+        argv: launch.argv,
+        dir: spec.working_dir.clone(),
+        env: own.chain(inside).chain(launch.env).collect(),
+        stdin: launch.stdin,
+        stdout_log: log.clone(),
+        stderr_log: stderr.clone(),
+        cap: spec.output_cap,
+        listener: Asked(Ear::new(&call)),
+        meter: Arc::new(Meter::new(|| {})),
+    };
+    let keeper = KeeperSpec { program: host.program.clone(), mark: format!("{MARK}={file}"), env };
+    let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
+    let stderr = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr);
+    let heard = ear.conclude(ending.exit, &stderr);
+    let said = judge::message(&heard, &log, &ending, &stderr).map_err(nothing)?;
+    Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
+}
+
+/// What all processes of an asked agent bear, with the file of what it is asked: should its keeper die, they are known by it.
+const MARK: &str = "REFRAIN_QUESTION_FILE";
+
+/// Whoever hears an asked agent.
+struct Asked(Ear);
+
+impl Listener for Asked {
+    fn hear(&mut self, chunk: &[u8]) {
+        // What it used is told at the end.
+        let _ = self.0.hear(chunk);
     }
-    let cost = heard.report.as_ref().and_then(|report| report.cost).map(|(_, cost)| cost);
-    let said = heard.message.unwrap_or_else(|| String::from_utf8_lossy(&done.stdout).into_owned());
-    Ok(Answer { said, cost })
+}
+
+/// Runs it to its end, or to that of its time. With the supervisor goes the keeper, and with that whoever is left.
+fn run(
+    keeper: KeeperSpec,
+    job: Job<Asked>,
+    spec: &Spec,
+    limit: Duration,
+) -> Result<(Asked, Ending), EngineError> {
+    let unasked = |error| EngineError::Process("the agent cannot be asked", error);
+    let (sender, reports) = mpsc::channel();
+    let report = move |report| {
+        // Whoever asks has had enough.
+        let _ = sender.send(report);
+    };
+    let supervisor = Supervisor::start(keeper, report).map_err(unasked)?;
+    supervisor.run(job);
+    let (until, mut given_up) = (Instant::now() + limit, None);
+    loop {
+        let report = match given_up {
+            // The ladder ends by itself.
+            Some(_) => reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            None => reports.recv_timeout(until.saturating_duration_since(Instant::now())),
+        };
+        given_up = match report {
+            Ok(Report::Started(_) | Report::Swept { .. }) => continue,
+            Ok(Report::NotStarted(error)) => return Err(unasked(io::Error::other(error))),
+            Ok(Report::Exited { exit, stdout: bytes, listener, left, output_error, .. }) => {
+                let output_error = output_error.map(|error| error.to_string());
+                return match given_up.or_else(|| output_error.clone()) {
+                    Some(why) => Err(nothing(why)),
+                    None => Ok((listener, Ending { exit, bytes, left, output_error })),
+                };
+            }
+            Ok(Report::OutputFailed) => Some("what it says cannot be kept".to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                Some(format!("it took longer than {} s, and was stopped", limit.as_secs()))
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(nothing("nobody saw it end".to_owned())),
+        };
+        supervisor.stop(ear::ladder(spec.agent.kind));
+    }
+}
+
+fn nothing(why: String) -> EngineError {
+    EngineError::Process("the agent came to nothing", io::Error::other(why))
 }

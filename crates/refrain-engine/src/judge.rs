@@ -256,7 +256,12 @@ fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
 }
 
 /// The final message, whole; or why there is none that counts.
-fn message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) -> Result<String, String> {
+pub(crate) fn message(
+    heard: &Heard,
+    log: &Utf8Path,
+    ending: &Ending,
+    stderr: &str,
+) -> Result<String, String> {
     let how = match ending.exit {
         Exit::Code(0) | Exit::Unseen => None,
         Exit::Code(code) => Some(format!("it ended with exit code {code}")),
