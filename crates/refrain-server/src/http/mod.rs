@@ -12,6 +12,7 @@ mod guard;
 mod live;
 mod login;
 mod openapi;
+mod paced;
 mod pages;
 mod routes;
 mod server;

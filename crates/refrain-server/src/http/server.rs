@@ -24,6 +24,7 @@ use tower_http::csrf::CsrfLayer;
 use super::address::{Names, Way};
 use super::door::Door;
 use super::failure::{self, Failure};
+use super::paced::Paced;
 use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
 use crate::mcp;
@@ -36,6 +37,8 @@ const HEAD: Duration = Duration::from_secs(20);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How many may be at that at a time; others wait, within the same bound.
 const HANDSHAKES: usize = 64;
+/// How long a client may take nothing of what it is answered.
+const TAKE: Duration = Duration::from_secs(60);
 /// How much of a head is kept.
 const LARGEST_HEAD: usize = 64 << 10;
 /// How long what is being answered may take once the server is to stop.
@@ -215,7 +218,8 @@ async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: Router, mut stop:
 async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, mut stop: Stop) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
-    let talk = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    let talk =
+        builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), TowerToHyperService::new(app));
     let mut talk = std::pin::pin!(talk);
     // However it ends, there is nobody to be told.
     tokio::select! {
