@@ -4,10 +4,11 @@
 //! beside a sum stands how many attempts it knows nothing of.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -80,6 +81,39 @@ impl Share {
     #[expect(clippy::cast_precision_loss, reason = "nobody has so many loops")]
     pub fn ratio(self) -> f64 {
         self.loops as f64 / self.of.max(1) as f64
+    }
+}
+
+/// Since when, as a person says it.
+#[derive(Clone, Copy, Debug)]
+pub enum Since {
+    /// From the first moment of a day on.
+    Date(Date),
+    /// For so long.
+    Ago(Span),
+}
+
+impl FromStr for Since {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ago = || text.parse::<Span>().ok().filter(|span| span.is_positive()).map(Self::Ago);
+        let since = text.parse().map(Self::Date).ok().or_else(ago);
+        since.ok_or("accepted are a date like 2026-11-01, or how long ago, like 7d or 12h")
+    }
+}
+
+impl Since {
+    /// The moment: a date begins with its first one there.
+    ///
+    /// # Errors
+    /// What the calendar said where there is none.
+    pub fn moment(self, now: &Zoned) -> Result<Timestamp, jiff::Error> {
+        let moment = match self {
+            Self::Date(date) => date.to_zoned(now.time_zone().clone()),
+            Self::Ago(span) => now.checked_sub(span),
+        };
+        Ok(moment?.timestamp())
     }
 }
 

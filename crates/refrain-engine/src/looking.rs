@@ -1,6 +1,7 @@
 //! Looking into a loop from afar: what an attempt was told, a part of what it printed, what the loop has changed so far.
 //! Secrets are taken out, as of a report: what is shown may leave the machine.
 
+use camino::Utf8Path;
 use refrain_agents::ear::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
@@ -14,6 +15,9 @@ use refrain_store::journal;
 
 use crate::redact::Redactor;
 use crate::{EngineError, Service, executor};
+
+/// How much is read before a part of a log and behind it, in bytes, to see a secret that lies across its edge.
+const AROUND: u64 = 64 << 10;
 
 /// Something that was kept of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +93,7 @@ impl Service {
         };
         let Some((from, bytes, total)) = part(&path, from, most) else { return Ok(None) };
         let next = from + bytes.len() as u64;
-        let text = Redactor::new(&spec, []).clean(&printable(&String::from_utf8_lossy(&bytes)));
+        let text = cleaned(&Redactor::new(&spec, []), &path, from, &bytes);
         Ok(Some(Part { from, next, total, text }))
     }
 
@@ -126,7 +130,7 @@ impl Service {
                 stream.push(&bytes, &mut |event| said.push(event.cleaned(&clean)));
             }
             None if bytes.is_empty() => {}
-            None => said.push(AgentEvent::Notice(clean(&String::from_utf8_lossy(&bytes)))),
+            None => said.push(AgentEvent::Notice(cleaned(&redactor, &log, from, &bytes))),
         }
         Ok(Some(Heard { from, next, total, said }))
     }
@@ -156,9 +160,19 @@ impl Service {
     }
 }
 
+/// A part of a log as it may be shown, which begins at that byte.
+fn cleaned(redactor: &Redactor, log: &Utf8Path, from: u64, bytes: &[u8]) -> String {
+    let read = |from, most| output::read_part(log, from, most).map(|(bytes, _)| bytes).unwrap_or_default();
+    let begin = from.saturating_sub(AROUND);
+    let (before, behind) = (read(begin, from - begin), read(from + bytes.len() as u64, AROUND));
+    let [before, part, behind] =
+        [&before[..], bytes, &behind].map(|bytes| printable(&String::from_utf8_lossy(bytes)).into_owned());
+    redactor.clean_part(&before, &part, &behind)
+}
+
 /// A part of a log, and how long that is: from the beginning of a line on where it is the end that is wanted, and to the end of
 /// one where there is one.
-fn part(path: &camino::Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
+fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
     let (_, total) = output::read_part(path, 0, 0).ok()?;
     let begin = from.unwrap_or_else(|| total.saturating_sub(most));
     let (mut bytes, total) = output::read_part(path, begin, most).ok()?;

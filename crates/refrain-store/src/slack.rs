@@ -81,12 +81,12 @@ impl Talk {
 /// What people asked for and was not done yet, a file each: what is acknowledged is done, also by the next process. Who has
 /// it is the only process of the user's that speaks with Slack.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Pending {
     folder: Utf8PathBuf,
     _lock: File,
 }
 
-impl Asked {
+impl Pending {
     /// Those of the user whose state home this is; none where another process has them.
     ///
     /// # Errors
@@ -165,13 +165,13 @@ mod tests {
     fn what_was_asked_for_is_kept_until_it_is_done() {
         let folder = tempfile::tempdir().unwrap();
         let home = Utf8Path::from_path(folder.path()).unwrap();
-        let asked = Asked::open(home).unwrap().unwrap();
-        assert!(Asked::open(home).unwrap().is_none(), "one at a time");
+        let asked = Pending::open(home).unwrap().unwrap();
+        assert!(Pending::open(home).unwrap().is_none(), "one at a time");
         asked.keep("a1", &"one").unwrap();
         asked.keep("a1", &"one").unwrap();
         write_atomic(&home.join("slack/a2.json"), b"{").unwrap();
         drop(asked);
-        let asked = Asked::open(home).unwrap().unwrap();
+        let asked = Pending::open(home).unwrap().unwrap();
         assert_eq!(asked.kept::<String>().unwrap(), ["one"]);
         asked.forget("a1");
         asked.forget("a1");

@@ -9,7 +9,7 @@ mod recall;
 use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
 use refrain_git::secrets;
-use refrain_store::memory::{self, Asked, MemoryError, Vector, Which};
+use refrain_store::memory::{self, JudgesAsked, MemoryError, Vector, Which};
 
 pub use self::after::Remembrance;
 pub(crate) use self::after::remember;
@@ -111,7 +111,7 @@ impl Service {
         &self,
         project: Option<&str>,
         since: Option<Timestamp>,
-    ) -> Result<Asked, MemoryError> {
+    ) -> Result<JudgesAsked, MemoryError> {
         let asked = memory::look(&self.host().data_home, |file| file.all_asked(project, since))?;
         Ok(asked.unwrap_or_default())
     }

@@ -52,7 +52,7 @@ pub(crate) struct Resume {
 /// What an agent is told with its next iteration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct Steering {
     /// The words.
     #[schemars(length(min = 1, max = 10_000))]
     pub(crate) text: String,
@@ -88,7 +88,7 @@ impl Desk {
     }
 
     /// Has its agent told something with its next iteration.
-    pub(crate) fn say(&self, place: &Place, asked: Asked) -> Result<Standing, Refusal> {
+    pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
         check_text("text", &asked.text)?;
         let (service, id) = self.open_place(place)?;
         if service.has_plan(&id) {

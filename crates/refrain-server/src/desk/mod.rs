@@ -16,10 +16,10 @@ mod watching;
 use camino::Utf8PathBuf;
 use refrain_engine::{EngineError, Host};
 
-pub(crate) use acting::{Asked, Resume, Standing, Tune, Urgent};
+pub(crate) use acting::{Resume, Standing, Steering, Tune, Urgent};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
-pub(crate) use reading::addresses;
+pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
 pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};

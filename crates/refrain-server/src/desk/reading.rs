@@ -1,14 +1,56 @@
-//! Reading a loop's `state.md` and its journal, as far as they may leave the machine.
+//! Reading what is kept of a loop, as far as it may leave the machine: its `state.md`, its journal, the loop as others have it;
+//! whether all of that is as it was written; and what all loops used.
 
+use std::fmt;
+
+use jiff::tz::TimeZone;
+use refrain_core::mirror::Mirror;
 use refrain_core::plan::PlanEvent;
+use refrain_core::report::Verdict;
+use refrain_core::usage::{By, Report, Since};
 use refrain_core::{Event, LoopId, Record};
-use refrain_engine::{Changes, Screen, Service};
-use serde::Serialize;
+use refrain_engine::{Changes, Screen, Service, now};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::address::{Address, Part};
 use super::seeing::name;
-use super::{Desk, LoopView, Refusal, RefusalKind, Which};
+use super::{Desk, LoopView, Place, Refusal, RefusalKind, Which};
+
+/// What `refrain verify --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Verified {
+    /// Of a loop.
+    Loop(Box<Verdict>),
+    /// Of a plan: its own, then those of its loops.
+    Plan(Vec<Verdict>),
+}
+
+/// A round of a task, which is a loop.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Round {
+    /// Which task.
+    pub(crate) task: String,
+    /// Which of its rounds, from 1.
+    pub(crate) round: u32,
+    /// The loop.
+    #[serde(rename = "loop")]
+    pub(crate) id: LoopId,
+}
+
+/// What usage is added up of.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct UsageOf {
+    /// Only what ended since then: a date as 2026-11-01, or how long ago, as 7d or 12h.
+    pub(crate) since: Option<String>,
+    /// What to add up by: day (also where it is left out), project, agent or model.
+    pub(crate) by: Option<String>,
+    /// Of one project, by its name; of all that are open where it is left out.
+    pub(crate) project: Option<String>,
+}
 
 /// How much of a journal is read at once, in bytes; an event that is larger is named, and left out.
 const LARGEST: usize = 1 << 20;
@@ -33,6 +75,73 @@ impl Desk {
                 })
             }
         }
+    }
+
+    /// A loop as another system has it, or as `status --json` does.
+    pub(crate) fn export(&self, place: &Place, format: Option<&str>) -> Result<String, Refusal> {
+        let to = match format.unwrap_or("json") {
+            "json" => None,
+            "synthex" => Some(Mirror::Synthex),
+            "descartes" => Some(Mirror::Descartes),
+            "ralph" => Some(Mirror::Ralph),
+            "randroid" => Some(Mirror::Randroid),
+            other => {
+                let accepted = "accepted are json, synthex, descartes, ralph and randroid";
+                return Err(Refusal::new(format!("format {other}: {accepted}")));
+            }
+        };
+        let (service, id) = self.open_place(place)?;
+        match service.has_plan(&id) {
+            true => Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks"))),
+            false => Ok(service.export(&id, to)?),
+        }
+    }
+
+    /// Whether its journal, and what that says of logs, trees and commits, is as it was written; of a plan each loop's too.
+    pub(crate) fn verify(&self, place: &Place) -> Result<Verified, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Ok(match service.has_plan(&id) {
+            true => Verified::Plan(service.verify_plan(&id)?),
+            false => Verified::Loop(Box::new(service.verify(&id, None)?)),
+        })
+    }
+
+    /// The rounds of a plan's tasks, the first first.
+    pub(crate) fn rounds(&self, place: &Place) -> Result<Vec<Round>, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let rounds = service.plan_rounds(&id)?.into_iter();
+        Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
+    }
+
+    /// What loops used: those of one project, of all where all are open, or else of the first.
+    pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
+        let by = match asked.by.as_deref().unwrap_or("day") {
+            "day" => By::Day,
+            "project" => By::Project,
+            "agent" => By::Agent,
+            "model" => By::Model,
+            other => {
+                return Err(Refusal::new(format!("by {other}: accepted are day, project, agent and model")));
+            }
+        };
+        let zone = TimeZone::system();
+        let since = asked.since.as_deref().map(|since| {
+            let refused = |why: &dyn fmt::Display| Refusal::new(format!("since {since}: {why}"));
+            let said: Since = since.parse().map_err(|why| refused(&why))?;
+            said.moment(&now().to_zoned(zone.clone())).map_err(|why| refused(&why))
+        });
+        let since = since.transpose()?;
+        let service = match &asked.project {
+            None => self.service(&self.folder(None)?)?,
+            Some(project) => {
+                let named = self.services().into_iter().find(|service| name(service) == *project);
+                let nothing =
+                    || Refusal::of(RefusalKind::NotFound, format!("there is no project {project} here"));
+                named.filter(|service| self.is_whole(service)).ok_or_else(nothing)?
+            }
+        };
+        let everywhere = asked.project.is_none() && self.everywhere;
+        Ok(service.used(everywhere, since, by, &zone)?.report)
     }
 
     /// Says when something at an address changes.

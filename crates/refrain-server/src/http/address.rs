@@ -1,14 +1,30 @@
-//! Where the server listens, and under which names browsers find it there.
+//! Where the server listens, and under which names it is found there.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where to listen, and who stands in front.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use super::tls::Tls;
+
+/// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
+/// cookies from what else they open on 127.0.0.1, whatever the port.
+const NAME: &str = "refrain.localhost";
+
+/// Where to listen, and how people come there.
+#[derive(Clone, Debug)]
 pub struct Address {
     /// The address and the port; port 0 is any that is free.
-    pub listen: SocketAddr,
-    /// How people reach a proxy that stands in front: its origin, as `https://loops.example.org`.
-    pub public: Option<String>,
+    pub(super) listen: SocketAddr,
+    pub(super) way: Way,
+}
+
+/// How people come there.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// On this machine, and nobody reads on the way what passes.
+    Loopback,
+    /// Through a proxy that speaks TLS: its origin, as `https://loops.example.org`.
+    Proxy(String),
+    /// By TLS that the server speaks itself.
+    Tls(Box<Tls>),
 }
 
 /// An address that the server does not take.
@@ -16,8 +32,8 @@ pub struct Address {
 pub enum AddressError {
     /// Others could reach it, and read on the way what passes.
     #[error(
-        "{0} can be reached from outside, and this server speaks no TLS: accepted are loopback addresses, or --behind-proxy \
-         ORIGIN for a proxy that does and that asks people who they are"
+        "{0} can be reached from outside, where others read what passes: accepted are loopback addresses; --tls-cert FILE \
+         with --tls-key FILE; or --behind-proxy ORIGIN for a proxy that speaks TLS and asks people who they are"
     )]
     Open(IpAddr),
     /// It is no origin.
@@ -25,6 +41,12 @@ pub enum AddressError {
         "{0}: accepted is the origin of the proxy, as https://loops.example.org, with nothing behind the host"
     )]
     NoOrigin(String),
+    /// The certificate does not say where people find it.
+    #[error(
+        "the certificate names no host, nor {0}: accepted is one that has a name in its subjectAltName (one with a wildcard \
+         says none), or the address that is given to --host"
+    )]
+    NoName(IpAddr),
 }
 
 impl Address {
@@ -32,13 +54,14 @@ impl Address {
     ///
     /// # Errors
     /// [`AddressError`].
-    pub fn new(host: IpAddr, port: u16, public: Option<String>) -> Result<Self, AddressError> {
-        match &public {
-            None if !host.is_loopback() => return Err(AddressError::Open(host)),
-            Some(origin) if !is_origin(origin) => return Err(AddressError::NoOrigin(origin.clone())),
-            None | Some(_) => {}
+    pub fn new(host: IpAddr, port: u16, way: Way) -> Result<Self, AddressError> {
+        match &way {
+            Way::Loopback if !host.is_loopback() => return Err(AddressError::Open(host)),
+            Way::Proxy(origin) if !is_origin(origin) => return Err(AddressError::NoOrigin(origin.clone())),
+            Way::Tls(tls) if tls.host(host).is_none() => return Err(AddressError::NoName(host)),
+            Way::Loopback | Way::Proxy(_) | Way::Tls(_) => {}
         }
-        Ok(Self { listen: SocketAddr::new(host, port), public })
+        Ok(Self { listen: SocketAddr::new(host, port), way })
     }
 }
 
@@ -47,6 +70,91 @@ fn is_origin(text: &str) -> bool {
     let plain =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | '[' | ']');
     host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
+}
+
+/// The names of a server that listens: whoever is sent here under another name was sent by somebody else.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// Where people find it.
+    pub(super) origin: String,
+    /// Where programs on this machine do.
+    pub(super) direct: String,
+    /// The hosts of programs, to whom no browser is to send what lets it in.
+    programs: Vec<String>,
+    tls: Option<Box<Tls>>,
+}
+
+/// Whose name somebody came under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Under {
+    /// That of browsers: this host.
+    People(String),
+    /// That of programs, which show a token.
+    Programs,
+}
+
+impl Names {
+    /// Those of an address, now that its port is known.
+    pub(super) fn new(way: Way, at: SocketAddr) -> Self {
+        let (ip, port) = (at.ip(), at.port());
+        let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+        let programs: Vec<_> = own.into_iter().chain([at.to_string()]).collect();
+        let direct = format!("http://{at}");
+        match way {
+            Way::Proxy(origin) => Self { origin, direct, programs, tls: None },
+            Way::Tls(tls) => {
+                let host = tls.host(ip).unwrap_or_else(|| ip.to_string());
+                let origin = format!("https://{host}:{port}");
+                Self { direct: origin.clone(), origin, programs: Vec::new(), tls: Some(tls) }
+            }
+            Way::Loopback => {
+                let is_named = ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST);
+                let host = if is_named { format!("{NAME}:{port}") } else { at.to_string() };
+                Self { origin: format!("http://{host}"), direct, programs, tls: None }
+            }
+        }
+    }
+
+    /// Whose name a `Host` is; none where it is nobody's here.
+    pub(super) fn whose(&self, host: &str) -> Option<Under> {
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix(self.default_port()).unwrap_or(&host);
+        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
+        let is_peoples = host == own.strip_suffix(self.default_port()).unwrap_or(own)
+            || self.tls.as_ref().is_some_and(|tls| tls.is_good_for(without_port(host)));
+        if is_peoples {
+            return Some(Under::People(host.to_owned()));
+        }
+        let is_programs = |name: &String| name.strip_suffix(":80").unwrap_or(name) == host;
+        self.programs.iter().any(is_programs).then_some(Under::Programs)
+    }
+
+    /// What a `Host` may be.
+    pub(super) fn accepted(&self) -> String {
+        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
+        let certified = self.tls.iter().flat_map(|tls| tls.names());
+        let mut all = vec![own];
+        all.extend(certified.chain(&self.programs).map(String::as_str));
+        all.dedup();
+        all.join(", ")
+    }
+
+    /// Whether people come over TLS.
+    pub(super) fn is_secure(&self) -> bool {
+        self.origin.starts_with("https:")
+    }
+
+    /// What a client leaves out.
+    fn default_port(&self) -> &'static str {
+        if self.is_secure() { ":443" } else { ":80" }
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    }
 }
 
 #[cfg(test)]
@@ -72,7 +180,38 @@ mod tests {
         #[case] public: Option<&str>,
         #[case] is_taken: bool,
     ) {
-        let address = Address::new(host.parse().unwrap(), 0, public.map(str::to_owned));
+        let way = public.map_or(Way::Loopback, |origin| Way::Proxy(origin.to_owned()));
+        let address = Address::new(host.parse().unwrap(), 0, way);
         assert_eq!(address.is_ok(), is_taken, "{address:?}");
+    }
+
+    #[rstest]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost:7773", Some(true))]
+    #[case(None, "127.0.0.1:7773", "REFRAIN.localhost:7773", Some(true))]
+    #[case(None, "[::1]:7773", "refrain.localhost:7773", Some(true))]
+    #[case(None, "127.0.0.1:7773", "127.0.0.1:7773", Some(false))]
+    #[case(None, "127.0.0.1:7773", "localhost:7773", Some(false))]
+    #[case(None, "[::1]:7773", "[::1]:7773", Some(false))]
+    #[case(None, "127.0.0.1:80", "127.0.0.1", Some(false))]
+    #[case(None, "127.0.0.1:80", "refrain.localhost", Some(true))]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost", None)]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost:3000", None)]
+    #[case(None, "127.0.0.1:7773", "other.localhost:7773", None)]
+    #[case(None, "127.0.0.1:7773", "", None)]
+    // Browsers are led to no other address of loopback.
+    #[case(None, "127.0.0.2:7773", "127.0.0.2:7773", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org:443", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "127.0.0.1:7773", Some(false))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "refrain.localhost:7773", None)]
+    fn a_name_is_that_of_browsers_or_of_programs_or_nobodys(
+        #[case] proxy: Option<&str>,
+        #[case] at: &str,
+        #[case] host: &str,
+        #[case] is_peoples: Option<bool>,
+    ) {
+        let way = proxy.map_or(Way::Loopback, |origin| Way::Proxy(origin.to_owned()));
+        let whose = Names::new(way, at.parse().unwrap()).whose(host);
+        assert_eq!(whose.map(|whose| matches!(whose, Under::People(_))), is_peoples);
     }
 }

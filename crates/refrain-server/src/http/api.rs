@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use refrain_core::text::{clip, printable};
+use refrain_core::usage::Report;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,9 +19,10 @@ use super::Stop;
 use super::door::Door;
 use super::failure::Failure;
 use super::openapi::openapi;
+use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Asked, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Standing,
-    Start, Started, Tune, Urgent, Which,
+    Activity, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Round, Standing,
+    Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
 };
 
 type Shared = State<Arc<Door>>;
@@ -46,6 +48,19 @@ pub(super) struct Range {
     limit: Option<u64>,
 }
 
+/// As whose a loop is exported.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Export {
+    /// json (also where it is left out), synthex, descartes, ralph or randroid.
+    format: Option<String>,
+}
+
+/// Nothing needs to be said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
 /// Where a listener left off.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +77,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for At<T> {
 
     async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Failure> {
         let Path(found) =
-            Path::<T>::from_request_parts(parts, door).await.map_err(|error| bad(&error.body_text()))?;
+            Path::<T>::from_request_parts(parts, door).await.map_err(|_| bad("the path is no UTF-8"))?;
         Ok(Self(found))
     }
 }
@@ -70,25 +85,24 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for At<T> {
 /// What stands behind the question mark.
 pub(super) struct Wants<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for Wants<T> {
+impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<Door>> for Wants<T> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Arc<Door>) -> Result<Self, Failure> {
-        let Query(found) = Query::<T>::try_from_uri(&parts.uri).map_err(|error| bad(&error.body_text()))?;
-        Ok(Self(found))
+        let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands behind ? is no UTF-8"))?;
+        of_query(said.0).map(Self).map_err(|error| bad(&error))
     }
 }
 
 /// What was sent: a JSON object, or nothing where nothing needs to be said.
 pub(super) struct Sent<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequest<Arc<Door>> for Sent<T> {
+impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<Door>> for Sent<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Failure> {
-        let bytes = Bytes::from_request(request, door).await.map_err(|error| bad(&error.body_text()))?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(text).map(Self).map_err(|error| bad(&format!("the body: {error}")))
+        let bytes = Bytes::from_request(request, door).await.map_err(|_| bad("the body broke off"))?;
+        of_body(&bytes).map(Self).map_err(|error| bad(&error))
     }
 }
 
@@ -162,6 +176,31 @@ pub(super) async fn report(State(door): Shared, At(place): At<Place>) -> Answer<
     report.await.map(Json)
 }
 
+pub(super) async fn usage(State(door): Shared, Wants(asked): Wants<UsageOf>) -> Answer<Report> {
+    door.at_desk(move |desk| desk.usage(&asked)).await.map(Json)
+}
+
+pub(super) async fn export(
+    State(door): Shared,
+    At(place): At<Place>,
+    Wants(Export { format }): Wants<Export>,
+) -> Result<Response, Failure> {
+    let exported = door.at_desk(move |desk| desk.export(&place, format.as_deref())).await?;
+    Ok(text("text/plain; charset=utf-8", exported))
+}
+
+pub(super) async fn rounds(State(door): Shared, At(place): At<Place>) -> Answer<Vec<Round>> {
+    door.at_desk(move |desk| desk.rounds(&place)).await.map(Json)
+}
+
+pub(super) async fn verify(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(Nothing {}): Sent<Nothing>,
+) -> Answer<Verified> {
+    door.at_desk(move |desk| desk.verify(&place)).await.map(Json)
+}
+
 pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Answer<Difference> {
     door.at_desk(move |desk| desk.difference(&place)).await.map(Json)
 }
@@ -171,13 +210,13 @@ pub(super) async fn difference(State(door): Shared, At(place): At<Place>) -> Ans
 pub(super) struct Attempt {
     project: String,
     id: String,
-    attempt: String,
+    pub(super) attempt: String,
     #[serde(default)]
-    log: String,
+    pub(super) log: String,
 }
 
 impl Attempt {
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         Place { project: self.project.clone(), id: self.id.clone() }
     }
 }
@@ -232,7 +271,7 @@ pub(super) async fn resume(
 pub(super) async fn steer(
     State(door): Shared,
     At(place): At<Place>,
-    Sent(asked): Sent<Asked>,
+    Sent(asked): Sent<Steering>,
 ) -> Answer<Standing> {
     door.at_desk(move |desk| desk.say(&place, asked)).await.map(Json)
 }

@@ -1,12 +1,12 @@
 //! What all requests share: the desk, who may come in, and under which names the server is found.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use refrain_engine::{Keys, now};
+use refrain_engine::{Keys, Pass, now};
 
+use super::address::Names;
 use super::failure::Failure;
 use super::live::Hub;
 use crate::desk::{Desk, Refusal};
@@ -23,11 +23,8 @@ pub(super) struct Door {
     pub(super) desk: Arc<Desk>,
     pub(super) hub: Arc<Hub>,
     keys: Keys,
-    /// What a `Host` may say: whoever is sent here under another name was sent by somebody else.
-    pub(super) hosts: Vec<String>,
-    /// How a proxy in front is reached.
-    pub(super) public: Option<String>,
-    /// Browsers keep cookies by host, whatever the port.
+    pub(super) names: Names,
+    /// What the cookie is called: browsers keep them by host, whatever the port.
     pub(super) cookie: String,
     /// A code that opens the door once, and until when.
     code: Mutex<Option<(String, Instant)>>,
@@ -36,20 +33,17 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(desk: Arc<Desk>, at: SocketAddr, public: Option<String>) -> Self {
-        let port = at.port();
-        let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
-        let public_host =
-            public.iter().filter_map(|origin| origin.split_once("://")).map(|(_, host)| host.to_owned());
+    pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
+        // Under this prefix no other host, and nobody on the way, sets one for us.
+        let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
             hub: Arc::new(Hub::new(Arc::clone(&desk))),
             keys: desk.keys(),
-            hosts: own.into_iter().chain([at.to_string()]).chain(public_host).collect(),
-            cookie: format!("refrain_{port}"),
+            names,
+            cookie: format!("{prefix}refrain_{port}"),
             code: Mutex::new(None),
             wrong: Mutex::new((0, Instant::now())),
             desk,
-            public,
         }
     }
 
@@ -60,35 +54,39 @@ impl Door {
         code
     }
 
-    /// A token for whoever has the code, which is good no more.
-    pub(super) async fn exchange(&self, code: &str) -> Option<String> {
-        let is_it = {
-            let mut kept = lock(&self.code);
-            // Hashes, so that how long it takes says nothing.
-            let is_good = |(known, until): &(String, Instant)| {
-                blake3::hash(known.as_bytes()) == blake3::hash(code.as_bytes()) && Instant::now() < *until
-            };
-            let is_it = kept.as_ref().is_some_and(is_good);
-            if is_it {
-                *kept = None;
-            }
-            is_it
+    /// Whether this is the code, which is good no more then.
+    pub(super) fn takes(&self, code: &str) -> bool {
+        let mut kept = lock(&self.code);
+        // Hashes, so that how long it takes says nothing.
+        let is_good = |(known, until): &(String, Instant)| {
+            blake3::hash(known.as_bytes()) == blake3::hash(code.as_bytes()) && Instant::now() < *until
         };
-        if is_it { self.give_token().await } else { None }
+        let is_it = kept.as_ref().is_some_and(is_good);
+        if is_it {
+            *kept = None;
+        }
+        is_it
     }
 
-    /// A new token.
-    pub(super) async fn give_token(&self) -> Option<String> {
-        let (keys, token) = (self.keys.clone(), random());
-        let made = token.clone();
-        let added = tokio::task::spawn_blocking(move || keys.add(&made, now())).await;
-        added.is_ok_and(|added| added.is_ok()).then_some(token)
+    /// A new cookie, for a browser that came under this host.
+    pub(super) async fn bake(&self, host: String) -> Option<String> {
+        let (keys, value) = (self.keys.clone(), random());
+        let made = value.clone();
+        let add = move || keys.add(Pass::Cookie { host: &host, value: &made }, now());
+        tokio::task::spawn_blocking(add).await.is_ok_and(|added| added.is_ok()).then_some(value)
     }
 
     /// Whether this token was given out.
     pub(super) async fn knows(&self, token: &str) -> bool {
         let (keys, token) = (self.keys.clone(), token.to_owned());
-        tokio::task::spawn_blocking(move || keys.has(&token, now())).await.unwrap_or(false)
+        tokio::task::spawn_blocking(move || keys.has(Pass::Token(&token), now())).await.unwrap_or(false)
+    }
+
+    /// Whether this cookie was given to a browser that came under this host.
+    pub(super) async fn knows_cookie(&self, host: String, value: String) -> bool {
+        let keys = self.keys.clone();
+        let has = move || keys.has(Pass::Cookie { host: &host, value: &value }, now());
+        tokio::task::spawn_blocking(has).await.unwrap_or(false)
     }
 
     /// Notes that a token or a code was wrong; whether there were too many of late.
@@ -129,11 +127,11 @@ fn random() -> String {
 /// What the system said where it cannot be kept.
 pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
     let token = random();
-    desk.keys().add(&token, now())?;
+    desk.keys().add(Pass::Token(&token), now())?;
     Ok(token)
 }
 
-/// Lets nobody in any more who was; how many tokens were good.
+/// Lets nobody in any more who was; how many tokens and cookies there were.
 ///
 /// # Errors
 /// What the system said where one of them stays.

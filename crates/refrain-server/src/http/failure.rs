@@ -1,8 +1,13 @@
-//! What is answered where something is not done: one line, and a code that programs can rely on.
+//! What is answered where something is not done: one line, and a code that programs can rely on; a page, for whoever asks for
+//! pages.
 
+use askama::Template;
 use axum::Json;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{Html, IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,20 +25,33 @@ pub(super) struct Failure {
     status: StatusCode,
 }
 
+/// A failure, as a page.
+#[derive(Template)]
+#[template(path = "refused.html")]
+struct Page<'a> {
+    error: &'a str,
+}
+
+/// All statuses of failures, and their codes; what is none of them failed here.
+pub(super) const CODES: [(u16, &str); 12] = [
+    (400, "bad-request"),
+    (401, "unauthorized"),
+    (403, "forbidden"),
+    (404, "not-found"),
+    (405, "method-not-allowed"),
+    (406, "not-acceptable"),
+    (408, "too-slow"),
+    (409, "conflict"),
+    (413, "too-large"),
+    (415, "unsupported-type"),
+    (429, "too-many"),
+    (500, "failed"),
+];
+
 impl Failure {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        let code = match status.as_u16() {
-            400 => "bad-request",
-            401 => "unauthorized",
-            403 => "forbidden",
-            404 => "not-found",
-            405 => "method-not-allowed",
-            408 => "too-slow",
-            409 => "conflict",
-            413 => "too-large",
-            429 => "too-many",
-            _ => "failed",
-        };
+        let code = CODES.iter().find(|(known, _)| *known == status.as_u16());
+        let code = code.map_or("failed", |(_, code)| code);
         Self { error: error.into(), code, status }
     }
 
@@ -44,6 +62,27 @@ impl Failure {
     /// Nothing is there.
     pub(super) fn nothing() -> Self {
         Self::new(StatusCode::NOT_FOUND, "nothing is there; /api/v1/openapi.json lists what is")
+    }
+
+    /// What a library refused, in words of ours.
+    fn of_library(status: StatusCode, is_tools: bool) -> Self {
+        let error = match status {
+            StatusCode::NOT_FOUND if is_tools => {
+                "the session is not known here; begin another with initialize"
+            }
+            StatusCode::NOT_FOUND => return Self::nothing(),
+            StatusCode::METHOD_NOT_ALLOWED => "that method is not accepted here; Allow says which are",
+            StatusCode::NOT_ACCEPTABLE => "accepted is Accept: application/json, text/event-stream",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_tools => "accepted is Content-Type: application/json",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                "accepted is Content-Type: application/x-www-form-urlencoded"
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => "the request is too large",
+            _ if status.is_server_error() => "refrain broke off in the middle of this",
+            _ if is_tools => "what was sent is no message of the protocol, or its session is missing",
+            _ => return Self::new(StatusCode::BAD_REQUEST, "the form cannot be read: a field is said twice"),
+        };
+        Self::new(status, error)
     }
 }
 
@@ -60,7 +99,51 @@ impl From<Refusal> for Failure {
 }
 
 impl IntoResponse for Failure {
+    /// As programs read it; [`speak`] makes a page of it where one is wanted.
     fn into_response(self) -> Response {
-        (self.status, Json(self)).into_response()
+        let mut response = (self.status, Json(&self)).into_response();
+        response.extensions_mut().insert(self);
+        response
     }
+}
+
+/// Nothing is done by that method.
+pub(super) async fn no_method(method: Method) -> Failure {
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not accepted here; Allow says what is"))
+}
+
+/// Whether it is a page that is asked for.
+pub(super) fn wants_page(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
+}
+
+/// Says every failure as it is read: in a page to browsers, as JSON to programs, whoever it was that refused.
+pub(super) async fn speak(request: Request, next: Next) -> Response {
+    let wants_page = wants_page(request.headers());
+    let is_tools = request.uri().path().starts_with("/mcp");
+    let response = next.run(request).await;
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_said = kind.is_some_and(|kind| kind.starts_with("text/html") || kind == "application/json");
+    let failure = match response.extensions().get::<Failure>() {
+        Some(failure) => failure.clone(),
+        // It is a page already, or a message of the protocol of tools.
+        None if is_said => return response,
+        None => Failure::of_library(status, is_tools),
+    };
+    let said = match (Page { error: &failure.error }).render() {
+        Ok(page) if wants_page => Html(page).into_response(),
+        Ok(_) | Err(_) => Json(&failure).into_response(),
+    };
+    // What else was said stays: when to come again, which methods there are.
+    let (mut parts, _) = response.into_parts();
+    parts.status = failure.status;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let (as_is, body): (_, Body) = said.into_parts();
+    parts.headers.extend(as_is.headers);
+    Response::from_parts(parts, body)
 }

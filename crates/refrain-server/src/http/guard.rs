@@ -10,26 +10,35 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
+use super::address::Under;
 use super::door::Door;
-use super::failure::Failure;
+use super::failure::{Failure, wants_page};
 
 /// How large a request may be, in bytes.
-const LARGEST: usize = 1 << 20;
+pub(super) const LARGEST: usize = 1 << 20;
+/// How large it may be of somebody who was not let in yet.
+pub(super) const LARGEST_OUTSIDE: usize = 4 << 10;
 /// How long it may take to arrive.
 const SLOWEST: Duration = Duration::from_secs(20);
 /// Nothing but what comes from here, no frame around it, and nothing that stands in a page itself runs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none.
-pub(super) async fn check_host(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+/// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none. A browser that
+/// came under one of programs is sent on to that of browsers, as it would show its cookie to all that is at this one.
+pub(super) async fn check_host(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
     let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let said =
         said.or_else(|| request.uri().authority().map(|authority| authority.as_str())).unwrap_or_default();
-    if door.hosts.iter().any(|host| host.eq_ignore_ascii_case(said)) {
+    if let Some(under) = door.names.whose(said) {
+        if under == Under::Programs && is_browser(&request) {
+            let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+            return Redirect::to(&format!("{}{path}", door.names.origin)).into_response();
+        }
+        request.extensions_mut().insert(under);
         return next.run(request).await;
     }
-    let accepted = door.hosts.join(", ");
+    let accepted = door.names.accepted();
     Failure::new(
         StatusCode::FORBIDDEN,
         format!("this server is not found under that name; accepted are {accepted}"),
@@ -37,21 +46,28 @@ pub(super) async fn check_host(State(door): State<Arc<Door>>, request: Request, 
     .into_response()
 }
 
+/// Whether a person asks for a page, or comes to be let in.
+fn is_browser(request: &Request) -> bool {
+    let is_door = matches!(request.uri().path(), "/login" | "/open");
+    let is_program = request.headers().contains_key(header::AUTHORIZATION);
+    is_door || (*request.method() == Method::GET && wants_page(request.headers()) && !is_program)
+}
+
 /// Takes in the whole of what is sent before anything is done for it, within bounds.
-pub(super) async fn take_in(request: Request, next: Next) -> Response {
+pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let too_large = || {
-        let error = format!("the request is too large; accepted are {LARGEST} bytes");
+        let error = format!("the request is too large; accepted are {largest} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, error).into_response()
     };
-    if said.is_some_and(|length: usize| length > LARGEST) {
+    if said.is_some_and(|length: usize| length > largest) {
         return too_large();
     }
-    match tokio::time::timeout(SLOWEST, to_bytes(body, LARGEST)).await {
+    match tokio::time::timeout(SLOWEST, to_bytes(body, largest)).await {
         Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         Ok(Err(_)) => too_large(),
         Err(_) => {
@@ -64,21 +80,26 @@ pub(super) async fn take_in(request: Request, next: Next) -> Response {
 /// Lets in only who has a token; a person is sent to where they can show one.
 pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let given = bearer(headers).or_else(|| cookie(headers, &door.cookie)).map(str::to_owned);
-    if let Some(token) = &given
-        && door.knows(token).await
-    {
+    let (token, cookie) = (bearer(headers), cookie(headers, &door.cookie));
+    let is_known = match (token, request.extensions().get()) {
+        (Some(token), _) => door.knows(token).await,
+        (None, Some(Under::People(host))) => match cookie {
+            Some(value) => door.knows_cookie(host.clone(), value.to_owned()).await,
+            None => false,
+        },
+        (None, Some(Under::Programs) | None) => false,
+    };
+    if is_known {
         return next.run(request).await;
     }
-    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let is_page = *request.method() == Method::GET && accepts.contains("text/html");
+    let is_page = *request.method() == Method::GET && wants_page(headers) && token.is_none();
     if is_page {
         return Redirect::to("/login").into_response();
     }
-    if given.is_some() && door.was_wrong() {
+    if (token.is_some() || cookie.is_some()) && door.was_wrong() {
         return too_many();
     }
-    let error = match given {
+    let error = match token {
         Some(_) => "the token is not known here; refrain serve token makes one",
         None => "a token is missing: Authorization: Bearer TOKEN; refrain serve token makes one",
     };
@@ -97,10 +118,9 @@ pub(super) fn too_many() -> Response {
 }
 
 /// The cookie that lets a browser in.
-pub(super) fn set_cookie(door: &Door, token: &str) -> String {
-    let secure =
-        if door.public.as_ref().is_some_and(|origin| origin.starts_with("https:")) { "; Secure" } else { "" };
-    format!("{}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000{secure}", door.cookie)
+pub(super) fn set_cookie(door: &Door, value: &str) -> String {
+    let secure = if door.names.is_secure() { "; Secure" } else { "" };
+    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000{secure}", door.cookie)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::Extension;
 use axum::extract::{Form, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::address::Under;
 use super::api::Wants;
 use super::door::Door;
 use super::failure::Failure;
@@ -21,7 +24,7 @@ struct Page<'a> {
 }
 
 /// A code.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Code {
     #[serde(default)]
     code: String,
@@ -35,11 +38,15 @@ pub(super) struct Token {
 }
 
 /// Lets the browser in that has the code, and leads it on, so that no code stays in an address.
-pub(super) async fn open(State(door): State<Arc<Door>>, Wants(Code { code }): Wants<Code>) -> Response {
-    match door.exchange(&code).await {
-        Some(token) => let_in(&door, &token),
-        None if door.was_wrong() => too_many(),
-        None => page(Some("that link was used already, or is old")),
+pub(super) async fn open(
+    State(door): State<Arc<Door>>,
+    Extension(under): Extension<Under>,
+    Wants(Code { code }): Wants<Code>,
+) -> Response {
+    match door.takes(&code) {
+        true => let_in(&door, under).await,
+        false if door.was_wrong() => too_many(),
+        false => page(Some("that link was used already, or is old")),
     }
 }
 
@@ -48,19 +55,27 @@ pub(super) async fn show() -> Response {
 }
 
 /// Lets the browser in whose person shows a token.
-pub(super) async fn login(State(door): State<Arc<Door>>, Form(Token { token }): Form<Token>) -> Response {
-    let token = token.trim();
-    if door.knows(token).await {
-        return match door.give_token().await {
-            Some(own) => let_in(&door, &own),
-            None => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "a token cannot be kept").into_response(),
-        };
+pub(super) async fn login(
+    State(door): State<Arc<Door>>,
+    Extension(under): Extension<Under>,
+    Form(Token { token }): Form<Token>,
+) -> Response {
+    if door.knows(token.trim()).await {
+        return let_in(&door, under).await;
     }
     if door.was_wrong() { too_many() } else { page(Some("that token is not known here")) }
 }
 
-fn let_in(door: &Door, token: &str) -> Response {
-    ([(header::SET_COOKIE, set_cookie(door, token))], Redirect::to("/")).into_response()
+async fn let_in(door: &Door, under: Under) -> Response {
+    let baked = match under {
+        Under::People(host) => door.bake(host).await,
+        // They are sent on before they come here.
+        Under::Programs => None,
+    };
+    match baked {
+        Some(value) => ([(header::SET_COOKIE, set_cookie(door, &value))], Redirect::to("/")).into_response(),
+        None => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "a cookie cannot be kept").into_response(),
+    }
 }
 
 fn page(wrong: Option<&str>) -> Response {

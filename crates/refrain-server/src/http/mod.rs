@@ -12,11 +12,15 @@ mod guard;
 mod live;
 mod login;
 mod openapi;
+mod paced;
 mod pages;
 mod routes;
 mod server;
+mod tls;
+mod words;
 
-pub use address::{Address, AddressError};
+pub use address::{Address, AddressError, Way};
 pub use door::{new_token, revoke_tokens};
 pub use openapi::openapi;
 pub use server::{HttpError, Server, Stop};
+pub use tls::{Tls, TlsError};

@@ -4,7 +4,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
+use super::failure::{CODES, Failure};
 use super::routes::{Answer, BASE, Route, table};
 
 /// The description: OpenAPI 3.1.
@@ -54,7 +54,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, failure: &Value) ->
         "responses": {
             "200": {"description": "It was done.", "content": {mime: {"schema": schema}}},
             "default": {
-                "description": "It was not: 400, 401, 403, 404, 408, 409, 413, 429 or 500.",
+                "description": format!("It was not: {}.", statuses()),
                 "content": {"application/json": {"schema": failure}},
             },
         },
@@ -67,6 +67,10 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, failure: &Value) ->
         operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
     }
     operation
+}
+
+fn statuses() -> String {
+    CODES.map(|(status, code)| format!("{status} {code}")).join(", ")
 }
 
 /// The schema of what stands behind a question mark, itself and not its name.

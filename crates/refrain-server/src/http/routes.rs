@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use refrain_core::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::api;
 use super::door::Door;
 use crate::desk::{
-    Activity, Asked, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Standing, Start,
-    Started, Tune, Urgent,
+    Activity, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Round, Standing, Start,
+    Started, Steering, Tune, Urgent, UsageOf, Verified,
 };
 
 /// What stands before every path.
@@ -94,6 +95,12 @@ pub(super) fn table() -> Vec<Route> {
             "What loops cost and how they end, for Prometheus: of all projects, or of the first that is open",
             get(api::metrics),
         ),
+        Route::get::<Report>(
+            "/usage",
+            "What loops used, how many iterations they took and how they stopped: what refrain usage --json prints",
+            get(api::usage),
+        )
+        .asks::<UsageOf>(),
         Route::get::<Standing>(LOOP, "How a loop, or a plan, stands", get(api::standing)),
         Route::text(
             "/projects/{project}/loops/{id}/journal",
@@ -107,6 +114,23 @@ pub(super) fn table() -> Vec<Route> {
             "/projects/{project}/loops/{id}/report",
             "What was asked, claimed and proved: what refrain report --json prints",
             get(api::report),
+        ),
+        Route::text(
+            "/projects/{project}/loops/{id}/export",
+            "text/plain",
+            "The loop as another system has it: what refrain export prints",
+            get(api::export),
+        )
+        .asks::<api::Export>(),
+        Route::get::<Vec<Round>>(
+            "/projects/{project}/loops/{id}/rounds",
+            "The rounds of a plan's tasks, each a loop",
+            get(api::rounds),
+        ),
+        Route::post::<api::Nothing, Verified>(
+            "/projects/{project}/loops/{id}/verify",
+            "Check all that is kept of it to the byte; nothing is changed",
+            post(api::verify),
         ),
         Route::get::<Difference>(
             "/projects/{project}/loops/{id}/diff",
@@ -146,7 +170,7 @@ pub(super) fn table() -> Vec<Route> {
             "Let it go on, with more where that is said",
             post(api::resume),
         ),
-        Route::post::<Asked, Standing>(
+        Route::post::<Steering, Standing>(
             "/projects/{project}/loops/{id}/steer",
             "Tell its agent something with its next iteration",
             post(api::steer),

@@ -12,14 +12,19 @@ use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
+use super::address::{Names, Way};
 use super::door::Door;
-use super::failure::Failure;
+use super::failure::{self, Failure};
+use super::paced::Paced;
 use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
 use crate::mcp;
@@ -28,6 +33,12 @@ use crate::mcp;
 const MOST: usize = 256;
 /// How long a client may take for the head of a request, and be silent between two.
 const HEAD: Duration = Duration::from_secs(20);
+/// How long a client may take until it and the server are agreed on TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How many may be at that at a time; others wait, within the same bound.
+const HANDSHAKES: usize = 64;
+/// How long a client may take nothing of what it is answered.
+const TAKE: Duration = Duration::from_secs(60);
 /// How much of a head is kept.
 const LARGEST_HEAD: usize = 64 << 10;
 /// How long what is being answered may take once the server is to stop.
@@ -48,8 +59,21 @@ pub(super) async fn stopped(stop: &mut Stop) {
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    at: SocketAddr,
     door: Arc<Door>,
+    tls: Option<Agreeing>,
+}
+
+/// What makes a conversation of TLS out of a connection.
+#[derive(Clone)]
+struct Agreeing {
+    acceptor: TlsAcceptor,
+    places: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Agreeing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agreeing").field("places", &self.places).finish_non_exhaustive()
+    }
 }
 
 /// Why it does not.
@@ -74,14 +98,27 @@ impl Server {
         let failed = |source| HttpError::Listen { at: address.listen, source };
         let listener = TcpListener::bind(address.listen).await.map_err(failed)?;
         let at = listener.local_addr().map_err(failed)?;
-        let door = Door::new(Arc::new(desk), at, address.public);
-        Ok(Self { listener, at, door: Arc::new(door) })
+        let tls = match &address.way {
+            Way::Tls(tls) => {
+                let places = Arc::new(Semaphore::new(HANDSHAKES));
+                Some(Agreeing { acceptor: tls.acceptor(), places })
+            }
+            Way::Loopback | Way::Proxy(_) => None,
+        };
+        let door = Door::new(Arc::new(desk), at.port(), Names::new(address.way, at));
+        Ok(Self { listener, door: Arc::new(door), tls })
     }
 
-    /// The origin under which it is found.
+    /// The origin under which browsers find it.
     #[must_use]
-    pub fn url(&self) -> String {
-        self.door.public.clone().unwrap_or_else(|| format!("http://{}", self.at))
+    pub fn url(&self) -> &str {
+        &self.door.names.origin
+    }
+
+    /// The origin under which programs on this machine find it, that know nothing of names as browsers do.
+    #[must_use]
+    pub fn direct(&self) -> &str {
+        &self.door.names.direct
     }
 
     /// An address that lets one browser in, once and for ten minutes.
@@ -108,16 +145,16 @@ impl Server {
                 },
                 () = stopped(&mut stop) => break,
             };
-            let (app, stop) = (app.clone(), stop.clone());
+            let (app, tls, stop) = (app.clone(), self.tls.clone(), stop.clone());
             open.spawn(async move {
-                converse(stream, app, stop).await;
+                answer(stream, tls, app, stop).await;
                 drop(place);
             });
             // Those that are over are let go of.
             while open.try_join_next().is_some() {}
         }
         drop(self.listener);
-        let _ = tokio::time::timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+        let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
     }
 }
 
@@ -126,12 +163,13 @@ fn app(door: &Arc<Door>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
         .merge(pages::router())
+        .method_not_allowed_fallback(failure::no_method)
         .nest_service("/mcp", tools)
+        .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST, request, next)))
         .layer(middleware::from_fn_with_state(Arc::clone(door), guard::admit));
-    let same_origin = door.public.iter().fold(CsrfLayer::new(), |layer, origin| {
-        // It was held against what an origin is.
-        layer.clone().add_trusted_origin(origin).unwrap_or(layer)
-    });
+    let same_origin = CsrfLayer::new();
+    // It was held against what an origin is.
+    let same_origin = same_origin.clone().add_trusted_origin(&door.names.origin).unwrap_or(same_origin);
     let foreign = |_| {
         let error = "the request comes from another origin";
         Failure::new(axum::http::StatusCode::FORBIDDEN, error).into_response()
@@ -140,28 +178,48 @@ fn app(door: &Arc<Door>, stop: Stop) -> Router {
         let error = "refrain broke off in the middle of this";
         Failure::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error).into_response()
     };
-    Router::new()
-        .merge(inside)
+    // Who has shown nothing yet is listened to for as long as a token is.
+    let outside = Router::new()
         .merge(pages::assets())
         .route("/login", get(login::show).post(login::login))
         .route("/open", get(login::open))
+        .method_not_allowed_fallback(failure::no_method)
+        .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST_OUTSIDE, request, next)));
+    inside
+        .merge(outside)
         .fallback(|| async { Failure::nothing() })
         .layer(Extension(stop))
-        .layer(middleware::from_fn(guard::take_in))
         .layer(same_origin.with_rejection_response(foreign))
         .layer(middleware::from_fn_with_state(Arc::clone(door), guard::check_host))
         .layer(CatchPanicLayer::custom(broke))
+        .layer(middleware::from_fn(failure::speak))
         .layer(middleware::map_response(guard::seal))
         .with_state(Arc::clone(door))
 }
 
-/// One connection, to its end.
-async fn converse(stream: TcpStream, app: Router, mut stop: Stop) {
+/// One connection, to its end; one that says nothing of TLS where that is spoken is over at once.
+async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: Router, mut stop: Stop) {
     // What is answered is small, and is to be there at once.
     let _ = stream.set_nodelay(true);
+    let Some(Agreeing { acceptor, places }) = tls else { return converse(stream, app, stop).await };
+    let agreed = async {
+        let _place = places.acquire().await;
+        acceptor.accept(stream).await
+    };
+    let agreed = tokio::select! {
+        agreed = timeout(HANDSHAKE, agreed) => agreed,
+        () = stopped(&mut stop) => return,
+    };
+    if let Ok(Ok(stream)) = agreed {
+        converse(stream, app, stop).await;
+    }
+}
+
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, mut stop: Stop) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
-    let talk = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    let talk =
+        builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), TowerToHyperService::new(app));
     let mut talk = std::pin::pin!(talk);
     // However it ends, there is nobody to be told.
     tokio::select! {

@@ -28,7 +28,7 @@ use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_core::view::Kind;
 use refrain_engine::config::keys;
-use refrain_engine::{Asked, DiskError, Host, Service, SlackTokenError, SlackTokens, Talk, now};
+use refrain_engine::{DiskError, Host, Pending, Service, SlackTokenError, SlackTokens, Talk, now};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
@@ -73,7 +73,7 @@ pub struct Slack(Office);
 struct Office {
     api: Api,
     desk: Arc<Desk>,
-    asked: Arc<Asked>,
+    asked: Arc<Pending>,
     config: keys::Slack,
     since: Timestamp,
     say: Say,
@@ -103,7 +103,7 @@ impl Slack {
     /// [`SlackError`]; nothing was begun then.
     pub fn open(host: Host, here: &Utf8Path, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
         let tokens = SlackTokens::of(&host)?;
-        let asked = Asked::open(&host.state_home)?.ok_or(SlackError::Taken)?;
+        let asked = Pending::open(&host.state_home)?.ok_or(SlackError::Taken)?;
         let desk = Desk::open(host, here, &config.projects)?;
         let api = Api::new(config.api_url.as_deref(), tokens).map_err(SlackError::Client)?;
         let (tasks, news) = mpsc::unbounded_channel();

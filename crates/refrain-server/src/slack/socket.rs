@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use refrain_engine::Asked;
+use refrain_engine::Pending;
 use slack_morphism::clients_manager::{SlackSocketModeClientsManager, SlackSocketModeClientsManagerFactory};
 use slack_morphism::errors::SlackClientError;
 use slack_morphism::listener::SlackClientEventsListenerEnvironment;
@@ -30,7 +30,7 @@ type Manager = dyn SlackSocketModeClientsManager + Send + Sync;
 
 /// Who listens.
 struct Ear {
-    asked: Arc<Asked>,
+    asked: Arc<Pending>,
     requests: UnboundedSender<Request>,
     manager: OnceLock<Weak<Manager>>,
     seen: Mutex<Vec<String>>,
@@ -40,7 +40,7 @@ struct Ear {
 /// Opens the connection, and keeps it: what is asked comes out of `requests`. Ends it where what this answers is shut down.
 pub(super) async fn listen(
     api: &Api,
-    asked: Arc<Asked>,
+    asked: Arc<Pending>,
     requests: UnboundedSender<Request>,
 ) -> Result<Arc<Manager>, SlackClientError> {
     let environment = Arc::new(SlackClientEventsListenerEnvironment::new(Arc::new(api.client())));

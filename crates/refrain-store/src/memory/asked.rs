@@ -9,7 +9,7 @@ use super::MemoryFile;
 
 /// What all that were asked came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct JudgesAsked {
     /// How many there were.
     pub count: u64,
     /// What they cost, as far as they said.
@@ -62,14 +62,18 @@ impl MemoryFile {
     ///
     /// # Errors
     /// As SQLite has them.
-    pub fn all_asked(&self, project: Option<&str>, since: Option<Timestamp>) -> rusqlite::Result<Asked> {
+    pub fn all_asked(
+        &self,
+        project: Option<&str>,
+        since: Option<Timestamp>,
+    ) -> rusqlite::Result<JudgesAsked> {
         let since = since.map_or(i64::MIN, Timestamp::as_millisecond);
         self.db.query_row(
             "SELECT COUNT(*), COALESCE(SUM(cost), 0), COUNT(*) - COUNT(cost) FROM asked
              WHERE (?1 IS NULL OR project = ?1) AND at >= ?2",
             params![project, since],
             |row| {
-                Ok(Asked {
+                Ok(JudgesAsked {
                     count: unsigned(row.get(0)?),
                     cost: Usd(unsigned(row.get(1)?)),
                     untold: unsigned(row.get(2)?),

@@ -12,7 +12,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use asked::Asked;
+pub use asked::JudgesAsked;
 pub use file::{MemoryFile, aside, look, make};
 pub use find::Vector;
 pub use rows::Which;

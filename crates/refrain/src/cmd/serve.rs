@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use refrain_engine::chain;
 use refrain_engine::tool::Tool;
 use refrain_server::Desk;
-use refrain_server::http::{self, Address, Server};
+use refrain_server::http::{self, Address, Server, Tls, Way};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use crate::{out, run, slack};
 /// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
 ///
 /// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
-/// alone, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
+/// alone unless TLS is spoken, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -30,13 +30,19 @@ pub(crate) struct Args {
     /// The port; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 7773, allow_negative_numbers = true)]
     port: u16,
-    /// The address to listen on; one that others can reach needs --behind-proxy
+    /// The address to listen on; one that others can reach needs --tls-cert and --tls-key, or --behind-proxy
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
     /// A proxy stands in front that speaks TLS and asks people who they are; ORIGIN is how they reach it, as
     /// https://loops.example.org
     #[arg(long, value_name = "ORIGIN")]
     behind_proxy: Option<String>,
+    /// Speak TLS with this certificate: PEM, with those that vouch for it behind it. It is found under the names in it
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "behind_proxy", value_hint = clap::ValueHint::FilePath)]
+    tls_cert: Option<Utf8PathBuf>,
+    /// The key of the certificate: PEM, without a passphrase
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = clap::ValueHint::FilePath)]
+    tls_key: Option<Utf8PathBuf>,
     /// A folder whose loops are shown, and that loops may work in; may be said again. All projects that Refrain has worked
     /// in, and the one that this is run in, where it is left out
     #[arg(long, value_name = "DIR")]
@@ -64,6 +70,8 @@ enum Verb {
 #[derive(Serialize)]
 struct Found {
     url: String,
+    /// The same for programs on this machine, which may know nothing of the names that browsers do.
+    direct: String,
     /// What lets one browser in, once.
     open: String,
 }
@@ -78,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if let Some(Verb::Token { revoke }) = args.verb {
         return token(context, revoke);
     }
-    let address = Address::new(args.host, args.port, args.behind_proxy.clone());
+    let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| CliError::usage(error.to_string()))?;
     let desk = Desk::open_everywhere(context.host.clone(), &context.dir, &args.root)?;
     let runtime = run::runtime()?;
@@ -87,6 +95,23 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     runtime.shutdown_background();
     served?;
     Ok(Code::Done.into())
+}
+
+/// How people come to it.
+fn way(context: &Context, args: &Args) -> Result<Way, CliError> {
+    let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else {
+        return Ok(args.behind_proxy.clone().map_or(Way::Loopback, Way::Proxy));
+    };
+    let key = context.dir.join(key);
+    let tls = Tls::read(&context.dir.join(certificate), &key);
+    let tls = tls.map_err(|error| CliError::usage(chain(&error)))?;
+    if tls.is_exposed() {
+        out::tell_line(
+            "",
+            &format!("refrain: warning: {key} can be read by others on this machine; chmod 600 mends that"),
+        );
+    }
+    Ok(Way::Tls(Box::new(tls)))
 }
 
 /// Makes a token, or takes all back.
@@ -135,9 +160,10 @@ fn heed(kind: SignalKind) -> Result<Signal, CliError> {
 
 /// Says where it is found.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), CliError> {
-    let (url, invitation) = (server.url(), server.invitation());
+    let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {
-        out::print_json_line(&Found { url, open: invitation.clone() })?;
+        let direct = server.direct().to_owned();
+        out::print_json_line(&Found { url, direct, open: invitation.clone() })?;
     } else {
         out::print(&format!("{url}\n"));
         if out::is_watched() && !args.open {

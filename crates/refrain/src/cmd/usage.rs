@@ -2,20 +2,15 @@
 
 use std::borrow::Cow;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use camino::Utf8PathBuf;
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, Zoned};
 use refrain_core::agent::Usd;
-use refrain_core::budget::Standing;
 use refrain_core::text::printable;
-use refrain_core::usage::{By, Group, LookingBack, Report, Spread, Stop, Sum, Tally};
+use refrain_core::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
 use refrain_core::view::metrics;
 
-use refrain_engine::config::Chosen;
-use refrain_engine::{Detail, JudgesAsked, Listed, Service};
+use refrain_engine::{Detail, Listed, Untold, Used};
 
 use super::list::loop_or_tell;
 use crate::cli::Context;
@@ -79,54 +74,24 @@ impl From<ByArg> for By {
     }
 }
 
-/// Since when, as a person says it.
-#[derive(Clone, Copy, Debug)]
-enum Since {
-    Date(Date),
-    Ago(Span),
-}
-
-impl FromStr for Since {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let ago = || text.parse::<Span>().ok().filter(|span| span.is_positive()).map(Self::Ago);
-        let since = text.parse().map(Self::Date).ok().or_else(ago);
-        since.ok_or("accepted are a date like 2026-11-01, or how long ago, like 7d or 12h")
-    }
-}
-
-impl Since {
-    /// The moment: a date begins with its first one there.
-    fn moment(self, now: &Zoned) -> Result<Timestamp, CliError> {
-        let moment = match self {
-            Self::Date(date) => date.to_zoned(now.time_zone().clone()),
-            Self::Ago(span) => now.checked_sub(span),
-        };
-        let moment = moment.map_err(|error| CliError::usage(format!("--since: {error}")))?;
-        Ok(moment.timestamp())
-    }
-}
-
 /// Prints the sums; what could not be read is named.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     // Unlike elsewhere its name is wanted, so it is looked up.
     let zone = TimeZone::system();
     let now = refrain_engine::now().to_zoned(zone.clone());
-    let since = args.since.map(|since| since.moment(&now)).transpose()?;
-    let (tally, unread) =
-        service.usage(args.all_projects, since, || Tally::new(args.by.into(), zone.clone()))?;
+    let since = args.since.map(|since| since.moment(&now)).transpose();
+    let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
+    let Used { report, unread, untold } = service.used(args.all_projects, since, args.by.into(), &zone)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
-    let project = (!args.all_projects).then(|| service.project().root.to_string());
-    let name = zone.iana_name().map_or_else(|| now.offset().to_string(), str::to_owned);
-    // What cannot be told of the caps is said, and takes nothing from the sums.
-    let caps = shared_caps(&service).unwrap_or_else(|error| {
+    for error in untold {
+        let error = match error {
+            Untold::Config(error) => CliError::from(error),
+            Untold::Caps(error) => CliError::from(error),
+            Untold::LookingBack(error) => CliError::from(error),
+        };
         error.report();
-        Vec::new()
-    });
-    let looking_back = looking_back(&service, project.as_deref(), since);
-    let report = Report { caps, looking_back, ..tally.report(since, name, project) };
+    }
     if let Some(file) = &args.svg {
         out::write_file(&context.dir.join(file), &metrics::picture(&report))?;
     }
@@ -144,25 +109,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         }
     }
     Ok(Code::Done.into())
-}
-
-/// What judges used that looked back on loops; where that cannot be read, it is said.
-fn looking_back(service: &Service, project: Option<&str>, since: Option<Timestamp>) -> Option<LookingBack> {
-    let asked = match service.judges_asked(project, since) {
-        Ok(asked) => asked,
-        Err(error) => {
-            CliError::from(error).report();
-            return None;
-        }
-    };
-    let cost = (asked.untold < asked.count).then(|| asked.cost.into());
-    let JudgesAsked { count, untold, .. } = asked;
-    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold })
-}
-
-fn shared_caps(service: &Service) -> Result<Vec<Standing>, CliError> {
-    let settings = service.settings(Chosen::default(), false)?;
-    Ok(service.shared_caps(settings.project_caps)?)
 }
 
 fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {

@@ -65,6 +65,18 @@ fn is_given_back(text: &str) {
     }
 }
 
+/// Fails the test unless its help says all of this.
+pub(crate) fn help_says(sandbox: &Sandbox, parts: &[&str]) {
+    let mut top = Top::open(sandbox, (120, 40), &[]);
+    top.wait_for("? help");
+    top.press("?", "move, or scroll");
+    parts.iter().for_each(|part| top.wait_for(part));
+    // The first closes the help.
+    top.terminal.type_keys("qq");
+    let (code, text) = top.terminal.wait();
+    assert_eq!(code, 0, "{text:?}");
+}
+
 /// An agent whose iterations wait to be let go.
 const WAITS: &str = "echo working on $REFRAIN_ITERATION; echo x > $NOTES/up; read -r _ < $GATES/go";
 

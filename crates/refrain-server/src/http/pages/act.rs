@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::failed;
-use crate::desk::{Asked, Desk, Place, Refusal, Resume, Tune, Urgent};
+use crate::desk::{Desk, Place, Refusal, Resume, Steering, Tune, Urgent};
 use crate::http::api::At;
 use crate::http::door::Door;
 
@@ -50,7 +50,7 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
         "pause" => desk.pause(place, how),
         "cancel" => desk.cancel(place, how),
         "archive" => desk.archive(place),
-        "steer" => desk.say(place, Asked { text }),
+        "steer" => desk.say(place, Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", said.max_iterations)?;
             let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;

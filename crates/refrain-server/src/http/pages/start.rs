@@ -19,13 +19,13 @@ struct Page {
     told: String,
     preview: String,
     folders: Vec<String>,
-    asked: Asked,
+    asked: Typed,
 }
 
 /// What the form says: as it was typed, so that nobody types it twice.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct Typed {
     goal: String,
     workspace: String,
     agent: String,
@@ -45,10 +45,10 @@ enum Came {
 }
 
 pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
-    form(&door, String::new(), String::new(), Asked::default()).await
+    form(&door, String::new(), String::new(), Typed::default()).await
 }
 
-pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Asked>) -> Response {
+pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Typed>) -> Response {
     let said = asked.clone();
     match door.at_desk(move |desk| act(desk, said)).await {
         Ok(Came::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
@@ -59,13 +59,13 @@ pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Asked
     }
 }
 
-async fn form(door: &Arc<Door>, told: String, preview: String, asked: Asked) -> Response {
+async fn form(door: &Arc<Door>, told: String, preview: String, asked: Typed) -> Response {
     let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
     let folders = projects.into_iter().map(|project| project.folder).collect();
     page(&Page { frame: Frame::of_all(door), told, preview, folders, asked })
 }
 
-fn act(desk: &Desk, said: Asked) -> Result<Came, Refusal> {
+fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
     let is_preview = said.r#do == "preview";
     let start = said.start()?;
     if is_preview {
@@ -76,7 +76,7 @@ fn act(desk: &Desk, said: Asked) -> Result<Came, Refusal> {
     Ok(Came::Started { project: view.project, id: view.id.to_string() })
 }
 
-impl Asked {
+impl Typed {
     fn start(self) -> Result<Start, Refusal> {
         let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let gates =

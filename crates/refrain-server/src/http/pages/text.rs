@@ -5,11 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Frame, page, shown};
 use crate::desk::Place;
-use crate::http::api::{At, Wants};
+use crate::http::api::{At, Attempt, Wants};
 use crate::http::door::Door;
 
 /// How much of a log a page shows, in bytes.
@@ -39,26 +40,11 @@ struct Line {
     text: String,
 }
 
-/// An attempt of a loop, and which of its logs.
-#[derive(Deserialize)]
-pub(super) struct Attempt {
-    project: String,
-    id: String,
-    attempt: String,
-    #[serde(default)]
-    log: String,
-}
-
 /// From which byte on.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct From {
     from: Option<u64>,
-}
-
-impl Attempt {
-    fn place(&self) -> Place {
-        Place { project: self.project.clone(), id: self.id.clone() }
-    }
 }
 
 pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {

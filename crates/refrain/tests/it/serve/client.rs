@@ -16,6 +16,7 @@ pub(super) struct Served {
     port: u16,
     token: String,
     invitation: String,
+    url: String,
 }
 
 /// An answer.
@@ -46,7 +47,8 @@ impl Served {
         let url = said["url"].as_str().unwrap();
         let port = url.rsplit(':').next().unwrap().parse().unwrap();
         let invitation = said["open"].as_str().unwrap().strip_prefix(url).unwrap().to_owned();
-        Self { session, port, token, invitation }
+        let url = url.to_owned();
+        Self { session, port, token, invitation, url }
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -66,8 +68,23 @@ impl Served {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn url(&self) -> String {
-        format!("http://{}", self.host())
+    /// The host under which browsers find it.
+    pub(super) fn name(&self) -> String {
+        format!("refrain.localhost:{}", self.port)
+    }
+
+    /// Where it says that people find it.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.session.pid()
+    }
+
+    /// What it told the person who runs it.
+    pub(super) fn told(&self) -> String {
+        self.session.stderr()
     }
 
     pub(super) fn connects(&self) -> TcpStream {
@@ -88,6 +105,14 @@ impl Served {
     /// Asks with that head, under the right name, without a token.
     pub(super) fn asks(&self, head: &str) -> Reply {
         self.says(&format!("{head}\r\nHost: {}\r\nConnection: close\r\n\r\n", self.host()))
+    }
+
+    /// Asks with that head as a browser does, under the name that it was sent to.
+    pub(super) fn browses(&self, head: &str) -> Reply {
+        let name = self.name();
+        self.says(&format!(
+            "{head}\r\nHost: {name}\r\nAccept: text/html,*/*;q=0.8\r\nConnection: close\r\n\r\n"
+        ))
     }
 
     pub(super) fn gets(&self, path: &str) -> Reply {
@@ -180,7 +205,7 @@ impl Stream {
 }
 
 impl Reply {
-    fn read(mut from: BufReader<TcpStream>) -> Self {
+    pub(super) fn read(mut from: impl BufRead) -> Self {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();

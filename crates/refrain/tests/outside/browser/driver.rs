@@ -67,6 +67,11 @@ impl Browser {
         self.runtime.block_on(self.client.goto(url)).unwrap();
     }
 
+    /// Forgets what let it in.
+    pub(crate) fn forget(&self) {
+        self.runtime.block_on(self.client.delete_all_cookies()).unwrap();
+    }
+
     pub(crate) fn reload(&self) {
         self.runtime.block_on(self.client.refresh()).unwrap();
     }

@@ -1,0 +1,266 @@
+//! Who is let in: browsers by a link and a cookie, programs by a token, and nobody else.
+
+use std::fs;
+use std::io::{Read, Write};
+
+use rstest::rstest;
+use serde_json::json;
+
+use super::client::{Reply, Served};
+use super::started;
+use crate::sandbox;
+
+/// What a browser that was let in sends.
+fn cookie(opened: &Reply) -> String {
+    assert_eq!((opened.status, opened.header("location")), (303, Some("/")), "{opened:#?}");
+    opened.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_browser_is_let_in_once_by_a_code_and_then_by_its_cookie_alone() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let page = served.browses("GET / HTTP/1.1");
+    assert_eq!((page.status, page.header("location")), (303, Some("/login")));
+    let code = served.invitation().to_owned();
+    let opened = served.browses(&format!("GET {code} HTTP/1.1"));
+    let set = opened.header("set-cookie").unwrap();
+    assert!(set.contains("; HttpOnly; SameSite=Strict") && !set.contains("Secure"), "{set}");
+    let cookie = cookie(&opened);
+    let listed = served.browses(&format!("GET /api/v1/loops HTTP/1.1\r\nCookie: other=1; {cookie}"));
+    assert_eq!(listed.status, 200);
+    let policy = listed.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    served.browses(&format!("GET {code} HTTP/1.1")).with_status(401).says("was used already");
+    // What changes something needs to come from a page of ours.
+    let post = |more: &str| {
+        let head = format!(
+            "POST /api/v1/loops HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\nContent-Length: 2{more}\r\n\r\n{{}}",
+            served.name()
+        );
+        served.says(&head)
+    };
+    post("\r\nOrigin: http://evil.example").with_status(403).says("another origin");
+    post(&format!("\r\nOrigin: http://{}", served.host())).with_status(403).says("another origin");
+    post("\r\nSec-Fetch-Site: cross-site").with_status(403).says("another origin");
+    post(&format!("\r\nOrigin: http://{}", served.name())).with_status(400).says("goal is missing");
+    served.ends();
+    let dir = sandbox.root().join("home/state/refrain/serve");
+    let kept: Vec<_> =
+        fs::read_dir(dir).unwrap().flatten().map(|file| fs::read_to_string(file.path()).unwrap()).collect();
+    let token = cookie.split_once('=').unwrap().1;
+    assert!(kept.len() == 2 && kept.iter().all(|text| !text.contains(token)), "no token is kept");
+}
+
+/// Browsers send the cookies of 127.0.0.1 to every port of it, so an agent's own server may see one: there is none there, and
+/// one is good nowhere else.
+#[test]
+fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    for path in ["/", "/p/project/job?from=1", "/login", "/open?code=x"] {
+        let sent = served.asks(&format!("GET {path} HTTP/1.1\r\nAccept: text/html"));
+        assert_eq!((sent.status, sent.header("set-cookie")), (303, None), "{sent:#?}");
+        assert_eq!(sent.header("location"), Some(format!("http://{}{path}", served.name()).as_str()));
+    }
+    let login = format!(
+        "POST /login HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}",
+        6 + served.token().len()
+    );
+    let body = format!("token={}", served.token());
+    let post =
+        |host: &str| served.says(&format!("{login}\r\nHost: {host}\r\nConnection: close\r\n\r\n{body}"));
+    assert_eq!(post(&served.host()).header("set-cookie"), None);
+    let cookie = cookie(&post(&served.name()));
+    let asks = |host: &str, with: &str| {
+        served.says(&format!(
+            "GET /api/v1/loops HTTP/1.1\r\nHost: {host}\r\n{with}\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    asks(&served.name(), &format!("Cookie: {cookie}")).with_status(200);
+    asks(&served.host(), &format!("Cookie: {cookie}")).with_status(401);
+    let (name, value) = cookie.split_once('=').unwrap();
+    asks(&served.name(), &format!("Authorization: Bearer {value}")).with_status(401);
+    asks(&served.host(), &format!("Authorization: Bearer {value}")).with_status(401);
+    asks(&served.name(), &format!("Cookie: {name}={}", served.token())).with_status(401);
+    // Another server is another place.
+    let other = Served::begin(&sandbox, &[]);
+    let elsewhere = format!("Cookie: refrain_{}={value}", other.port());
+    let head = format!("GET /api/v1/loops HTTP/1.1\r\nHost: {}\r\n{elsewhere}\r\n\r\n", other.name());
+    other.says(&head).with_status(401);
+    other.ends();
+    served.ends();
+}
+
+#[test]
+fn nobody_is_let_in_without_a_token_that_was_given_out() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let job = started(&sandbox, &served);
+    for path in [&job, &format!("{job}/export"), "/api/v1/loops", "/api/v1/projects", "/api/v1/openapi.json"]
+        .into_iter()
+        .chain(["/api/v1/events", "/api/v1/usage", "/api/v1/metrics", "/mcp", "/", "/start"])
+    {
+        let refused = served.asks(&format!("GET {path} HTTP/1.1")).with_status(401);
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"), "{path}");
+        assert_eq!(refused.json()["code"], "unauthorized", "{path}");
+        assert!(!refused.body.contains("job") && !refused.body.contains("Mend it"), "{refused:#?}");
+    }
+    let wrong =
+        |token: &str| served.asks(&format!("GET /api/v1/loops HTTP/1.1\r\nAuthorization: Bearer {token}"));
+    wrong("").with_status(401);
+    wrong("../../etc/passwd").with_status(401).says("refrain serve token");
+    (0..40).for_each(|n| drop(wrong(&format!("{n:064x}"))));
+    let refused = wrong("another").with_status(429);
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    refused.says("too many wrong tokens");
+    served.gets("/api/v1/loops").with_status(200);
+    served.posts(&format!("{job}/cancel"), json!({"now": true})).with_status(200);
+    served.ends();
+}
+
+#[test]
+fn whoever_was_let_in_is_not_once_tokens_are_taken_back() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let opened = served.browses(&format!("GET {} HTTP/1.1", served.invitation()));
+    let cookie = cookie(&opened);
+    let browses = || served.browses(&format!("GET /api/v1/loops HTTP/1.1\r\nCookie: {cookie}"));
+    served.gets("/api/v1/loops").with_status(200);
+    browses().with_status(200);
+    let said = sandbox.refrain(&["serve", "token", "--revoke"]).with_code(0).stdout;
+    assert_eq!(said, "tokens and browsers that are let in no more: 2\n");
+    served.gets("/api/v1/loops").with_status(401).says("the token is not known here");
+    let sent = browses();
+    assert_eq!((sent.status, sent.header("location")), (303, Some("/login")));
+    served.ends();
+}
+
+#[rstest]
+#[case("Host: evil.example")]
+#[case("Host: evil.example:PORT")]
+#[case("Host: 127.0.0.1:1")]
+#[case("Host: 127.0.0.1.evil.example:PORT")]
+#[case("Host: evil.localhost:PORT")]
+#[case("Host: refrain.localhost")]
+#[case("Host: refrain.localhost.evil.example:PORT")]
+#[case("Host: ")]
+fn a_name_that_leads_here_by_anothers_doing_is_refused(#[case] host: &str) {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let host = host.replace("PORT", &served.port().to_string());
+    let token = served.token();
+    for path in ["/", "/login", "/api/v1/loops", "/mcp"] {
+        let reply =
+            served.says(&format!("GET {path} HTTP/1.1\r\n{host}\r\nAuthorization: Bearer {token}\r\n\r\n"));
+        reply.with_status(403).says("not found under that name");
+    }
+    served.ends();
+}
+
+/// Who shows no token is refused before what they send is waited for.
+#[test]
+fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let post = |path: &str, more: &str| {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{more}\r\n\r\n{{", served.host());
+        served.says(&head)
+    };
+    // What is announced never comes, and nobody waits for it.
+    post("/api/v1/loops", "Content-Length: 900000").with_status(401).says("a token is missing");
+    post("/mcp", "Content-Length: 900000").with_status(401);
+    post("/start", "Content-Length: 900000\r\nAuthorization: Bearer nobody").with_status(401);
+    let login = format!("POST /login HTTP/1.1\r\nHost: {}\r\nContent-Length: 5000\r\n\r\n", served.name());
+    served.says(&login).with_status(413).says("accepted are 4096 bytes");
+    served.ends();
+}
+
+#[rstest]
+#[case("GET /nothing", "", 404, "nothing is there")]
+#[case("GET /api/v1/nothing", "", 404, "nothing is there")]
+#[case("GET /p/PROJECT/nothing", "", 404, "nothing")]
+#[case("GET /api/v1/projects/PROJECT/loops/nothing", "", 404, "nothing")]
+#[case("DELETE /api/v1/loops", "", 405, "DELETE is not accepted here")]
+#[case("DELETE /login", "", 405, "DELETE is not accepted here")]
+#[case("GET /api/v1/loops/preview", "", 405, "GET is not accepted here")]
+#[case("GET /?limit=x", "", 400, "limit x: accepted are whole numbers from 0 on")]
+#[case("GET /api/v1/loops?limit=x", "", 400, "limit x: accepted are whole numbers from 0 on")]
+#[case(
+    "GET /api/v1/loops?colour=red",
+    "",
+    400,
+    "colour: there is no such parameter; accepted are limit, project, status, text"
+)]
+#[case(
+    "POST /start",
+    "Content-Type: text/csv",
+    415,
+    "accepted is Content-Type: application/x-www-form-urlencoded"
+)]
+#[case("POST /mcp", "Content-Type: text/csv", 406, "accepted is Accept: application/json, text/event-stream")]
+#[case("POST /api/v1/loops", "Origin: http://evil.example", 403, "another origin")]
+fn what_fails_is_a_page_for_browsers_and_json_for_programs(
+    #[case] asked: &str,
+    #[case] with: &str,
+    #[case] status: u16,
+    #[case] says: &str,
+) {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let projects = served.gets("/api/v1/projects").json();
+    let asked = asked.replace("PROJECT", projects[0]["name"].as_str().unwrap());
+    let with = if with.is_empty() { String::new() } else { format!("\r\n{with}") };
+    let head =
+        |token: &str| format!("{asked} HTTP/1.1\r\nContent-Length: 0\r\nAuthorization: Bearer {token}{with}");
+    let page = served.browses(&head(served.token())).with_status(status);
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{page:#?}");
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'"), "{policy}");
+    page.says(says);
+    if ["/p/", "/?", "/login"].iter().any(|page| asked.contains(page)) {
+        // A page's own address is for browsers.
+        return served.ends();
+    }
+    let answer = served.asks(&head(served.token())).with_status(status);
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:#?}");
+    assert!(answer.json()["code"].is_string() && answer.json()["error"].as_str().unwrap().contains(says));
+    served.ends();
+}
+
+/// Twenty that read nothing of what they asked for, twenty that say nothing: the others are answered, and what is held is small.
+#[test]
+fn who_reads_slowly_holds_nobody_up_and_no_memory() {
+    let sandbox = sandbox();
+    let line = "x".repeat(1023);
+    let agent = sandbox.agent("agent", &format!("yes {line} | head -c 100000000\n{}", crate::CLAIM));
+    sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
+    let log = format!("/api/v1/projects/{project}/loops/job/attempts/1/logs/output");
+    let resident = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", served.pid())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:").map(str::trim));
+        line.map_or(0, |line| line.split(' ').next().unwrap().parse::<u64>().unwrap())
+    };
+    let whole = served.gets(&format!("{log}?from=0&limit=1048576")).with_status(200);
+    assert!(whole.json()["total"].as_u64() >= Some(100_000_000));
+    assert!(whole.body.len() > 1_000_000);
+    let before = resident();
+    let (host, token) = (served.host(), served.token());
+    let ask = format!(
+        "GET {log}?from=0&limit=1048576 HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    let mut slow: Vec<_> = (0..20).map(|_| served.connects()).collect();
+    let _silent: Vec<_> = (0..20).map(|_| served.connects()).collect();
+    for stream in &mut slow {
+        stream.write_all(ask.as_bytes()).unwrap();
+        // The answer has begun, and is left lying.
+        stream.read_exact(&mut [0; 9]).unwrap();
+    }
+    served.gets("/api/v1/loops").with_status(200);
+    let held = resident().saturating_sub(before);
+    assert!(held < 120_000, "{held} KiB for twenty parts of 1 MiB");
+    drop(slow);
+    served.ends();
+}
