@@ -68,7 +68,7 @@ pub use glance::{Changed, Changes, Glance, Screen};
 pub use herald::{Audience, Herald};
 pub use init::{Extras, Fate, Prepared};
 pub use looking::{Heard, Kept, Part};
-pub use lookout::{Lookout, News, Novelty};
+pub use lookout::{Lookout, News, Whose, recorded_since};
 pub use memory::{Afterwards, Recollection, RememberError, Remembrance};
 pub use mirror::{foreign_lock, left_to_others};
 pub use plan::{PlanFollower, PlanRunner, Texts, read_told, usual_jobs};

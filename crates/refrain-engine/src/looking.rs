@@ -8,7 +8,7 @@ use refrain_core::gate::GateName;
 use refrain_core::report::{self, Trail};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
-use refrain_core::{AttemptId, LoopId, LoopState};
+use refrain_core::{AttemptId, LoopId};
 use refrain_git::Repository;
 use refrain_proc::output;
 use refrain_store::journal;
@@ -148,15 +148,6 @@ impl Service {
         let Changes { stat, diff, partial } = repository.changes(whole.state.git.began.as_ref(), tree)?;
         let redactor = Redactor::new(&whole.state.spec, []);
         Ok(Some(Changes { stat: redactor.clean(&stat), diff: redactor.clean(&diff), partial }))
-    }
-
-    /// The attempt that is at work, of a loop; none of a plan.
-    pub(crate) fn attempt_at_work(&self, id: &LoopId) -> Result<Option<AttemptId>, EngineError> {
-        if self.has_plan(id) {
-            return Ok(None);
-        }
-        let state: LoopState = journal::read(&self.locate(id)?.dir)?.state;
-        Ok(state.in_flight().map(|flight| flight.id))
     }
 }
 

@@ -1,28 +1,27 @@
 //! A list of loops and plans that stays, and is told what changed of it. For surfaces that stay: what has stopped is
 //! read once, what is driven only as far as it is new, and while nothing changes nothing is done.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::r#loop::LoopState;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_core::{LoopId, Record};
 use refrain_store::catalog::{Brief, Detail};
-use refrain_store::journal::Tail;
-use refrain_store::notice::Notice;
+use refrain_store::journal::{self, Tail};
 use refrain_store::{LoopDir, Project};
 use serde::Deserialize;
 
 use crate::catalog::Listed;
+use crate::lookout::{Lookout, News};
 use crate::service::look;
 use crate::{EngineError, Service, chain};
 
 /// How often it is made sure that the runners of what is driven still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
-/// So many that have stopped are watched, those that were touched last: the system's watches are for others too.
-const WATCHED: usize = 1000;
 
 /// A loop, or a plan, in a list that stays.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,15 +128,25 @@ impl Glimpse {
 pub struct Roster {
     service: Service,
     everywhere: bool,
-    notice: Option<Notice>,
-    /// The folders that loops come to, or go from.
-    folders: Vec<Utf8PathBuf>,
-    watched: Vec<Watched>,
+    lookout: Option<Lookout>,
+    /// By their folders.
+    known: BTreeMap<Utf8PathBuf, Known>,
+    /// When it was last made sure that what is driven still is.
+    checked: Instant,
+}
+
+/// What is known of a folder.
+#[derive(Debug)]
+enum Known {
+    /// It is on the list.
+    Listed(Watched),
+    /// The loop of a task is its plan's affair.
+    OfTask,
 }
 
 #[derive(Debug)]
 struct Watched {
-    service: Service,
+    service: Arc<Service>,
     id: LoopId,
     dir: LoopDir,
     of: Of,
@@ -152,8 +161,6 @@ enum Of {
     /// A loop, and how far its journal was read.
     Loop(Tail, Option<Box<LoopState>>),
     Plan,
-    /// A folder in which there may be a loop in a moment.
-    Nothing,
 }
 
 impl Service {
@@ -161,7 +168,20 @@ impl Service {
     #[must_use]
     pub fn roster(&self, everywhere: bool) -> Roster {
         let service = self.clone();
-        Roster { service, everywhere, notice: None, folders: Vec::new(), watched: Vec::new() }
+        Roster { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
+    }
+
+    /// This project, and with it all that Refrain has worked in where that is asked.
+    fn with_others(&self, everywhere: bool) -> Vec<Self> {
+        let mut services = vec![self.clone()];
+        for root in if everywhere { self.known_projects() } else { Vec::new() } {
+            if let Ok(other) = Self::open(&root, self.host.clone())
+                && services.iter().all(|known| known.project.data != other.project.data)
+            {
+                services.push(other);
+            }
+        }
+        services
     }
 }
 
@@ -172,110 +192,109 @@ impl Roster {
     /// [`EngineError`] where nothing can be listed, or no notices can be had.
     pub fn look(&mut self) -> Result<RosterNews, EngineError> {
         loop {
-            let Some(notice) = &self.notice else { return self.look_at_all().map(RosterNews::All) };
-            let is_driven = self.watched.iter().any(|watched| watched.is_driven);
-            let woken = notice.wait_for(is_driven.then_some(ALIVE_CHECK));
-            if woken.iter().any(|path| self.may_be_new(path)) {
+            let is_driven = self.listed().any(|watched| watched.is_driven);
+            let Some(lookout) = &mut self.lookout else {
+                // Watches first, and looks then: what happens in between is seen twice, and not never.
+                let (service, everywhere) = (self.service.clone(), self.everywhere);
+                self.lookout = Some(Lookout::new(move || service.with_others(everywhere), false)?);
                 return self.look_at_all().map(RosterNews::All);
+            };
+            let patience = is_driven.then(|| ALIVE_CHECK.saturating_sub(self.checked.elapsed()));
+            let mut due = BTreeSet::new();
+            for news in lookout.wait(patience) {
+                match news {
+                    News::Recorded(whose, _) if self.is_of_task(&whose.dir) => {}
+                    News::Recorded(whose, _) if self.known.contains_key(&whose.dir.0) => {
+                        due.insert(whose.dir.0);
+                    }
+                    News::Recorded(..) | News::Listed => return self.look_at_all().map(RosterNews::All),
+                    News::Printed(..) => {}
+                }
             }
             // Without a notice it is made sure that those that are driven still are.
-            let is_due = |watched: &Watched| match woken.is_empty() {
-                true => watched.is_driven,
-                false => woken.contains(&watched.dir.journal()),
+            if self.checked.elapsed() >= ALIVE_CHECK {
+                due.extend(
+                    self.listed().filter(|watched| watched.is_driven).map(|watched| watched.dir.0.clone()),
+                );
+                self.checked = Instant::now();
+            }
+            let other = |folder: &Utf8PathBuf| match self.known.get_mut(folder)? {
+                Known::Listed(watched) => watched.other(),
+                Known::OfTask => None,
             };
-            let due = self.watched.iter_mut().filter(|watched| is_due(watched));
-            let seen: Vec<_> = due.filter_map(Watched::other).collect();
+            let seen: Vec<_> = due.iter().filter_map(other).collect();
             if !seen.is_empty() {
                 return Ok(RosterNews::Some(seen));
             }
         }
     }
 
-    /// Whether a loop may have come, or gone, where something happened.
-    fn may_be_new(&self, path: &Utf8Path) -> bool {
-        let is_nothing = |it: &Watched| matches!(it.of, Of::Nothing) && it.dir.journal() == path;
-        self.folders.iter().any(|folder| folder == path) || self.watched.iter().any(is_nothing)
-    }
-
-    /// Watches first, and looks then: what happens in between is seen twice, and not never.
-    fn look_at_all(&mut self) -> Result<Vec<Entry>, EngineError> {
-        let mut services = vec![self.service.clone()];
-        if self.everywhere {
-            let others = self.service.known_projects().into_iter();
-            let others = others.filter_map(|root| Service::open(&root, self.service.host.clone()).ok());
-            let new = |other: &Service| other.project.data != self.service.project.data;
-            services.extend(others.filter(new));
-        }
-        let notice = Notice::new()?;
-        let folders = |project: &Project| [project.loops(), project.data.join("plans"), project.archive()];
-        let mut paths: Vec<_> = services.iter().flat_map(|service| folders(&service.project)).collect();
-        // Where it is not there, its folder would be watched, which the catalog is written in.
-        let projects = self.everywhere.then(|| self.service.host.data_home.join("projects"));
-        paths.extend(projects.filter(|path| path.exists()));
-        paths.iter().for_each(|path| notice.watch(path));
-        self.folders = paths;
-        let listed = self.service.list_with(self.everywhere, Detail::Object)?;
-        self.watched = services.iter().flat_map(|service| watched(service, &listed)).collect();
-        self.watched.sort_by_key(|watched| !watched.is_driven);
-        self.watched.truncate(WATCHED.max(self.watched.iter().filter(|it| it.is_driven).count()));
-        self.watched.iter().for_each(|watched| notice.watch(&watched.dir.journal()));
-        self.notice = Some(notice);
-        Ok(listed.into_iter().filter_map(|row| self.entry(row)).collect())
-    }
-
-    fn entry(&mut self, row: Listed) -> Option<Entry> {
-        let brief = match row {
-            Listed::Damaged { name, error } => return Some(Entry::Damaged(name, chain(&error))),
-            Listed::Loop(brief) => brief,
-        };
-        // Of what is driven more is known than a list says; what stopped is as the list has it.
-        let driven = |watched: &&mut Watched| {
-            watched.is_driven
-                && watched.id == brief.id
-                && watched.service.project.root.as_str() == &*brief.project
-        };
-        let seen = self.watched.iter_mut().find(driven).and_then(Watched::glimpse);
-        seen.or_else(|| Glimpse::of(*brief, None)).map(|seen| Entry::Seen(Box::new(seen)))
-    }
-}
-
-/// Everything of a project that is to be watched, those first that were touched last.
-fn watched(service: &Service, listed: &[Listed]) -> Vec<Watched> {
-    let project = &service.project;
-    let mut all: Vec<Watched> = listed
-        .iter()
-        .filter_map(|row| match row {
-            Listed::Loop(brief) if &*brief.project == project.root.as_str() => Some(brief),
-            Listed::Loop(_) | Listed::Damaged { .. } => None,
+    fn listed(&self) -> impl Iterator<Item = &Watched> {
+        self.known.values().filter_map(|known| match known {
+            Known::Listed(watched) => Some(watched),
+            Known::OfTask => None,
         })
-        .map(|brief| {
-            let (dir, of) = match brief.kind {
-                Kind::Plan => (project.plan_dir(&brief.id), Of::Plan),
-                Kind::Process | Kind::Session | Kind::Task => {
-                    let dir = project.loop_dir(&brief.id);
-                    let tail = Tail::new(&dir);
-                    (dir, Of::Loop(tail, None))
+    }
+
+    /// Whether it is a loop that is on no list.
+    fn is_of_task(&mut self, dir: &LoopDir) -> bool {
+        match self.known.get(&dir.0) {
+            Some(known) => matches!(known, Known::OfTask),
+            None => {
+                let is_of_task =
+                    journal::read(dir).is_ok_and(|found: journal::Snapshot| found.state.spec.task.is_some());
+                if is_of_task {
+                    self.known.insert(dir.0.clone(), Known::OfTask);
                 }
-            };
-            let is_driven = !brief.has_stopped();
-            Watched { service: service.clone(), id: brief.id.clone(), dir, of, is_driven, seen: None }
-        })
-        .collect();
-    // A folder whose journal is just being written.
-    for folder in [project.loops(), project.data.join("plans")] {
-        let Ok(entries) = folder.read_dir_utf8() else { continue };
-        for entry in entries.flatten() {
-            let dir = LoopDir(entry.path().to_owned());
-            if let (Ok(id), false) = (entry.file_name().parse(), dir.exists()) {
-                let (of, service) = (Of::Nothing, service.clone());
-                all.push(Watched { service, id, dir, of, is_driven: false, seen: None });
+                is_of_task
             }
         }
     }
-    all
+
+    fn look_at_all(&mut self) -> Result<Vec<Entry>, EngineError> {
+        let listed = self.service.list_with(self.everywhere, Detail::Object)?;
+        let services = self.lookout.as_ref().map(Lookout::services).unwrap_or_default();
+        let services: BTreeMap<_, _> =
+            services.iter().map(|service| (service.project.root.as_str(), service)).collect();
+        let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
+        for row in listed {
+            let brief = match row {
+                Listed::Damaged { name, error } => {
+                    entries.push(Entry::Damaged(name, chain(&error)));
+                    continue;
+                }
+                Listed::Loop(brief) => brief,
+            };
+            let mut seen = None;
+            if let Some(service) = services.get(&*brief.project) {
+                let mut watched = Watched::new(service, &brief);
+                // Of what is driven more is known than a list says; what stopped is as the list has it.
+                seen = if watched.is_driven { watched.glimpse() } else { None };
+                known.insert(watched.dir.0.clone(), Known::Listed(watched));
+            }
+            let seen = seen.or_else(|| Glimpse::of(*brief, None));
+            entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));
+        }
+        self.known = known;
+        Ok(entries)
+    }
 }
 
 impl Watched {
+    fn new(service: &Arc<Service>, brief: &Brief) -> Self {
+        let project: &Project = &service.project;
+        let (dir, of) = match brief.kind {
+            Kind::Plan => (project.plan_dir(&brief.id), Of::Plan),
+            Kind::Process | Kind::Session | Kind::Task => {
+                let dir = project.loop_dir(&brief.id);
+                let tail = Tail::new(&dir);
+                (dir, Of::Loop(tail, None))
+            }
+        };
+        let is_driven = !brief.has_stopped();
+        Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
+    }
+
     /// How it stands now, where that is not how it stood.
     fn other(&mut self) -> Option<Glimpse> {
         let before = self.seen.take();
@@ -286,7 +305,6 @@ impl Watched {
     /// How it stands now; none where it cannot be read, or is gone.
     fn glimpse(&mut self) -> Option<Glimpse> {
         let seen = match &mut self.of {
-            Of::Nothing => None,
             Of::Plan => {
                 let status = self.service.plan_status(&self.id).ok()?;
                 let said = status.current.iter().rev().find_map(|task| task.preview.clone());

@@ -395,4 +395,4 @@ pub(crate) fn is_alive(session: &Session) -> Option<bool> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

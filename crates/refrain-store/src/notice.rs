@@ -5,3 +5,4 @@
 mod system;
 
 pub use system::Notice;
+pub(crate) use system::tell_above;

@@ -9,12 +9,18 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::atomic::make_dir;
 use crate::{DiskError, OnPath};
 
+/// Where the list lies.
+#[must_use]
+pub fn list(data_home: &Utf8Path) -> Utf8PathBuf {
+    data_home.join("projects")
+}
+
 /// Adds a project, unless it is listed.
 ///
 /// # Errors
 /// [`DiskError`] where the list cannot be read or written.
 pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> {
-    let path = data_home.join("projects");
+    let path = list(data_home);
     make_dir(data_home)?;
     let mut file =
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).on("open", &path)?;
@@ -32,7 +38,7 @@ pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> 
 #[must_use]
 pub fn listed(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut text = String::new();
-    if let Ok(mut file) = File::open(data_home.join("projects")) {
+    if let Ok(mut file) = File::open(list(data_home)) {
         // What cannot be read lists nothing: the list is a convenience, the projects are the truth.
         let _ = file.read_to_string(&mut text);
     }

@@ -22,13 +22,13 @@ const CLAIM: &str = "It is done.\n<promise>COMPLETE</promise>";
 const AT_ONCE: Duration = Duration::ZERO;
 
 /// A project in a folder of its own.
-struct Place {
-    service: Service,
+pub(crate) struct Place {
+    pub(crate) service: Service,
     _dir: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Nothing is to survive this, and ten thousand syncs of a busy disk take minutes.
         let memory = Some(Path::new("/dev/shm")).filter(|dir| dir.is_dir());
         let dir = tempfile::tempdir_in(memory.unwrap_or(&std::env::temp_dir())).unwrap();
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Begins the loop of this number, of the session of the same.
-    fn begin(&self, number: usize) -> LoopId {
+    pub(crate) fn begin(&self, number: usize) -> LoopId {
         let project = self.service.project().worktree.clone();
         let id = id_of(number);
         let spec = spec(id.clone(), project);

@@ -21,6 +21,7 @@ pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
+pub(crate) use seeing::name as project_name;
 pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
 pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
 

@@ -102,7 +102,7 @@ fn view(service: &Service, brief: &Brief) -> Result<LoopView, Refusal> {
 }
 
 /// The project's name in the addresses of resources.
-pub(super) fn name(service: &Service) -> String {
+pub(crate) fn name(service: &Service) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     service.project().own_name().chars().map(plain).collect()
 }

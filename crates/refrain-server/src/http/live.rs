@@ -18,18 +18,20 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use jiff::Timestamp;
 use rand::RngExt;
-use refrain_engine::{Lookout, News, Novelty, now};
+use refrain_engine::{Lookout, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, project_name};
 
 /// How many of the last events are kept.
 const KEPT: usize = 4_096;
 /// How many are read from journals at once.
 const MOST: usize = 10_000;
-/// How often it is made sure that somebody still listens, and looked for new projects.
-const LOOK: Duration = Duration::from_secs(20);
+/// How often a listener is shown that the server is there.
+const ALIVE: Duration = Duration::from_secs(20);
+/// How long nobody may listen before nobody looks out: whoever goes from page to page comes back.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is said at most that one loop's agent prints.
 const PACE: Duration = Duration::from_millis(250);
 
@@ -51,6 +53,8 @@ enum Said {
         id: String,
         attempt: String,
     },
+    /// All that is shown is to be read anew.
+    Listed {},
 }
 
 /// Tells everybody.
@@ -67,6 +71,8 @@ struct Kept {
     /// Names the looking out that goes on; none where nobody does.
     beginning: Option<String>,
     listeners: usize,
+    /// When the last listener went away.
+    left: Option<Instant>,
     said: VecDeque<(u64, Timestamp, Said)>,
     last: u64,
 }
@@ -130,7 +136,8 @@ impl Hub {
         if begins {
             let hub = Arc::clone(self);
             let (ready, is_ready) = tokio::sync::oneshot::channel();
-            tokio::task::spawn_blocking(move || hub.look_out(ready));
+            // A thread of its own, which nobody waits for: it sleeps until something happens.
+            std::thread::spawn(move || hub.look_out(ready));
             // What happens from here on is noticed.
             let _ = is_ready.await;
         }
@@ -140,7 +147,7 @@ impl Hub {
         if let Some(since) = missed {
             listener.first.extend(self.missed(since, &listener).await);
         }
-        let alive = KeepAlive::new().interval(LOOK).event(Event::default().event("alive").data("{}"));
+        let alive = KeepAlive::new().interval(ALIVE).event(Event::default().event("alive").data("{}"));
         Sse::new(stream::unfold(listener, |mut listener| async move {
             let event = listener.next().await?;
             Some((Ok::<_, Infallible>(event), listener))
@@ -152,11 +159,11 @@ impl Hub {
     /// What the journals hold since then.
     async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
         let hub = Arc::clone(self);
-        let found =
-            tokio::task::spawn_blocking(move || Some(Lookout::new(&hub.desk.services()).ok()?.since(since?)));
+        let read = move || recorded_since(hub.desk.services(), since?, MOST);
+        let found = tokio::task::spawn_blocking(read);
         let reset = || vec![Event::default().event("reset").data("{}")];
         match found.await {
-            Ok(Some(news)) if news.len() <= MOST => {
+            Ok(Some(news)) => {
                 let event = |it: News| {
                     let said = Said::of(it);
                     let at = said.at();
@@ -170,51 +177,45 @@ impl Hub {
 
     /// Looks out for as long as somebody listens. Blocks.
     fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
-        let mut lookout = Lookout::new(&self.desk.services()).ok();
+        let desk = Arc::clone(&self.desk);
+        let mut lookout = Lookout::new(move || desk.services(), true).ok();
         let _ = ready.send(());
-        let (mut printed, mut covered) =
-            (BTreeMap::<(String, String), (News, Instant)>::new(), Instant::now());
+        let mut printed = BTreeMap::<(String, String), (Said, Instant)>::new();
         while let Some(lookout) = &mut lookout {
             let due = printed.values().map(|(_, due)| due.saturating_duration_since(Instant::now())).min();
-            let mut news = Vec::new();
-            for it in lookout.wait(due.unwrap_or(LOOK)) {
-                match it.what {
-                    Novelty::Recorded(_) => news.push(it),
-                    Novelty::Printed(_) => {
-                        let of = (it.project.clone(), it.id.to_string());
-                        printed
-                            .entry(of)
-                            .and_modify(|(kept, _)| *kept = it.clone())
+            let mut said = Vec::new();
+            for it in lookout.wait(due).into_iter().map(Said::of) {
+                match &it {
+                    Said::Recorded { .. } | Said::Listed {} => said.push(it),
+                    Said::Printed { project, id, .. } => {
+                        let kept = printed.entry((project.clone(), id.clone()));
+                        kept.and_modify(|(kept, _)| *kept = it.clone())
                             .or_insert_with(|| (it, Instant::now() + PACE));
                     }
                 }
             }
             let now = Instant::now();
-            news.extend(printed.extract_if(.., |_, (_, due)| *due <= now).map(|(_, (it, _))| it));
-            self.say(news);
-            if covered.elapsed() >= LOOK {
-                covered = now;
-                lookout.cover(&self.desk.services());
-                let mut kept = self.kept();
-                if kept.listeners == 0 {
-                    kept.beginning = None;
-                    return;
-                }
+            said.extend(printed.extract_if(.., |_, (_, due)| *due <= now).map(|(_, (it, _))| it));
+            self.say(said);
+            // That nobody listens any more is noticed once there would be something to hear.
+            let mut kept = self.kept();
+            if kept.listeners == 0 && kept.left.is_none_or(|left| left.elapsed() >= PATIENCE) {
+                kept.beginning = None;
+                return;
             }
         }
         self.kept().beginning = None;
     }
 
-    fn say(&self, news: Vec<News>) {
-        if news.is_empty() {
+    fn say(&self, said: Vec<Said>) {
+        if said.is_empty() {
             return;
         }
         let last = {
             let mut kept = self.kept();
-            for it in news {
+            for said in said {
                 kept.last += 1;
                 let number = kept.last;
-                let said = Said::of(it);
                 kept.said.push_back((number, said.at(), said));
             }
             let too_many = kept.said.len().saturating_sub(KEPT);
@@ -275,17 +276,22 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let mut kept = self.hub.kept();
         kept.listeners = kept.listeners.saturating_sub(1);
+        kept.left = Some(Instant::now());
     }
 }
 
 impl Said {
     fn of(news: News) -> Self {
-        let (project, id) = (news.project, news.id.to_string());
-        match news.what {
-            Novelty::Recorded(mark) => {
+        match news {
+            News::Recorded(whose, mark) => {
+                let (project, id) = (project_name(&whose.service), whose.id.to_string());
                 Self::Recorded { project, id, seq: mark.seq, at: mark.at, name: mark.name }
             }
-            Novelty::Printed(attempt) => Self::Printed { project, id, attempt: attempt.to_string() },
+            News::Printed(whose, attempt) => {
+                let (project, id) = (project_name(&whose.service), whose.id.to_string());
+                Self::Printed { project, id, attempt: attempt.to_string() }
+            }
+            News::Listed => Self::Listed {},
         }
     }
 
@@ -293,7 +299,7 @@ impl Said {
     fn at(&self) -> Timestamp {
         match self {
             Self::Recorded { at, .. } => *at,
-            Self::Printed { .. } => now(),
+            Self::Printed { .. } | Self::Listed {} => now(),
         }
     }
 
@@ -301,6 +307,7 @@ impl Said {
         let name = match self {
             Self::Recorded { .. } => "recorded",
             Self::Printed { .. } => "printed",
+            Self::Listed {} => "reset",
         };
         let data = serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned());
         Event::default().event(name).id(id(beginning, number, at)).data(data)

@@ -20,6 +20,7 @@ use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
 use crate::layout::{JOURNAL, LoopDir};
 use crate::lock::{AppendLock, RunnerLock};
+use crate::notice::tell_above;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
@@ -93,6 +94,8 @@ struct Disk {
     good: u64,
     /// The right to drive the loop, taken again with a folder that was deleted: the old lock file has no name any more.
     reclaimed: Option<RunnerLock>,
+    /// Whoever watches the folder of all loops was told that somebody writes here.
+    told: bool,
     /// A write or sync failed: what the disk holds is unknown from here on.
     failed: bool,
 }
@@ -125,15 +128,17 @@ impl<S: Fold> Journal<S> {
             sync_dir(&dir.0)?;
             Ok(file)
         })?;
-        let disk = Disk {
+        let mut disk = Disk {
             folder: folder(&dir)?,
             dir: dir.clone(),
             file: Written::new(file),
             lock,
             good: bytes.len() as u64,
             reclaimed: None,
+            told: false,
             failed: false,
         };
+        disk.tell();
         Ok(Self { dir, state, head, pending: Vec::new(), disk: Arc::new(Mutex::new(disk)) })
     }
 
@@ -157,6 +162,7 @@ impl<S: Fold> Journal<S> {
             lock,
             good,
             reclaimed: None,
+            told: false,
             failed: false,
         };
         let kept_as = disk.cut(torn)?;
@@ -266,7 +272,16 @@ impl Disk {
             Ok(())
         })?;
         self.good += bytes.len() as u64;
+        self.tell();
         Ok(Committed { length: self.good, restored })
+    }
+
+    /// Once for each writer, whoever looks out over all loops is told, behind the first line: a watch on every journal that
+    /// there ever was would be too many.
+    fn tell(&mut self) {
+        if !std::mem::replace(&mut self.told, true) {
+            tell_above(&self.folder);
+        }
     }
 
     /// Whether the file still lies in its folder, wherever that was moved to. The number of its links does not say so: it
@@ -314,6 +329,7 @@ impl Disk {
         }
         write_atomic(&self.dir.journal(), &bytes)?;
         self.folder = folder(&self.dir)?;
+        self.told = false;
         self.file.replace(open(&self.dir, false)?);
         self.lock = AppendLock::open(&self.dir)?;
         Ok(self.good)

@@ -1,13 +1,15 @@
 //! inotify: no polling, and nothing happens while nothing changes.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{Timestamps, UTIME_NOW, futimens};
+use rustix::io::Errno;
 
 use crate::{DiskError, OnPath};
 
@@ -18,8 +20,15 @@ pub struct Notice {
     /// What is watched, and the watch on what lies there now. The system watches files, not names: one that was deleted
     /// and written back is another file.
     paths: RefCell<Vec<(Utf8PathBuf, Option<i32>)>>,
-    /// Something came or went, so that a path may lead elsewhere now.
-    stale: Cell<bool>,
+    /// The watches at which something came or went, so that their paths may lead elsewhere now.
+    stale: RefCell<BTreeSet<i32>>,
+}
+
+/// Tells whoever watches the folder above this one.
+pub(crate) fn tell_above(folder: impl AsFd) {
+    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    // Only a change of both times is told above. Where it cannot be made nobody is told: a notice is a hint.
+    let _ = futimens(folder, &Timestamps { last_access: now, last_modification: now });
 }
 
 impl Notice {
@@ -30,13 +39,19 @@ impl Notice {
     pub fn new() -> Result<Self, DiskError> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .on("ask for notices of", Utf8Path::new("files"))?;
-        Ok(Self { inotify, paths: RefCell::default(), stale: Cell::new(false) })
+        Ok(Self { inotify, paths: RefCell::default(), stale: RefCell::default() })
     }
 
     /// Watches a file, or what a folder lists; of a path where nothing is, that something comes.
     pub fn watch(&self, path: &Utf8Path) {
+        self.try_watch(path);
+    }
+
+    /// The same; whether the system had a watch left for it.
+    pub fn try_watch(&self, path: &Utf8Path) -> bool {
         let watch = self.arm(path);
         self.paths.borrow_mut().push((path.to_owned(), watch));
+        watch.is_some()
     }
 
     /// Waits for a change, or for `at_most`; forever without it.
@@ -46,9 +61,10 @@ impl Notice {
 
     /// The same, and which of the paths may have changed.
     pub fn wait_for(&self, at_most: Option<Duration>) -> Vec<Utf8PathBuf> {
-        if self.stale.take() && self.arm_again() {
-            // What happened there before it was watched was seen by nobody.
-            return self.paths.borrow().iter().map(|(path, _)| path.clone()).collect();
+        // What happened there before it was watched was seen by nobody.
+        let elsewhere = self.arm_again();
+        if !elsewhere.is_empty() {
+            return elsewhere;
         }
         let mut touched = BTreeSet::new();
         let timeout = at_most.and_then(|limit| Timespec::try_from(limit).ok());
@@ -57,8 +73,12 @@ impl Notice {
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
         while let Ok(event) = reader.next() {
-            if event.events() != ReadFlags::MODIFY {
-                self.stale.set(true);
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                let all = self.paths.borrow().iter().filter_map(|(_, watch)| *watch).collect::<Vec<_>>();
+                self.stale.borrow_mut().extend(&all);
+                touched.extend(all);
+            } else if event.events() != ReadFlags::MODIFY {
+                self.stale.borrow_mut().insert(event.wd());
             }
             touched.insert(event.wd());
         }
@@ -71,7 +91,12 @@ impl Notice {
     pub fn forget(&self, path: &Utf8Path) {
         let mut paths = self.paths.borrow_mut();
         let gone: Vec<_> = paths.extract_if(.., |(watched, _)| watched == path).collect();
-        for watch in gone.into_iter().filter_map(|(_, watch)| watch) {
+        self.let_go(&paths, gone.into_iter().filter_map(|(_, watch)| watch));
+    }
+
+    /// Gives watches back that no path needs any more.
+    fn let_go(&self, paths: &[(Utf8PathBuf, Option<i32>)], watches: impl IntoIterator<Item = i32>) {
+        for watch in watches {
             // A folder may be watched for the sake of several paths.
             if paths.iter().all(|(_, other)| *other != Some(watch)) {
                 // It may be gone already, and its watch with it.
@@ -80,14 +105,25 @@ impl Notice {
         }
     }
 
-    /// Watches what lies at each path now; whether that is something else than before.
-    fn arm_again(&self) -> bool {
-        let mut other = false;
-        for (path, watch) in self.paths.borrow_mut().iter_mut() {
-            let before = std::mem::replace(watch, self.arm(path));
-            other |= watch.is_some() && *watch != before;
+    /// Watches what lies now at each path that may lead elsewhere; those that do.
+    fn arm_again(&self) -> Vec<Utf8PathBuf> {
+        let (stale, mut elsewhere, mut left) = (self.stale.take(), Vec::new(), Vec::new());
+        if stale.is_empty() {
+            return elsewhere;
         }
-        other
+        let mut paths = self.paths.borrow_mut();
+        for (path, watch) in paths.iter_mut() {
+            // What could not be watched may be now.
+            if watch.is_none_or(|watch| stale.contains(&watch)) {
+                let before = std::mem::replace(watch, self.arm(path));
+                if watch.is_some() && *watch != before {
+                    elsewhere.push(path.clone());
+                    left.extend(before);
+                }
+            }
+        }
+        self.let_go(&paths, left);
+        elsewhere
     }
 
     /// Watches what lies at the path, or the nearest folder above it that is there. What is watched already stays so.
@@ -99,12 +135,17 @@ impl Notice {
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF
             | WatchFlags::ATTRIB;
-        let add = |path: &Utf8Path| inotify::add_watch(&self.inotify, path.as_std_path(), flags).ok();
-        add(path).or_else(|| {
-            path.ancestors().skip(1).find_map(add);
-            // It may have come before the folder was watched.
-            add(path)
-        })
+        let add = |path: &Utf8Path| inotify::add_watch(&self.inotify, path.as_std_path(), flags);
+        match add(path) {
+            Ok(watch) => Some(watch),
+            // All watches are used up: a folder above would tell nothing of it.
+            Err(Errno::NOSPC) => None,
+            Err(_) => {
+                let above = path.ancestors().skip(1).find_map(|folder| add(folder).ok());
+                // It may have come before the folder was watched.
+                add(path).ok().or(above)
+            }
+        }
     }
 }
 
@@ -156,6 +197,19 @@ mod tests {
             assert!(wakes(&notice), "{deleted} came back and grows");
             drop(held);
         }
+    }
+
+    #[test]
+    fn whoever_watches_the_folder_above_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let loops = dir.join("loops");
+        let _journal = write(&loops.join("job/journal.jsonl"));
+        let notice = Notice::new().unwrap();
+        assert!(notice.try_watch(&loops));
+        settle(&notice);
+        tell_above(File::open(loops.join("job")).unwrap());
+        assert_eq!(notice.wait_for(Some(Duration::from_secs(5))), [loops]);
     }
 
     #[test]
