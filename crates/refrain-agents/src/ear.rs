@@ -13,6 +13,7 @@ use crate::acp::Acp;
 use crate::adapter::{Adapter, Call, Dialect};
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::environment;
 use crate::gemini::Gemini;
 use crate::generic::Document;
 use crate::opencode::OpenCode;
@@ -175,7 +176,8 @@ impl Ear {
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
         let scanner = if call.spec.task.is_some() { scanner.hearing_giving_up() } else { scanner };
-        let report = AgentReport { resumed: resumes(call.spec), ..AgentReport::default() };
+        let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
+        let report = AgentReport { resumed, pool, ..AgentReport::default() };
         Self(match dialect(call) {
             None => Mind::Message(Box::new(scanner)),
             Some(dialect) => Mind::Stream(Box::new(Listening {

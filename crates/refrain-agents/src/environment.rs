@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopState, Spec};
 
 /// What `--clean-env` starts from: where things are, who the user is, how to speak and show.
@@ -126,6 +127,33 @@ pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     };
     let values: Vec<String> = ACCOUNTS.iter().map(of).collect();
     Some(format!("{kind}\n{}", values.join("\n")))
+}
+
+/// Variables that say how an agent pays, the first that is set first, and what that is called.
+const LOGINS: [(AgentKind, &str, &str); 9] = [
+    (AgentKind::Claude, "CLAUDE_CODE_USE_BEDROCK", "bedrock"),
+    (AgentKind::Claude, "CLAUDE_CODE_USE_VERTEX", "vertex"),
+    (AgentKind::Claude, "ANTHROPIC_AUTH_TOKEN", "token"),
+    (AgentKind::Claude, "ANTHROPIC_API_KEY", "api-key"),
+    (AgentKind::Claude, "CLAUDE_CODE_OAUTH_TOKEN", "subscription"),
+    (AgentKind::Codex, "CODEX_API_KEY", "api-key"),
+    (AgentKind::Gemini, "GEMINI_API_KEY", "api-key"),
+    (AgentKind::Gemini, "GOOGLE_GENAI_USE_VERTEXAI", "vertex"),
+    (AgentKind::Gemini, "GOOGLE_API_KEY", "api-key"),
+];
+
+/// A short name of who pays for this loop's agents: the agent, how it is logged in (`login` where its own login says so), and
+/// what tells its [`account`] from others, as a piece of a hash. The same account has the same name each time. None where
+/// nothing is known: of a command, or without an environment.
+#[must_use]
+pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
+    let account = account(spec, env).filter(|_| !env.is_empty())?;
+    let kind = spec.agent.kind;
+    let is_set =
+        |name: &str| env.iter().rev().find(|(set, _)| set == name).is_some_and(|(_, it)| !it.is_empty());
+    let login = LOGINS.iter().find(|(of, name, _)| *of == kind && is_set(name));
+    let login = login.map_or("login", |(_, _, login)| login);
+    Some(format!("{kind} {login} {}", &blake3::hash(account.as_bytes()).to_hex()[..6]))
 }
 
 /// What Refrain tells the agent of one attempt.

@@ -317,6 +317,9 @@ pub struct AgentReport {
     /// The tool that it used last, where it was cut off: what it was at when it had to be stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<String>,
+    /// Who pays for it, as far as that can be told from what it was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// How many things it said that this version does not know.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,

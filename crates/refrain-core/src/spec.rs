@@ -20,6 +20,7 @@ use crate::promise::Promise;
 use crate::protect::Part;
 use crate::session::SessionSpec;
 use crate::stuck;
+use crate::trace::Parent;
 
 pub use agent::{AgentKind, AgentSpec, OutputFormat, Permissions, PromptMode, Secret};
 pub use limits::{Limits, Millis};
@@ -93,6 +94,12 @@ pub struct Spec {
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
+    /// The mode that its prompt was put together from; none where the person wrote the whole of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The span that it is a part of: that of a plan's task, or of whoever started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Parent>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.

@@ -129,6 +129,22 @@ pub enum By {
     Agent,
     /// The model that the agent said it used, or was told to.
     Model,
+    /// Who pays: the agent's account, as far as it could be told.
+    Pool,
+}
+
+impl By {
+    /// What it is called.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Project => "project",
+            Self::Agent => "agent",
+            Self::Model => "model",
+            Self::Pool => "pool",
+        }
+    }
 }
 
 /// What some attempts used.
@@ -149,7 +165,7 @@ pub struct Sum {
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// The day (`2026-11-21`), the project's folder, the agent or the model; null where nobody told the model.
+    /// The day (`2026-11-21`), the project's folder, the agent, the model or the pool; null where nobody told it.
     pub key: Option<String>,
     /// What it used.
     pub used: Sum,
@@ -170,6 +186,8 @@ pub struct Spread {
     pub p75: f64,
     /// The most.
     pub max: u32,
+    /// All of them together.
+    pub sum: u64,
 }
 
 /// How many loops stopped so.
@@ -194,10 +212,25 @@ pub struct Spent {
     pub agent: AgentKind,
     /// The model.
     pub model: Option<String>,
+    /// Who pays.
+    pub pool: Option<String>,
     /// When it ended.
     pub at: Timestamp,
     /// What it used.
     pub usage: agent::Usage,
+}
+
+/// What tells what was used apart, but for when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// The project's folder.
+    pub project: String,
+    /// The loop's agent.
+    pub agent: String,
+    /// The model, where it was told.
+    pub model: Option<String>,
+    /// Who pays, where that is known.
+    pub pool: Option<String>,
 }
 
 /// The report while it is being added up.
@@ -208,6 +241,7 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
+    parts: BTreeMap<Part, Adding>,
     done: Vec<u32>,
     verified: u64,
     stops: Vec<(End, u64)>,
@@ -254,6 +288,7 @@ impl Tally {
             total: Adding::default(),
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
+            parts: BTreeMap::new(),
             done: Vec::new(),
             verified: 0,
             stops: Vec::new(),
@@ -275,8 +310,11 @@ impl Tally {
             By::Project => self.groups.entry(Some(spent.project.clone())).or_default(),
             By::Agent => self.groups.entry(Some(spent.agent.to_string())).or_default(),
             By::Model => self.groups.entry(spent.model.clone()).or_default(),
+            By::Pool => self.groups.entry(spent.pool.clone()).or_default(),
         };
         group.add(spent);
+        let Spent { project, agent, model, pool, .. } = spent.clone();
+        self.parts.entry(Part { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
     }
 
     /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
@@ -295,6 +333,12 @@ impl Tally {
             Some((_, loops)) => *loops += 1,
             None => self.stops.push((end, 1)),
         }
+    }
+
+    /// What was added, by all that tells it apart but the day.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(Part, Sum)> {
+        self.parts.iter().map(|(part, adding)| (part.clone(), adding.sum())).collect()
     }
 
     /// The report on what was added.
@@ -353,7 +397,8 @@ fn spread(numbers: &mut [u32]) -> Option<Spread> {
         f64::from(low) + f64::from(high - low) * [0.0, 0.25, 0.5, 0.75][at % 4]
     };
     let loops = numbers.len() as u64;
-    Some(Spread { loops, min, p25: quantile(1), median: quantile(2), p75: quantile(3), max })
+    let sum = numbers.iter().copied().map(u64::from).sum();
+    Some(Spread { loops, min, p25: quantile(1), median: quantile(2), p75: quantile(3), max, sum })
 }
 
 #[cfg(test)]
@@ -371,6 +416,7 @@ mod tests {
             project: "/p".into(),
             agent,
             model: (agent == AgentKind::Claude).then(|| "opus".into()),
+            pool: (agent == AgentKind::Claude).then(|| format!("claude login {of}")),
             at: at.parse().unwrap(),
             usage: agent::Usage { tokens, cost: cost.map(Usd), at_least: false },
         }
@@ -425,6 +471,12 @@ mod tests {
     fn a_model_that_nobody_told_is_a_group_of_its_own() {
         let report = report(By::Model, TimeZone::UTC);
         assert_eq!(rows(&report), [(Some("opus"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
+    }
+
+    #[test]
+    fn what_nobody_pays_for_as_far_as_is_known_is_a_group_of_its_own() {
+        let report = report(By::Pool, TimeZone::UTC);
+        assert_eq!(rows(&report), [(Some("claude login 1"), 1, 2, Some(2.0), 0), (None, 1, 1, None, 1)]);
     }
 
     #[rstest]

@@ -107,6 +107,8 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

@@ -95,6 +95,8 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

@@ -229,6 +229,8 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

@@ -16,6 +16,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
+use crate::telemetry::tell_of_session;
 use crate::{EngineError, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
@@ -39,14 +40,18 @@ impl Service {
         let dir = self.locate(id)?.dir;
         let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        journal::read(&dir)?.state.admits(&request.ask).map_err(refused)?;
+        let before = journal::read(&dir)?.state;
+        before.admits(&request.ask).map_err(refused)?;
 
         request.post(&dir)?;
         let mut notice = None;
         let began = Instant::now();
         let mut slow = Some(slow);
         loop {
-            answer_without_runner(&dir, &self.host().env)?;
+            let answered = answer_without_runner(&dir, &self.host().env)?;
+            if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
+                tell_of_session(self.host(), &state, &dir);
+            }
             let state = journal::read(&dir)?.state;
             if state.has_answered(&request.id) {
                 return Ok(state);

@@ -135,6 +135,7 @@ impl Service {
             Some(session) => session.slug().to_owned(),
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
         };
+        spec.trace = spec.trace.or_else(|| self.host.trace());
         let forgetful = recall(&self.host, &mut spec);
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));

@@ -23,6 +23,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
+use crate::telemetry::tell_of_session;
 use crate::{EngineError, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
@@ -242,6 +243,7 @@ impl Service {
             let finished: AttemptFinished = over(state, dir, said);
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
+        let was_over = journal.state().ended.is_some();
         let next = go_on(&mut journal)?;
         // Who only asks is not to wait for the disk.
         if !journal.is_written() {
@@ -250,6 +252,9 @@ impl Service {
         if let Next::Turn(Turn::Stopped(state)) = &next {
             mirror::close(state, dir);
             sessions::forget(self.project(), &state.spec.id);
+            if !was_over {
+                tell_of_session(self.host(), state, dir);
+            }
         }
         Ok(next)
     }
@@ -353,10 +358,14 @@ impl Service {
             let finished = over(journal.state(), journal.dir(), &Said::default());
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
-        if journal.state().ended.is_none() {
+        let was_over = journal.state().ended.is_some();
+        if !was_over {
             journal.push(Event::LoopEnded(End::IterationCap), now())?;
         }
         journal.commit(Durability::Synced)?;
+        if !was_over {
+            tell_of_session(self.host(), journal.state(), journal.dir());
+        }
         mirror::close(journal.state(), journal.dir());
         sessions::forget(self.project(), id);
         Ok(journal.state().clone())

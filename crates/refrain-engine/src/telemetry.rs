@@ -1,31 +1,24 @@
-//! Telling a collector of OpenTelemetry what happens to a loop: an observer on a thread of its own in the runner's process.
-//! It reads the journal, sends the spans of an iteration when that is over (OTLP over HTTP, as JSON), and can change nothing.
-//! What a collector does not take is kept for the next time, and given up when the loop has stopped.
+//! Telling a collector of OpenTelemetry what happens to loops and plans: which one, and what it is sent (OTLP over HTTP, as
+//! JSON), as the variables of OpenTelemetry say it. Who sends it when is in [`exporter`].
 
-use std::io;
-use std::sync::Arc;
-use std::thread::{JoinHandle, spawn};
+mod exporter;
+mod whole;
+
 use std::time::Duration;
 
-use refrain_core::Record;
-use refrain_core::event::Event;
-use refrain_core::trace::{Span, Tracer, otlp};
-use refrain_store::journal::Tail;
+use refrain_core::trace::{Parent, Resource, TraceId};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
-use tokio::runtime::Builder;
 
-use crate::pulse::Beat;
-use crate::redact::Redactor;
-use crate::{Host, Runner, chain};
+use crate::{Host, chain};
+
+pub use exporter::Exporter;
+pub(crate) use exporter::Telling;
+pub(crate) use whole::tell_of_session;
 
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// So many spans are kept for a collector that takes none; of more, the last.
-const KEPT: usize = 1000;
-/// Where a collector takes spans, below its address.
-const PATH: &str = "/v1/traces";
 
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
@@ -41,71 +34,209 @@ pub enum TelemetryError {
     Client(#[source] reqwest::Error),
 }
 
+/// A kind of what is sent, and the variables that speak of it alone.
+struct Signal {
+    path: &'static str,
+    exporter: &'static str,
+    endpoint: &'static str,
+    headers: &'static str,
+    protocol: &'static str,
+}
+
+const TRACES: Signal = Signal {
+    path: "/v1/traces",
+    exporter: "OTEL_TRACES_EXPORTER",
+    endpoint: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    headers: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    protocol: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+};
+const METRICS: Signal = Signal {
+    path: "/v1/metrics",
+    exporter: "OTEL_METRICS_EXPORTER",
+    endpoint: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    headers: "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    protocol: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
+};
+/// What holds for all that say nothing of their own.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
+
 /// A collector.
 #[derive(Clone, Debug)]
 pub struct Telemetry {
-    url: Url,
+    traces: Option<Target>,
+    metrics: Option<Target>,
     client: Client,
-    version: String,
+    resource: Resource,
+    notes: Vec<String>,
 }
 
-impl Telemetry {
-    /// The collector that the variables of OpenTelemetry name, or else the configuration; none where neither does.
-    ///
-    /// # Errors
-    /// [`TelemetryError`] where nothing could be sent there.
-    pub fn new(configured: Option<&str>, host: &Host) -> Result<Option<Self>, TelemetryError> {
-        let of = |name: &'static str| {
-            let set = host.env.iter().rev().find(|(set, _)| set == name)?.1.to_str()?;
-            Some((name, set.to_owned())).filter(|(_, set)| !set.is_empty())
-        };
-        if of("OTEL_SDK_DISABLED").is_some_and(|(_, set)| set.eq_ignore_ascii_case("true")) {
+/// Where one kind is posted to, and what goes along.
+#[derive(Clone, Debug)]
+struct Target {
+    url: Url,
+    headers: HeaderMap,
+}
+
+/// A collector did not take something.
+#[derive(Debug)]
+struct Refused {
+    why: String,
+    /// It may have been taken all the same: there was no answer.
+    is_maybe_taken: bool,
+}
+
+/// The variables of OpenTelemetry that are set here; an empty one is as good as none.
+struct Variables<'a>(&'a Host);
+
+impl Variables<'_> {
+    fn get(&self, name: &'static str) -> Option<(&'static str, String)> {
+        let set = self.0.env.iter().rev().find(|(set, _)| set == name)?.1.to_str()?;
+        Some((name, set.to_owned())).filter(|(_, set)| !set.is_empty())
+    }
+
+    fn is_disabled(&self) -> bool {
+        self.get("OTEL_SDK_DISABLED").is_some_and(|(_, set)| set.eq_ignore_ascii_case("true"))
+    }
+
+    /// Where a kind is posted to; none where nobody named a collector, or wants another exporter for it.
+    fn target(&self, signal: &Signal, configured: Option<&str>) -> Result<Option<Target>, TelemetryError> {
+        let is_elsewhere = |said: &str| !said.split(',').any(|exporter| exporter.trim() == "otlp");
+        if self.get(signal.exporter).is_some_and(|(_, said)| is_elsewhere(&said)) {
             return Ok(None);
         }
-        let below =
-            |(name, base): (&'static str, String)| (name, base.trim_end_matches('/').to_owned() + PATH);
-        let named = of("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-        let named = named.or_else(|| of("OTEL_EXPORTER_OTLP_ENDPOINT").map(below));
+        let below = |(name, base): (&'static str, String)| {
+            (name, base.trim_end_matches('/').to_owned() + signal.path)
+        };
+        let named = self.get(signal.endpoint).or_else(|| self.get(ENDPOINT).map(below));
         let named = named.or_else(|| configured.map(|base| below(("[telemetry] endpoint", base.to_owned()))));
         let Some((whose, url)) = named else { return Ok(None) };
         let url: Url = url.parse().map_err(|_| TelemetryError::Url(whose))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(TelemetryError::Url(whose));
         }
-        let sent = of("OTEL_EXPORTER_OTLP_TRACES_HEADERS").or_else(|| of("OTEL_EXPORTER_OTLP_HEADERS"));
+        let sent = self.get(signal.headers).or_else(|| self.get(HEADERS));
         let headers =
             sent.map(|(name, text)| headers(&text).ok_or(TelemetryError::Headers(name))).transpose()?;
+        Ok(Some(Target { url, headers: headers.unwrap_or_default() }))
+    }
+
+    /// What is said of who tells it, and what is odd about that.
+    fn resource(&self) -> (Vec<(String, String)>, Option<String>) {
+        let (mut attributes, mut odd) = (Vec::new(), None);
+        if let Some((name, text)) = self.get("OTEL_RESOURCE_ATTRIBUTES") {
+            match pairs(&text) {
+                Some(pairs) => attributes = pairs,
+                None => {
+                    odd = Some(format!(
+                        "{name} is no list of NAME=VALUE with commas between them; it is left out"
+                    ))
+                }
+            }
+        }
+        attributes.extend(self.get("OTEL_SERVICE_NAME").map(|(_, said)| ("service.name".to_owned(), said)));
+        (attributes, odd)
+    }
+}
+
+impl Host {
+    /// The span that whoever started this process works in (`TRACEPARENT`): what is started here is a part of that.
+    pub(crate) fn trace(&self) -> Option<Parent> {
+        Variables(self).get("TRACEPARENT")?.1.parse().ok()
+    }
+}
+
+impl Telemetry {
+    /// Whether somebody named a collector, right or wrong.
+    pub(crate) fn is_wanted(configured: Option<&str>, host: &Host) -> bool {
+        let variables = Variables(host);
+        let named = [TRACES.endpoint, METRICS.endpoint, ENDPOINT];
+        let is_named = configured.is_some() || named.into_iter().any(|name| variables.get(name).is_some());
+        is_named && !variables.is_disabled()
+    }
+
+    /// The collector that the variables of OpenTelemetry name, or else the configuration; none where neither does.
+    ///
+    /// # Errors
+    /// [`TelemetryError`] where nothing could be sent there.
+    pub fn new(configured: Option<&str>, host: &Host) -> Result<Option<Self>, TelemetryError> {
+        let variables = Variables(host);
+        if variables.is_disabled() {
+            return Ok(None);
+        }
+        let traces = variables.target(&TRACES, configured)?;
+        let metrics = variables.target(&METRICS, configured)?;
+        let mut notes = Vec::new();
+        for (signal, target) in [(&TRACES, &traces), (&METRICS, &metrics)] {
+            let protocol = variables.get(signal.protocol).or_else(|| variables.get(PROTOCOL));
+            if let Some((name, said)) = protocol.filter(|(_, said)| target.is_some() && said != "http/json") {
+                notes.push(format!("{name} says {said:?}; what is sent is http/json all the same"));
+            }
+        }
+        if traces.is_none() && metrics.is_none() {
+            return Ok(None);
+        }
+        let (attributes, odd) = variables.resource();
+        notes.extend(odd);
+        notes.dedup();
         // Whoever was first: there is only this one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .user_agent(format!("refrain/{}", host.version))
-            .default_headers(headers.unwrap_or_default())
             .redirect(Policy::none())
             .build()
             .map_err(TelemetryError::Client)?;
-        Ok(Some(Self { url, client, version: host.version.clone() }))
+        let resource = Resource { version: host.version.clone(), attributes };
+        Ok(Some(Self { traces, metrics, client, resource, notes }))
     }
 
-    async fn send(&self, spans: &[Span]) -> Result<(), String> {
-        let body = otlp(spans, &self.version);
-        let request = self.client.post(self.url.clone()).timeout(PATIENCE);
+    /// What is odd about what was said of it, and done in another way.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Who tells of what bears this name: of each loop another one, as none of them knows what the others count.
+    fn resource(&self, own: TraceId) -> Resource {
+        let mut resource = self.resource.clone();
+        resource.attributes.insert(0, ("service.instance.id".to_owned(), own.to_string()));
+        resource
+    }
+
+    async fn send(&self, target: &Target, body: String) -> Result<(), Refused> {
+        let request = self.client.post(target.url.clone()).timeout(PATIENCE).headers(target.headers.clone());
         let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
         // The URL may hold what is nobody's business.
-        let status = answer.map_err(|error| chain(&error.without_url()))?.status();
-        if status.is_success() { Ok(()) } else { Err(format!("it answered {}", status.as_u16())) }
+        let status = answer.map_err(|error| Refused {
+            is_maybe_taken: !error.is_connect() && !error.is_builder(),
+            why: chain(&error.without_url()),
+        })?;
+        let status = status.status();
+        let why = || Refused { why: format!("it answered {}", status.as_u16()), is_maybe_taken: false };
+        if status.is_success() { Ok(()) } else { Err(why()) }
     }
 }
 
 /// `name=value`, with commas between them, as the variables of OpenTelemetry have it.
-fn headers(text: &str) -> Option<HeaderMap> {
+fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    let header = |pair: &str| {
+    let pair = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
-        let mut value = HeaderValue::from_str(&decoded(value.trim())?).ok()?;
-        value.set_sensitive(true);
-        Some((HeaderName::try_from(name.trim()).ok()?, value))
+        let name = name.trim();
+        (!name.is_empty()).then_some((name.to_owned(), decoded(value.trim())?))
     };
-    pairs.map(header).collect()
+    pairs.map(pair).collect()
+}
+
+/// Headers that are written so.
+fn headers(text: &str) -> Option<HeaderMap> {
+    let header = |(name, value): (String, String)| {
+        let mut value = HeaderValue::from_str(&value).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name).ok()?, value))
+    };
+    pairs(text)?.into_iter().map(header).collect()
 }
 
 /// The text with `%20` and the like as what they stand for.
@@ -124,74 +255,6 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Somebody who tells a collector of a loop, as long as that is driven here.
-#[derive(Debug)]
-pub struct Exporter(JoinHandle<Option<String>>);
-
-impl Exporter {
-    /// Waits until all is sent, or given up, and answers with why.
-    #[must_use]
-    pub fn finish(self) -> Option<String> {
-        // If it panicked, nothing more is sent; the loop is what it is.
-        self.0.join().unwrap_or(None)
-    }
-}
-
-impl Runner {
-    /// Has a collector told what happens to the loop from here on.
-    ///
-    /// # Errors
-    /// Where nothing can be sent from here.
-    pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let redactor = Redactor::new(&self.journal.state().spec, []);
-        let (pulse, past, mut tail) = (Arc::clone(&self.pulse), self.past, Tail::of(&self.journal));
-        Ok(Exporter(spawn(move || {
-            let mut tracer: Option<Tracer> = None;
-            let (mut owed, mut trouble) = (Vec::new(), None);
-            loop {
-                let beat = pulse.beat();
-                // What cannot be understood, the runner itself says.
-                let records = tail.next(beat.journal).unwrap_or_default();
-                let mut is_due = beat.over;
-                for record in &records {
-                    // What a gate printed leaves the machine here.
-                    let clean = |span: Span| Span { error: span.error.map(|it| redactor.clean(&it)), ..span };
-                    let spans: Vec<_> = see(&mut tracer, record).into_iter().map(clean).collect();
-                    if record.seq > past {
-                        owed.extend(spans);
-                        is_due |= matches!(record.event, Event::IterationBegun { .. } | Event::LoopEnded(_));
-                    }
-                }
-                if is_due && !owed.is_empty() {
-                    trouble = runtime.block_on(telemetry.send(&owed)).err();
-                    let kept = if trouble.is_some() { owed.len().min(KEPT) } else { 0 };
-                    owed.drain(..owed.len() - kept);
-                }
-                if beat.over {
-                    return trouble;
-                }
-                let journal = |seen: Beat| seen.journal;
-                let mut seen = beat;
-                while journal(seen) == journal(beat) && !seen.over {
-                    // What is printed is nothing to it.
-                    seen = pulse.wait(seen, None);
-                }
-            }
-        })))
-    }
-}
-
-fn see(tracer: &mut Option<Tracer>, record: &Record) -> Vec<Span> {
-    match tracer {
-        None => {
-            *tracer = Tracer::begin(record).ok();
-            Vec::new()
-        }
-        Some(tracer) => tracer.see(record).unwrap_or_default(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,8 +270,57 @@ mod tests {
         }
     }
 
+    fn of(configured: Option<&str>, env: &[(&str, &str)]) -> Option<Telemetry> {
+        Telemetry::new(configured, &host(env)).unwrap()
+    }
+
     fn url(configured: Option<&str>, env: &[(&str, &str)]) -> Option<String> {
-        Telemetry::new(configured, &host(env)).unwrap().map(|telemetry| telemetry.url.to_string())
+        of(configured, env).and_then(|telemetry| Some(telemetry.traces?.url.to_string()))
+    }
+
+    #[test]
+    fn metrics_go_where_they_are_said_to_go() {
+        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        let own = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "https://other/m");
+        let metrics = |env: &[(&str, &str)]| Some(of(None, env)?.metrics?.url.to_string());
+        assert_eq!(metrics(&[base]).as_deref(), Some("http://collector:4318/v1/metrics"));
+        assert_eq!(metrics(&[base, own]).as_deref(), Some("https://other/m"));
+        assert_eq!((metrics(&[own]).is_some(), url(None, &[own])), (true, None));
+        assert_eq!(metrics(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://a")]), None);
+        for elsewhere in ["none", "console", "prometheus,console"] {
+            assert_eq!(metrics(&[base, ("OTEL_METRICS_EXPORTER", elsewhere)]), None, "{elsewhere}");
+        }
+        assert!(metrics(&[base, ("OTEL_METRICS_EXPORTER", "console, otlp")]).is_some());
+        assert_eq!(url(None, &[base, ("OTEL_TRACES_EXPORTER", "none")]), None);
+        assert!(
+            of(None, &[base, ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_METRICS_EXPORTER", "none")]).is_none()
+        );
+    }
+
+    #[test]
+    fn another_protocol_is_told_once_and_what_is_said_of_the_service_goes_along() {
+        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        let named = of(
+            None,
+            &[
+                base,
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+                ("OTEL_SERVICE_NAME", "nightly"),
+                ("OTEL_RESOURCE_ATTRIBUTES", "team=a%2Cb, service.name=other"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(
+            named.notes(),
+            ["OTEL_EXPORTER_OTLP_PROTOCOL says \"grpc\"; what is sent is http/json all the same"]
+        );
+        let said: Vec<_> =
+            named.resource.attributes.iter().map(|(key, it)| (key.as_str(), it.as_str())).collect();
+        assert_eq!(said, [("team", "a,b"), ("service.name", "other"), ("service.name", "nightly")]);
+        let odd = of(None, &[base, ("OTEL_RESOURCE_ATTRIBUTES", "no pair")]).unwrap();
+        assert!(odd.resource.attributes.is_empty() && odd.notes()[0].contains("OTEL_RESOURCE_ATTRIBUTES"));
+        let fine = of(None, &[base, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]).unwrap();
+        assert!(fine.notes().is_empty());
     }
 
     #[test]

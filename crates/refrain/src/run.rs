@@ -64,7 +64,7 @@ pub(crate) fn in_foreground(
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
-    let telemetry = telemetry::begin(context, &runner);
+    let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
     let herald = herald::begin(context, runner.worktree(), &show.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));

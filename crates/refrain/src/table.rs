@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// A column: its title, and the text of each row.
 pub(crate) struct Column<'a> {
-    pub(crate) title: &'static str,
+    pub(crate) title: &'a str,
     pub(crate) cells: Vec<Cow<'a, str>>,
     pub(crate) cut: Cut,
     /// Numbers stand at the right.

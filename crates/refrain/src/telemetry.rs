@@ -1,14 +1,28 @@
 //! Whether a collector is told of what this process drives. What cannot be told is said once, and changes nothing.
 
+use std::io;
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
 use refrain_engine::config::Chosen;
-use refrain_engine::{Exporter, Runner, Service, Telemetry, chain};
+use refrain_engine::{DETACHED_READY, Exporter, Service, Telemetry, chain};
 
 use crate::cli::Context;
+use crate::error::CliError;
 use crate::out;
 
-/// Somebody tells a collector of the loop that this process is about to drive, where one is named.
-pub(crate) fn begin(context: &Context, runner: &Runner) -> Option<Exporter> {
-    let settings = Service::open(runner.worktree(), context.host.clone())
+/// Somebody tells a collector of what this process is about to drive, where one is named.
+pub(crate) fn begin(
+    context: &Context,
+    worktree: &Utf8Path,
+    export: impl FnOnce(Telemetry) -> io::Result<Exporter>,
+) -> Option<Exporter> {
+    export(collector(context, worktree)?).ok()
+}
+
+/// The collector that is named; what is wrong or odd about it is said.
+fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
+    let settings = Service::open(worktree, context.host.clone())
         .ok()
         .and_then(|service| service.settings(Chosen::default(), context.inside.is_none()).ok());
     let endpoint = settings.and_then(|settings| settings.config.telemetry.endpoint);
@@ -16,12 +30,29 @@ pub(crate) fn begin(context: &Context, runner: &Runner) -> Option<Exporter> {
     let telemetry = telemetry.inspect_err(|error| {
         out::tell_line("", &format!("note: no collector is told anything: {}", chain(error)));
     });
-    runner.export(telemetry.ok()??).ok()
+    let telemetry = telemetry.ok()??;
+    telemetry.notes().iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
+    Some(telemetry)
 }
 
 /// Waits for what is still to be sent, for some seconds, and says what came to nothing.
 pub(crate) fn finish(exporter: Option<Exporter>) {
-    if let Some(why) = exporter.and_then(Exporter::finish) {
+    tell_trouble(exporter.and_then(Exporter::finish));
+}
+
+fn tell_trouble(trouble: Option<String>) {
+    if let Some(why) = trouble {
         out::tell_line("", &format!("note: the collector was not told all: {why}"));
     }
+}
+
+/// Tells a collector of a loop that has ended, in a process of its own: whoever started that waits for nothing but its first
+/// line.
+pub(crate) fn tell_whole(context: &Context, service: &Service, id: &LoopId) -> Result<(), CliError> {
+    refrain_engine::leave_terminal();
+    out::print(&format!("{DETACHED_READY}\n"));
+    if let Some(telemetry) = collector(context, &service.project().worktree) {
+        tell_trouble(service.tell_whole(id, telemetry)?);
+    }
+    Ok(())
 }

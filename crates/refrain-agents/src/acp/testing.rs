@@ -60,6 +60,8 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

@@ -119,6 +119,8 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

@@ -216,6 +216,8 @@ pub struct Judged {
     pub at: Timestamp,
     /// The model that it used, as it said or was told.
     pub model: Option<String>,
+    /// Who pays for it, where that is known.
+    pub pool: Option<String>,
     /// What it used.
     pub usage: Usage,
 }

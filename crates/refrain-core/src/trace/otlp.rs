@@ -1,46 +1,73 @@
-//! Spans in the JSON of OTLP, as a collector takes them at `/v1/traces`.
+//! Spans in the JSON of OTLP, as a collector takes them at `/v1/traces`, and what metrics share with them.
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::{Span, Value};
+use super::{Attribute, Kind, Span, Value};
 use crate::text::{clip, printable};
 
 /// The longest text of an attribute, in bytes.
 const LONGEST: usize = 1000;
 
+/// Who tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Refrain's version.
+    pub version: String,
+    /// What is known of it besides, and what a person says of it: of a name that stands twice the last one counts.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl Resource {
+    pub(super) fn encoded(&self) -> Json {
+        let own = [("service.name", "refrain"), ("service.version", self.version.as_str())];
+        let said = self.attributes.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let mut all: Vec<(&str, &str)> = Vec::new();
+        for (name, text) in own.into_iter().chain(said) {
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, old)) => *old = text,
+                None => all.push((name, text)),
+            }
+        }
+        let text = |text: &str| value(&Value::Text(text.to_owned()));
+        let all: Vec<Json> = all.iter().map(|(key, it)| json!({"key": key, "value": text(it)})).collect();
+        json!({"attributes": all})
+    }
+
+    pub(super) fn scope(&self) -> Json {
+        json!({"name": "refrain", "version": self.version})
+    }
+}
+
 /// One request with all of them.
 #[must_use]
-pub fn otlp(spans: &[Span], version: &str) -> String {
-    let resource = [("service.name", "refrain"), ("service.version", version)];
-    let resource: Vec<_> =
-        resource.iter().map(|(key, text)| json!({"key": key, "value": {"stringValue": text}})).collect();
+pub fn otlp(spans: &[Span], resource: &Resource) -> String {
     json!({"resourceSpans": [{
-        "resource": {"attributes": resource},
-        "scopeSpans": [{
-            "scope": {"name": "refrain", "version": version},
-            "spans": spans.iter().map(span).collect::<Vec<_>>(),
-        }],
+        "resource": resource.encoded(),
+        "scopeSpans": [{"scope": resource.scope(), "spans": spans.iter().map(span).collect::<Vec<_>>()}],
     }]})
     .to_string()
 }
 
-fn span(span: &Span) -> serde_json::Value {
-    let attributes: Vec<_> =
-        span.attributes.iter().map(|(key, it)| json!({"key": key, "value": value(it)})).collect();
-    // 1 is internal, 3 a client's; 1 is well, 2 an error.
+fn span(span: &Span) -> Json {
+    // 1 is well, 2 an error.
     let status = match &span.error {
         Some(error) => json!({"code": 2, "message": clip(&printable(error), LONGEST)}),
         None => json!({"code": 1}),
     };
+    // 1 is internal, 3 a client's.
+    let kind = match span.kind {
+        Kind::Agent => 3,
+        Kind::Plan | Kind::Task | Kind::Loop | Kind::Iteration | Kind::Gate => 1,
+    };
     let mut made = json!({
         "traceId": span.trace.to_string(),
         "spanId": span.id.to_string(),
-        "name": span.name,
-        "kind": if span.is_client { 3 } else { 1 },
+        "name": clip(&printable(&span.name), LONGEST),
+        "kind": kind,
         "startTimeUnixNano": nanos(span.start),
         "endTimeUnixNano": nanos(span.end),
-        "attributes": attributes,
+        "attributes": encoded(&span.attributes),
         "status": status,
     });
     if let (Some(parent), Some(fields)) = (span.parent, made.as_object_mut()) {
@@ -49,12 +76,16 @@ fn span(span: &Span) -> serde_json::Value {
     made
 }
 
+pub(super) fn encoded(attributes: &[Attribute]) -> Vec<Json> {
+    attributes.iter().map(|(key, it)| json!({"key": key, "value": value(it)})).collect()
+}
+
 /// Numbers of 64 bits are texts there.
-fn nanos(at: Timestamp) -> String {
+pub(super) fn nanos(at: Timestamp) -> String {
     at.as_nanosecond().to_string()
 }
 
-fn value(value: &Value) -> serde_json::Value {
+fn value(value: &Value) -> Json {
     match value {
         Value::Text(text) => json!({"stringValue": clip(&printable(text), LONGEST)}),
         Value::Count(count) => json!({"intValue": count.to_string()}),

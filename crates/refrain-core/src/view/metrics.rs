@@ -5,15 +5,19 @@ use std::fmt::Write;
 use super::StatusWord;
 use crate::agent::Usd;
 use crate::text::{clip, printable};
-use crate::usage::{By, Group, Report, Sum};
+use crate::usage::{By, Group, Part, Report, Sum};
 
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
 
-/// The report, and how many of the listed loops stand how, in the text format of Prometheus (version 0.0.4). What nobody told
-/// has no sample, as it is not 0.
+/// The report, what of it each part used, and how many of the listed loops stand how, in the text format of Prometheus (version
+/// 0.0.4). What nobody told has no sample, as it is not 0.
 #[must_use]
-pub fn prometheus(report: &Report, listed: impl Iterator<Item = StatusWord>) -> String {
+pub fn prometheus(
+    report: &Report,
+    parts: &[(Part, Sum)],
+    listed: impl Iterator<Item = StatusWord>,
+) -> String {
     let mut text = Text::default();
     let mut standing: Vec<(StatusWord, u64)> = Vec::new();
     for word in listed {
@@ -26,40 +30,7 @@ pub fn prometheus(report: &Report, listed: impl Iterator<Item = StatusWord>) -> 
     for (word, count) in &standing {
         text.sample("refrain_loops", &[("status", word.as_str())], *count);
     }
-    let key = match report.by {
-        By::Day => "day",
-        By::Project => "project",
-        By::Agent => "agent",
-        By::Model => "model",
-    };
-    let groups: Vec<(Label<'_>, &Sum)> = report
-        .groups
-        .iter()
-        .map(|group| ((key, group.key.as_deref().unwrap_or("unknown")), &group.used))
-        .collect();
-    type Count = fn(&Sum) -> Option<u64>;
-    let counts: [(&str, &str, &[Label<'_>], Count); 4] = [
-        ("refrain_attempts", "Attempts that ended.", &[], |sum| Some(sum.attempts)),
-        ("refrain_tokens", "Tokens used.", &[("direction", "input")], |sum| sum.usage.input_tokens),
-        ("refrain_tokens", "", &[("direction", "output")], |sum| sum.usage.output_tokens),
-        ("refrain_attempts_without_cost", "Attempts whose cost nobody told.", &[], |sum| {
-            Some(sum.without_cost)
-        }),
-    ];
-    for (name, help, labels, count) in counts {
-        if !help.is_empty() {
-            text.head(name, "gauge", help);
-        }
-        for (group, sum) in &groups {
-            if let Some(count) = count(sum) {
-                text.sample(name, &[&[*group], labels].concat(), count);
-            }
-        }
-    }
-    text.head("refrain_cost_usd", "gauge", "Money spent, in US dollars.");
-    for (group, sum) in &groups {
-        sum.usage.cost_usd.iter().for_each(|cost| text.sample("refrain_cost_usd", &[*group], cost));
-    }
+    used(&mut text, parts);
     text.head("refrain_loops_stopped", "gauge", "Loops that stopped, by how.");
     for stop in &report.stops {
         let why = stop.why.and_then(|why| serde_json::to_value(why).ok());
@@ -68,10 +39,12 @@ pub fn prometheus(report: &Report, listed: impl Iterator<Item = StatusWord>) -> 
         text.sample("refrain_loops_stopped", &labels, stop.loops);
     }
     if let Some(spread) = &report.iterations_to_done {
-        text.head("refrain_iterations_to_done", "gauge", "Iterations that completed loops took.");
+        text.head("refrain_iterations_to_done", "summary", "Iterations that completed loops took.");
         for (quantile, count) in [("0.25", spread.p25), ("0.5", spread.median), ("0.75", spread.p75)] {
             text.sample("refrain_iterations_to_done", &[("quantile", quantile)], count);
         }
+        text.sample("refrain_iterations_to_done_sum", &[], spread.sum);
+        text.sample("refrain_iterations_to_done_count", &[], spread.loops);
     }
     if let Some(share) = report.first_pass {
         text.head(
@@ -89,6 +62,37 @@ pub fn prometheus(report: &Report, listed: impl Iterator<Item = StatusWord>) -> 
         text.sample("refrain_cost_per_verified_loop_usd", &[], cost);
     }
     text.0
+}
+
+/// What was used only grows, but where loops are thrown away: to a scraper that looks like a start from nothing.
+fn used(text: &mut Text, parts: &[(Part, Sum)]) {
+    type Amount = fn(&Sum) -> Option<f64>;
+    #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
+    let amounts: [(&str, &str, &[Label<'_>], Amount); 5] = [
+        ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
+        ("refrain_attempts_without_cost_total", "Attempts whose cost nobody told.", &[], |sum| {
+            Some(sum.without_cost as f64)
+        }),
+        ("refrain_tokens_total", "Tokens used.", &[("direction", "input")], |sum| {
+            sum.usage.input_tokens.map(|count| count as f64)
+        }),
+        ("refrain_tokens_total", "", &[("direction", "output")], |sum| {
+            sum.usage.output_tokens.map(|count| count as f64)
+        }),
+        ("refrain_cost_usd_total", "Money spent, in US dollars.", &[], |sum| sum.usage.cost_usd),
+    ];
+    for (name, help, labels, amount) in amounts {
+        if !help.is_empty() {
+            text.head(name, "counter", help);
+        }
+        for (Part { project, agent, model, pool }, sum) in parts {
+            let (model, pool) = (model.as_deref().unwrap_or("unknown"), pool.as_deref().unwrap_or("unknown"));
+            let of = [("project", project.as_str()), ("agent", agent), ("model", model), ("pool", pool)];
+            if let Some(amount) = amount(sum) {
+                text.sample(name, &[&of, labels].concat(), amount);
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -129,21 +133,15 @@ pub fn picture(report: &Report) -> String {
     };
     let left_out = match report.by {
         By::Day => report.groups.len().saturating_sub(DRAWN),
-        By::Project | By::Agent | By::Model => 0,
+        By::Project | By::Agent | By::Model | By::Pool => 0,
     };
     let groups: Vec<&Group> = report.groups.iter().skip(left_out).take(DRAWN).collect();
     let longest = groups.iter().map(|group| length(group)).fold(f64::MIN_POSITIVE, f64::max);
     let rows = u32::try_from(groups.len()).unwrap_or_default().max(1);
     let height = 60 + rows * ROW;
     let what = if has_cost { "Cost" } else { "Attempts" };
-    let by = match report.by {
-        By::Day => "day",
-        By::Project => "project",
-        By::Agent => "agent",
-        By::Model => "model",
-    };
     let whose = report.project.as_deref().unwrap_or("all projects");
-    let title = escape(&format!("{what} by {by}: {whose}"));
+    let title = escape(&format!("{what} by {}: {whose}", report.by.as_str()));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>text{{font:13px sans-serif;fill:#222}}\
@@ -179,6 +177,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use jiff::tz::TimeZone;
 
     use super::*;
@@ -187,49 +187,123 @@ mod tests {
     use crate::spec::AgentKind;
     use crate::usage::{Spent, Tally};
 
-    fn report(by: By, model: &str) -> Report {
+    fn tally(by: By, model: &str) -> Tally {
         let mut tally = Tally::new(by, TimeZone::UTC);
         let tokens = Tokens { input: Some(900), cached_input: None, output: Some(50) };
         for (of, cost, model) in [(1, Some(Usd(1_500_000_000)), Some(model.to_owned())), (2, None, None)] {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();
             let usage = Usage { tokens, cost, at_least: false };
-            let (project, agent) = ("/p".to_owned(), AgentKind::Claude);
-            tally.spend(&Spent { of, project, agent, model, at, usage });
+            let (project, agent, pool) = ("/p".to_owned(), AgentKind::Claude, model.clone());
+            tally.spend(&Spent { of, project, agent, model, pool, at, usage });
         }
         tally.stop(End::Completed { claim: ClaimSource::Promise }, 1, true);
         tally.stop(End::Blocked { why: Blocked::Login }, 2, false);
-        tally.report(None, "UTC".into(), None)
+        tally
+    }
+
+    fn scraped(model: &str) -> String {
+        let tally = tally(By::Model, model);
+        let parts = tally.parts();
+        let listed = [StatusWord::Running, StatusWord::Running].into_iter();
+        prometheus(&tally.report(None, "UTC".into(), None), &parts, listed)
     }
 
     #[test]
     fn a_scraper_finds_every_number_and_none_that_nobody_told() {
-        let text =
-            prometheus(&report(By::Model, "opus"), [StatusWord::Running, StatusWord::Running].into_iter());
+        let text = scraped("opus");
+        let of = "project=\"/p\",agent=\"claude\"";
         for line in [
             "# TYPE refrain_loops gauge",
             "refrain_loops{status=\"running\"} 2",
-            "refrain_cost_usd{model=\"opus\"} 1.5",
-            "refrain_tokens{model=\"unknown\",direction=\"input\"} 900",
-            "refrain_attempts_without_cost{model=\"unknown\"} 1",
+            &format!("refrain_cost_usd_total{{{of},model=\"opus\",pool=\"opus\"}} 1.5"),
+            &format!(
+                "refrain_tokens_total{{{of},model=\"unknown\",pool=\"unknown\",direction=\"input\"}} 900"
+            ),
+            &format!("refrain_attempts_without_cost_total{{{of},model=\"unknown\",pool=\"unknown\"}} 1"),
             "refrain_loops_stopped{status=\"blocked\",why=\"login\"} 1",
+            "refrain_iterations_to_done{quantile=\"0.5\"} 1",
+            "refrain_iterations_to_done_count 1",
             "refrain_first_pass_ratio 1",
             "refrain_cost_per_verified_loop_usd 1.5",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing: {text}");
         }
-        assert!(!text.contains("refrain_cost_usd{model=\"unknown\"}"), "{text}");
-        let mut heads: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
-        let all = heads.len();
-        heads.dedup();
-        assert_eq!(heads.len(), all, "a metric has one head: {text}");
+        let unknown = text.lines().filter(|line| line.starts_with("refrain_cost_usd_total{")).count();
+        assert_eq!(unknown, 1, "{text}");
+    }
+
+    /// The name of a sample, its labels, and its value: a reader of the text format that takes nothing else.
+    fn sample(line: &str) -> (String, Vec<(String, String)>, f64) {
+        let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap());
+        let mut labels = Vec::new();
+        let mut rest = rest;
+        if let Some(mut inside) = rest.strip_prefix('{') {
+            loop {
+                let (label, value) = inside.split_once("=\"").unwrap();
+                let (mut said, mut chars) = (String::new(), value.char_indices());
+                let end = loop {
+                    match chars.next().unwrap() {
+                        (_, '\\') => said.push(match chars.next().unwrap().1 {
+                            'n' => '\n',
+                            escaped @ ('\\' | '"') => escaped,
+                            other => panic!("\\{other} in {line}"),
+                        }),
+                        (at, '"') => break at + 1,
+                        (_, c) => said.push(c),
+                    }
+                };
+                labels.push((label.to_owned(), said));
+                match value[end..].strip_prefix(',') {
+                    Some(more) => inside = more,
+                    None => {
+                        rest = value[end..].strip_prefix('}').unwrap();
+                        break;
+                    }
+                }
+            }
+        }
+        (name.to_owned(), labels, rest.strip_prefix(' ').unwrap().parse().unwrap())
+    }
+
+    /// What `promtool check metrics` asks of it.
+    #[test]
+    fn it_is_the_text_format_of_prometheus_to_the_letter() {
+        let text = scraped("a\"} 9\nrefrain_x{b=\"\\");
+        let (mut types, mut helped, mut seen) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut family = String::new();
+        for line in text.lines() {
+            if let Some(head) = line.strip_prefix("# HELP ") {
+                let (name, help) = head.split_once(' ').unwrap();
+                assert!(help.ends_with('.') && helped.insert(name.to_owned()), "{line}");
+                family = name.to_owned();
+            } else if let Some(head) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = head.split_once(' ').unwrap();
+                assert_eq!(name, family, "the type stands behind the help");
+                assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
+                assert!(types.insert(name.to_owned(), kind.to_owned()).is_none(), "{line}");
+            } else {
+                let (name, labels, value) = sample(line);
+                let base = match types[&family].as_str() {
+                    "summary" => name.trim_end_matches("_sum").trim_end_matches("_count"),
+                    _ => &name,
+                };
+                assert_eq!(base, family, "samples stand together, behind their head");
+                let is_word = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+                assert!(is_word(&name) && labels.iter().all(|(label, _)| is_word(label)), "{line}");
+                let has_quantile = labels.iter().any(|(label, _)| label == "quantile");
+                assert!(!has_quantile || types[&family] == "summary", "{line}");
+                assert!(value.is_finite() && value >= 0.0 && seen.insert((name, labels)), "{line}");
+            }
+        }
+        assert!(seen.iter().any(|(_, labels)| labels.iter().any(|(_, it)| it == "a\"} 9\nrefrain_x{b=\"\\")));
     }
 
     #[test]
     fn what_others_named_stays_a_value() {
-        let report = report(By::Model, "a\"} 9\nrefrain_x{b=\"<script>\u{1b}[2J\\");
-        let text = prometheus(&report, std::iter::empty());
+        let model = "a\"} 9\nrefrain_x{b=\"<script>\u{1b}[2J\\";
+        let text = scraped(model);
         assert!(text.contains("model=\"a\\\"} 9\\nrefrain_x{b=\\\"<script>\\\\\""), "{text}");
-        let picture = picture(&report);
+        let picture = picture(&tally(By::Model, model).report(None, "UTC".into(), None));
         assert!(!picture.contains("<script>") && picture.contains("&lt;script&gt;"), "{picture}");
         assert!(picture.starts_with("<svg ") && picture.contains("$1.50") && picture.contains("unknown"));
     }

@@ -42,6 +42,9 @@ pub struct Status {
     /// The task of a plan that it is about; left out where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRef>,
+    /// The mode that its prompt was put together from; left out where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     /// Where it stands.
     pub status: StatusWord,
     /// Whether gates proved the work; null where no gate decides.
@@ -364,6 +367,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             (None, None) => Kind::Process,
         },
         task: spec.task.clone(),
+        mode: spec.mode.clone(),
         status: word,
         verified: spec.has_hard_gates().then(|| state.is_proven()),
         iteration: state.iteration,

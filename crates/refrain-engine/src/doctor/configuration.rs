@@ -8,11 +8,11 @@ use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_store::Project;
 use refrain_store::config::keys::Slack;
-use refrain_store::config::{self, Chosen, ConfigError, ConfigFile, Settings};
+use refrain_store::config::{self, Chosen, Config, ConfigError, ConfigFile, Settings};
 use refrain_store::trust::Trust;
 
 use super::cure::Found;
-use crate::{Service, SlackTokens};
+use crate::{Service, SlackTokens, Telemetry, chain};
 
 /// What to do about a file that cannot be used.
 const MEND: &str =
@@ -67,6 +67,16 @@ fn of_project(file: Result<ConfigFile, ConfigError>, trust: &Trust, project: &Pr
     }
 }
 
+/// The program of an agent that looks back on loops: an adapter's, or a command's. A named one's is among the agents.
+fn judge<'a>(named: &'a Option<String>, config: &Config) -> Option<&'a str> {
+    let named = named.as_deref()?;
+    match AgentKind::named(named) {
+        Some(kind) => kind.program(),
+        None if config.agents.contains_key(named) => None,
+        None => named.split_whitespace().next(),
+    }
+}
+
 /// What is missing of that which the settings name.
 fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
     let env = environment::of_person(service.host().env.iter().cloned());
@@ -80,7 +90,12 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
     let start = &config.start;
     let kind = start.agent.as_deref().and_then(AgentKind::named).and_then(AgentKind::program);
     let program = start.command.as_ref().map(|command| command.program.as_str()).or(kind);
-    for (place, program) in agents.chain([("start".to_owned(), program)]) {
+    let others = [
+        ("start".to_owned(), program),
+        ("memory.judge".to_owned(), judge(&config.memory.judge, config)),
+        ("evolution".to_owned(), judge(&config.evolution.agent, config)),
+    ];
+    for (place, program) in agents.chain(others) {
         let Some(program) = program else { continue };
         if let Err(missing) = generic::find(program, dir, &env)
             && told.insert(program)
@@ -102,6 +117,10 @@ fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
         let found = format!("{}: there is no prompt {name:?}", settings.origin("prompt-name"));
         let advice = format!("write [prompts.{name}], or name another");
         findings.push(Finding::warning(Subject::Configuration, found, advice));
+    }
+    if let Err(error) = Telemetry::new(config.telemetry.endpoint.as_deref(), service.host()) {
+        let advice = "docs/telemetry.md says what is accepted; until then no collector is told anything";
+        findings.push(Finding::warning(Subject::Configuration, chain(&error), advice).about("telemetry"));
     }
     if config.slack != Slack::default()
         && let Err(error) = SlackTokens::of(service.host())

@@ -30,6 +30,7 @@ use super::verify::{self, Of};
 use super::work::Work;
 use crate::dispatcher::{blocking, install_doorbell};
 use crate::signals::{SignalSources, Signals};
+use crate::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
 
 /// What its loops are told when they start, if everything is to come to rest.
@@ -59,6 +60,7 @@ pub(super) struct PlanDrive {
     doorbell: pipe::Receiver,
     signals: SignalSources,
     pulse: Arc<crate::pulse::Pulse>,
+    telling: Option<Telling>,
     look_again: bool,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
@@ -72,7 +74,7 @@ impl PlanDrive {
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let PlanRunner { mut journal, lock, service, pulse, opened } = runner;
+        let PlanRunner { mut journal, lock, service, pulse, opened, telling } = runner;
         let signals = SignalSources::new(signals)?;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let (dir, each) = (journal.dir().clone(), journal.state().spec.each.clone());
@@ -109,6 +111,7 @@ impl PlanDrive {
             doorbell,
             signals,
             pulse,
+            telling,
             look_again: true,
             is_news: true,
         };

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use refrain_core::event::End;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::{AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState};
+use refrain_core::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
@@ -20,6 +22,7 @@ use super::drive::{Quiet, tell};
 use super::landing::Landing;
 use super::told;
 use crate::dispatcher::blocking;
+use crate::telemetry::Telling;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
 
 /// All that a round needs to know.
@@ -30,6 +33,10 @@ pub(super) struct Round {
     /// The tasks, as their file could be read last.
     pub(super) tasks: Option<Arc<[Task]>>,
     pub(super) spec: PlanSpec,
+    /// When the plan was started.
+    pub(super) started_at: Timestamp,
+    /// Who has the loop told of.
+    pub(super) telling: Option<Telling>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
     pub(super) running: Running,
@@ -82,6 +89,7 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
                 }
                 None => Ok(()),
             };
+            round.telling.iter().for_each(|telling| telling.of(&runner));
             let driven = match told {
                 Ok(()) => Box::pin(runner.drive_unnoted(&host, Signals::None, || {})).await,
                 Err(error) => Err(error),
@@ -254,6 +262,7 @@ impl Round {
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];
         let mut spec = self.spec.loop_spec(task, self.running.round, &slot.folder(), prompt);
+        spec.trace = Some(trace::of_task(&self.spec, self.started_at, id, self.running.round));
         spec.limits.max_iterations = Some(self.running.granted);
         spec.limits.max_cost = self.running.money.or(spec.limits.max_cost);
         Ok(spec)

@@ -19,6 +19,7 @@ use super::follow::PlanFollower;
 use super::statuses::Statuses;
 use crate::pulse::Pulse;
 use crate::service::NAME_TRIES;
+use crate::telemetry::Telling;
 use crate::{EngineError, Host, Service, Signals, now};
 
 /// A plan that this process has the right to drive.
@@ -30,6 +31,8 @@ pub struct PlanRunner {
     pub(super) pulse: Arc<Pulse>,
     /// The project's repository, where git was asked about it already.
     pub(super) opened: Option<Repository>,
+    /// Who has its loops told of.
+    pub(crate) telling: Option<Telling>,
 }
 
 impl PlanRunner {
@@ -88,6 +91,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
+        spec.each.trace = self.host.trace();
         let opened = self.admit_beginning(&mut spec)?;
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;
@@ -176,7 +180,14 @@ impl Service {
     }
 
     fn runner_of(&self, journal: Journal<PlanState>, lock: RunnerLock) -> PlanRunner {
-        PlanRunner { journal, lock, service: self.clone(), pulse: Arc::default(), opened: None }
+        PlanRunner {
+            journal,
+            lock,
+            service: self.clone(),
+            pulse: Arc::default(),
+            opened: None,
+            telling: None,
+        }
     }
 
     /// No other plan may be at the same tasks: one that runs, or that crashed and would go on with them.

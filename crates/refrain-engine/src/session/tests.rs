@@ -141,6 +141,8 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         depth: 0,
         output_cap: Spec::OUTPUT_CAP,
     }

@@ -14,12 +14,13 @@ impl Desk {
         let service = self.service(&self.folder(None)?)?;
         let (tally, _) = service.usage(self.everywhere, None, || Tally::new(By::Agent, TimeZone::UTC))?;
         let project = (!self.everywhere).then(|| service.project().root.to_string());
+        let parts = tally.parts();
         let report = tally.report(None, "UTC".to_owned(), project);
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
             Listed::Damaged { .. } => None,
         });
-        Ok(metrics::prometheus(&report, words))
+        Ok(metrics::prometheus(&report, &parts, words))
     }
 }

@@ -76,6 +76,8 @@ pub(super) const STEPS: &[M<'_>] = &[
     M::up("DELETE FROM projects"),
     // Loops of tasks belong to their plan.
     M::up("ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects"),
+    // Who pays is told, and a loop's mode.
+    M::up("ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects"),
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.

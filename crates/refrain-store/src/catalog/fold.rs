@@ -114,6 +114,7 @@ impl Row {
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,
+    pub(super) pool: Option<String>,
     pub(super) usage: Usage,
 }
 
@@ -123,13 +124,15 @@ pub(super) fn spendings(state: &LoopState) -> impl Iterator<Item = Spending> {
     let judged = state.judged.iter().map(|judged| Spending {
         at: judged.at,
         model: judged.model.clone(),
+        pool: judged.pool.clone(),
         usage: judged.usage,
     });
     let worked = started.map(|attempt| {
         let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
         let said = report.and_then(|report| report.session.model.clone());
         let model = said.or_else(|| state.spec.agent.model.clone());
-        Spending { at: attempt.ended_at, model, usage: attempt.usage }
+        let pool = report.and_then(|report| report.pool.clone());
+        Spending { at: attempt.ended_at, model, pool, usage: attempt.usage }
     });
     worked.chain(judged)
 }

@@ -111,7 +111,8 @@ pub(super) fn write(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     let mut add_object = all.prepare("INSERT INTO objects VALUES (?1, ?2)")?;
-    let mut add_attempt = all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    let mut add_attempt =
+        all.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
     for folder in gone.iter().chain(changed.iter().map(|row| &row.folder)) {
         forget.execute(params![project, shelf.is_archive(), folder])?;
     }
@@ -135,7 +136,7 @@ pub(super) fn write(
             brief.plan.as_ref().map(LoopId::as_str),
         ])?;
         add_object.execute(params![id, brief.object])?;
-        for (number, Spending { at, model, usage }) in (0_i64..).zip(attempts) {
+        for (number, Spending { at, model, pool, usage }) in (0_i64..).zip(attempts) {
             add_attempt.execute(params![
                 id,
                 number,
@@ -146,6 +147,7 @@ pub(super) fn write(
                 usage.tokens.output.map(signed),
                 usage.cost.map(|cost| signed(cost.0)),
                 usage.at_least,
+                pool,
             ])?;
         }
     }

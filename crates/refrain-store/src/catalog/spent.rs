@@ -27,7 +27,7 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         let from = since.map_or(i64::MIN, |since| since.as_millisecond());
         let mut query = self.db.prepare(
-            "SELECT id, agent, attempts.ended_at, model, input, cached_input, output, cost, at_least
+            "SELECT id, agent, attempts.ended_at, model, input, cached_input, output, cost, at_least, pool
              FROM loops JOIN attempts ON attempts.loop = loops.id
              WHERE project = (SELECT id FROM projects WHERE data = ?1) AND attempts.ended_at >= ?2",
         )?;
@@ -48,10 +48,10 @@ impl Catalog {
         for found in found {
             if let Found::Open(_, state) = found {
                 let of = tally.unused_number();
-                for Spending { at, model, usage } in spendings(state) {
+                for Spending { at, model, pool, usage } in spendings(state) {
                     if since.is_none_or(|since| at >= since) {
                         let (project, agent) = (project.root.to_string(), state.spec.agent.kind);
-                        tally.spend(&Spent { of, project, agent, model, at, usage });
+                        tally.spend(&Spent { of, project, agent, model, pool, at, usage });
                     }
                 }
             }
@@ -68,6 +68,7 @@ fn spent(row: &Row<'_>, project: &Project) -> Result<Spent, CatalogError> {
         agent: serde_json::from_str(row.get_ref(1)?.as_str().map_err(unfit)?)?,
         at: Timestamp::from_millisecond(row.get(2)?).map_err(unfit)?,
         model: row.get(3)?,
+        pool: row.get(9)?,
         usage: Usage {
             tokens: Tokens { input: number(4)?, cached_input: number(5)?, output: number(6)? },
             cost: number(7)?.map(Usd),

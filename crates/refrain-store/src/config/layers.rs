@@ -166,14 +166,7 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
         None => ProjectFile::Absent,
         Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
             let mut layer = file.layer()?;
-            refuse_in_a_project(&layer.given)?;
-            // Whoever wrote the project would say where what is told of it goes.
-            let elsewhere = ["slack", "telemetry"];
-            let is_elsewhere = |path: &[String]| elsewhere.contains(&path[0].as_str());
-            if let Some((path, given)) = layer.given.iter().find(|(path, _)| is_elsewhere(path)) {
-                let what = format!("{}: a project has none; it belongs into {user_file}", path[0]);
-                return Err(ConfigError::Wrong { at: given.origin.clone(), what });
-            }
+            refuse_in_a_project(&layer.given, &user_file)?;
             project_caps = Caps::from(&layer.config.budget);
             only_lowers(&mut layer.given, &user_caps, &project_caps);
             layers.push(layer.given);

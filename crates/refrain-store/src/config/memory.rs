@@ -1,5 +1,4 @@
-//! What only the user's own file may say: `[memory]` where texts are sent somewhere, or an agent is asked beside a loop, and
-//! `[evolution]`, which asks one too.
+//! What only the user's own file may say (`THE_USERS`), and what it says of memories.
 
 use camino::Utf8Path;
 use serde::Deserialize;
@@ -8,9 +7,26 @@ use super::file;
 use super::keys::{Embeddings, Evolution};
 use super::layers::{ConfigError, Values};
 
-/// Keys that a project's file may not have, trusted or not: memories are of all projects, and what looks back on a loop costs
-/// beside its caps.
-const THE_USERS: [&str; 2] = ["embeddings", "judge"];
+/// Tables and keys that a project's file may not have, trusted or not, and why: whoever wrote the project would decide that for
+/// everybody who works in it.
+const THE_USERS: [(&[&str], &str); 5] = [
+    (&["slack"], "it says who commands your loops"),
+    (&["telemetry"], "it says where what your loops do is sent"),
+    (&["evolution"], "it spends your money on every loop"),
+    (&["memory", "embeddings"], "it says where memories of all your projects are sent"),
+    (&["memory", "judge"], "it spends your money beside every loop's caps"),
+];
+
+/// Refuses a project's file that has one of those.
+pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Result<(), ConfigError> {
+    let refused = values.iter().find_map(|(path, given)| {
+        let is_below = |key: &[&str]| path.len() >= key.len() && path.iter().zip(key).all(|(a, b)| a == b);
+        let (key, why) = THE_USERS.iter().find(|(key, _)| is_below(key))?;
+        let what = format!("{}: {why}; accepted only in your own {user_file}", key.join("."));
+        Some(ConfigError::Wrong { at: given.origin.clone(), what })
+    });
+    refused.map_or(Ok(()), Err)
+}
 
 /// What the user's own file says of memories beside what any file may say; nothing where it cannot be read, whatever else is
 /// wrong in it.
@@ -52,25 +68,4 @@ struct OnlyEvolution {
 #[serde(default)]
 struct OnlyMemory {
     memory: OwnMemory,
-}
-
-/// Refuses a project's file that would say where the user's memories are sent, or have an agent asked at their cost.
-pub(super) fn refuse_in_a_project(values: &Values) -> Result<(), ConfigError> {
-    let is_the_users = |path: &[String]| {
-        path[0] == "memory" && path.get(1).is_some_and(|key| THE_USERS.contains(&key.as_str()))
-    };
-    if let Some((_, given)) = values.iter().find(|(path, _)| path[0] == "evolution") {
-        let what = "evolution: it spends your money on every loop; accepted only in your own config.toml";
-        return Err(ConfigError::Wrong { at: given.origin.clone(), what: what.to_owned() });
-    }
-    match values.iter().find(|(path, _)| is_the_users(path)) {
-        None => Ok(()),
-        Some((path, given)) => Err(ConfigError::Wrong {
-            at: given.origin.clone(),
-            what: format!(
-                "memory.{}: it is about memories of all projects, and what is beside a loop's caps; accepted only in your own config.toml",
-                path[1]
-            ),
-        }),
-    }
 }

@@ -16,6 +16,9 @@ use crate::{herald, out, run, telemetry};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     id: LoopId,
+    /// Do not drive it: tell a collector of it, now that it has ended
+    #[arg(long)]
+    tell: bool,
     #[command(flatten)]
     notify: NotifyArgs,
 }
@@ -23,12 +26,16 @@ pub(crate) struct Args {
 /// Takes the loop over and drives it to its end.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
+    if args.tell {
+        telemetry::tell_whole(context, &service, &args.id)?;
+        return Ok(Code::Done.into());
+    }
     if service.has_plan(&args.id) {
         return plan::drive::alone(context, &service, &args.id, &args.notify);
     }
     let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
-    let telemetry = telemetry::begin(context, &runner);
+    let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));

@@ -77,6 +77,9 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::exact("started", clock(status.started_at)),
         Row::exact("last event", clock(status.updated_at)),
     ];
+    if let Some(mode) = &status.mode {
+        rows.push(Row::exact("mode", mode.clone()));
+    }
     if found.archived {
         rows.push(Row::exact("archived", found.dir.0.to_string()));
     }

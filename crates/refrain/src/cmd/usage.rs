@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h
     #[arg(long, value_name = "DUR|DATE")]
     since: Option<Since>,
-    /// What to add up by
+    /// What to add up by; prometheus is told all of it apart, but for the days
     #[arg(long, value_enum, default_value_t = ByArg::Day)]
     by: ByArg,
     /// The loops of every project that refrain has worked in, not only of this one
@@ -61,6 +61,8 @@ enum ByArg {
     Agent,
     /// The model, as the agent told it
     Model,
+    /// Who pays: the agent, how it is logged in, and a short name of its account
+    Pool,
 }
 
 impl From<ByArg> for By {
@@ -70,6 +72,7 @@ impl From<ByArg> for By {
             ByArg::Project => Self::Project,
             ByArg::Agent => Self::Agent,
             ByArg::Model => Self::Model,
+            ByArg::Pool => Self::Pool,
         }
     }
 }
@@ -82,7 +85,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
-    let Used { report, unread, untold } = service.used(args.all_projects, since, args.by.into(), &zone)?;
+    let Used { report, parts, unread, untold } = service.used(args.all_projects, since, args.by.into(), &zone)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
         let error = match error {
@@ -105,7 +108,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
                 Listed::Loop(brief) => Some(brief.status),
                 Listed::Damaged { .. } => None,
             });
-            out::print_whole(&metrics::prometheus(&report, words))?;
+            out::print_whole(&metrics::prometheus(&report, &parts, words))?;
         }
     }
     Ok(Code::Done.into())
@@ -153,12 +156,7 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
 
 /// A row a group, and the total below.
 fn table(report: &Report, width: Option<usize>) -> Vec<String> {
-    let title = match report.by {
-        By::Day => "DAY",
-        By::Project => "PROJECT",
-        By::Agent => "AGENT",
-        By::Model => "MODEL",
-    };
+    let title = report.by.as_str().to_uppercase();
     let key =
         |group: &Group| group.key.as_deref().map_or("unknown".into(), |key| printable(key).into_owned());
     let mut rows: Vec<(String, &Sum)> = report.groups.iter().map(|group| (key(group), &group.used)).collect();
@@ -180,7 +178,7 @@ fn table(report: &Report, width: Option<usize>) -> Vec<String> {
         Column {
             cells: rows.iter().map(|(key, _)| Cow::Borrowed(key.as_str())).collect(),
             right: false,
-            ..column(title, |_| String::new())
+            ..column(&title, |_| String::new())
         },
         column("COST", cost),
         column("ATTEMPTS", |sum| sum.attempts.to_string()),
@@ -216,7 +214,7 @@ fn stops(stops: &[Stop]) -> String {
 }
 
 fn to_done(spread: &Spread) -> String {
-    let Spread { loops, min, p25, median, p75, max } = spread;
+    let Spread { loops, min, p25, median, p75, max, sum: _ } = spread;
     if *loops == 1 || min == max {
         return format!("iterations to done: {min}");
     }

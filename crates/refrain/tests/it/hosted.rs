@@ -76,6 +76,8 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

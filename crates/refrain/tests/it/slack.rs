@@ -270,6 +270,7 @@ fn who_cannot_speak_with_slack_says_why_and_serves() {
     testkit::write(&project, "[slack]\nmay-start = [\"U9\"]\n");
     sandbox.refrain(&["trust"]).with_code(0);
     let refused = sandbox.refrain(&["start", "--command", "true", "p"]).with_code(2);
-    assert!(refused.stderr.contains("slack: a project has none; it belongs into"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("slack: it says who commands your loops"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("accepted only in your own /"), "{}", refused.stderr);
     assert_eq!(json!(slack.said().len()), json!(0));
 }

@@ -46,7 +46,8 @@ impl LoopState {
         self.costs.push(used.cost);
         let said = report.and_then(|report| report.session.model.clone());
         let model = said.or_else(|| agent.model.clone());
-        self.judged.push(Judged { at: self.updated_at, model, usage: used });
+        let pool = report.and_then(|report| report.pool.clone());
+        self.judged.push(Judged { at: self.updated_at, model, pool, usage: used });
         // One that its provider failed was cut off, too.
         let report = report.filter(|report| report.fault.is_none());
         self.cost_unknown |= withholds_cost(report, used);

@@ -75,6 +75,8 @@ pub(crate) fn spec() -> Spec {
         mirrors: Vec::new(),
         memory: None,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         depth: 0,

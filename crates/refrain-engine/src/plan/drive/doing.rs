@@ -92,6 +92,8 @@ impl PlanDrive {
             landing: self.landing.clone(),
             tasks: self.statuses.tasks(),
             spec: state.spec.clone(),
+            started_at: state.started_at,
+            telling: self.telling.clone(),
             plan_dir: self.journal.dir().clone(),
             task: state.tasks[task].clone(),
             running: running.clone(),

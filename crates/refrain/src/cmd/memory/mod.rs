@@ -14,10 +14,12 @@ mod told;
 
 use std::process::ExitCode;
 
+use refrain_engine::config::Chosen;
 use refrain_engine::{EvolutionError, MemoryError, RememberError, chain};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
+use crate::out;
 
 /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
 /// taught about the project's instructions
@@ -43,8 +45,20 @@ enum Verb {
     Consolidate(consolidate::Args),
 }
 
+/// What is wrong with the configuration keeps nobody from looking, but it may be why there is less to see.
+fn mention_what_cannot_be_used(context: &Context) -> Result<(), CliError> {
+    let settings = context.service()?.settings(Chosen::default(), context.inside.is_none());
+    if let Err(error) = settings {
+        out::tell_line("", &format!("note: nothing of the configuration counts here: {error}"));
+    }
+    Ok(())
+}
+
 /// Does what the verb says.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    if let Verb::Search(_) | Verb::List(_) | Verb::Proposals(_) = &args.verb {
+        mention_what_cannot_be_used(context)?;
+    }
     match &args.verb {
         Verb::Search(args) => search::run(context, args),
         Verb::List(args) => list::run(context, args),

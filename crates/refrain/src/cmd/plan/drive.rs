@@ -14,12 +14,13 @@ use crate::notify::NotifyArgs;
 use crate::out::{self, Target};
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
+use crate::telemetry;
 
 /// Drives the plan until it stops, showing it; answers with the exit code of its end.
 pub(super) fn in_foreground(
     context: &Context,
     service: &Service,
-    runner: PlanRunner,
+    mut runner: PlanRunner,
     show: &ShowArgs,
 ) -> Result<ExitCode, CliError> {
     let (id, follower) = (runner.id().clone(), runner.follow());
@@ -38,6 +39,7 @@ pub(super) fn in_foreground(
         std::thread::spawn(move || screen.run(&service, follower))
     });
     let worktree = &service.project().worktree;
+    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
     let herald = herald::begin(context, worktree, &show.notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
@@ -49,6 +51,7 @@ pub(super) fn in_foreground(
         Err(error) => {
             show.notify.tell_failure(context, id.as_str(), &chain(&error));
             herald::finish(herald);
+            telemetry::finish(telemetry);
             return Err(error.into());
         }
     };
@@ -61,6 +64,7 @@ pub(super) fn in_foreground(
     // Also where nobody reads any more.
     show.notify.tell(context, &status.id, &(&status).into());
     herald::finish(herald);
+    telemetry::finish(telemetry);
     printed?;
     Ok(Code::from(status.status).into())
 }
@@ -103,9 +107,10 @@ pub(crate) fn alone(
     id: &LoopId,
     notify: &NotifyArgs,
 ) -> Result<ExitCode, CliError> {
-    let runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let mut runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let worktree = &service.project().worktree;
+    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
     let herald = herald::begin(context, worktree, notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
     let failed = |error: &EngineError| notify.tell_failure(context, id.as_str(), &chain(error));
@@ -114,6 +119,7 @@ pub(crate) fn alone(
         notify.tell(context, id, &status.into());
     }
     herald::finish(herald);
+    telemetry::finish(telemetry);
     let status = status?;
     Ok(Code::from(status.status).into())
 }

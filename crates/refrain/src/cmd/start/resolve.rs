@@ -42,6 +42,7 @@ pub(in crate::cmd) fn spec(
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
+        mode: args.mode.clone(),
         promise: promise(&options.promise, start, &spec.agent)?,
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {
@@ -95,6 +96,8 @@ pub(in crate::cmd) fn common(
         mirrors: Vec::new(),
         memory,
         carried: None,
+        mode: None,
+        trace: None,
         task: None,
         session: None,
         project: project.root.clone(),

@@ -1,0 +1,265 @@
+//! An observer on a thread of its own in the runner's process: it reads a journal, sends what came to its end when an
+//! iteration, or a task, is over, and can change nothing. What a collector does not take is kept for the next time, and given
+//! up when the loop has stopped. A span that is sent twice is known by its id; a sum is not, and is given up where nobody
+//! knows whether it was taken.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, spawn};
+
+use jiff::Timestamp;
+use refrain_core::event::Event;
+use refrain_core::trace::{Kind, PlanTracer, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::{Fold, Record};
+use refrain_store::journal::{Journal, Tail};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Refused, Telemetry};
+use crate::pulse::{Beat, Pulse};
+use crate::redact::Redactor;
+use crate::{PlanRunner, Runner};
+
+/// So many spans are kept for a collector that takes none; of more, the last.
+const KEPT: usize = 1000;
+
+/// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
+#[derive(Clone, Debug, Default)]
+pub struct Exporter(Arc<Mutex<Vec<JoinHandle<Option<String>>>>>);
+
+impl Exporter {
+    fn add(&self, thread: JoinHandle<Option<String>>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// Waits until all is sent, or given up, and answers with why.
+    #[must_use]
+    pub fn finish(self) -> Option<String> {
+        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        // If one panicked, nothing more of it is sent; the loop is what it is.
+        threads.into_iter().fold(None, |trouble, thread| trouble.or(thread.join().unwrap_or(None)))
+    }
+}
+
+impl Runner {
+    /// Has a collector told what happens to the loop from here on. Of one that a session drives all is told at once when it
+    /// ends: nobody is there for long.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
+        let exporter = Exporter::default();
+        exporter.add(self.follow_for(telemetry)?);
+        Ok(exporter)
+    }
+
+    fn follow_for(&self, telemetry: Telemetry) -> io::Result<JoinHandle<Option<String>>> {
+        let state = self.journal.state();
+        let redactor = Redactor::new(&state.spec, []);
+        let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
+        follow::<Tracer, _>(&self.journal, Arc::clone(&self.pulse), when, Owed::new(telemetry, redactor)?)
+    }
+}
+
+impl PlanRunner {
+    /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
+        let (journal, pulse) = self.observed();
+        let redactor = Redactor::new(&journal.state().spec.each, []);
+        // That it was started, or resumed, is news.
+        let when = When::Behind(journal.state().seq.saturating_sub(1));
+        let thread = follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
+        let exporter = Exporter::default();
+        exporter.add(thread);
+        self.telling = Some(Telling { telemetry, exporter: exporter.clone() });
+        Ok(exporter)
+    }
+}
+
+/// What a plan's runner needs to have the loops of its tasks told of, too.
+#[derive(Clone, Debug)]
+pub(crate) struct Telling {
+    telemetry: Telemetry,
+    exporter: Exporter,
+}
+
+impl Telling {
+    /// The loop is about to be driven. What cannot be told harms nobody.
+    pub(crate) fn of(&self, runner: &Runner) {
+        if let Ok(thread) = runner.follow_for(self.telemetry.clone()) {
+            self.exporter.add(thread);
+        }
+    }
+}
+
+/// What is told of a journal, and when.
+#[derive(Clone, Copy)]
+enum When {
+    /// What comes behind this record, as it comes.
+    Behind(u64),
+    /// All since it was started, or resumed, when it ends behind this record.
+    AtTheEnd(u64),
+}
+
+fn follow<T, S>(
+    journal: &Journal<S>,
+    pulse: Arc<Pulse>,
+    when: When,
+    mut owed: Owed,
+) -> io::Result<JoinHandle<Option<String>>>
+where
+    T: Traced<Event = S::Event>,
+    S: Fold,
+    S::Event: Send + 'static,
+{
+    let mut tail = Tail::of(journal);
+    Ok(spawn(move || {
+        let mut tracer: Option<T> = None;
+        loop {
+            let beat = pulse.beat();
+            // What cannot be understood, the runner itself says.
+            let records = tail.next(beat.journal).unwrap_or_default();
+            let mut is_due = beat.over;
+            for record in &records {
+                is_due |= owed.see(&mut tracer, record, when);
+            }
+            if is_due {
+                owed.settle(tracer.as_ref());
+            }
+            if beat.over {
+                return owed.trouble;
+            }
+            let journal = |seen: Beat| seen.journal;
+            let mut seen = beat;
+            while journal(seen) == journal(beat) && !seen.over {
+                // What is printed is nothing to it.
+                seen = pulse.wait(seen, None);
+            }
+        }
+    }))
+}
+
+/// What a collector is owed.
+pub(super) struct Owed {
+    telemetry: Telemetry,
+    runtime: Runtime,
+    redactor: Redactor,
+    /// Spans whose journal has not ended yet, where that is waited for.
+    held: Vec<Span>,
+    traces: Vec<Span>,
+    metrics: Vec<Span>,
+    /// Since when metrics are owed.
+    since: Option<Timestamp>,
+    pub(super) trouble: Option<String>,
+}
+
+impl Owed {
+    pub(super) fn new(telemetry: Telemetry, redactor: Redactor) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (held, traces, metrics) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { telemetry, runtime, redactor, held, traces, metrics, since: None, trouble: None })
+    }
+
+    /// One more record; says whether what is owed is to be sent now.
+    fn see<T: Traced>(&mut self, tracer: &mut Option<T>, record: &Record<T::Event>, when: When) -> bool {
+        let spans = match tracer {
+            None => {
+                *tracer = T::begin(record).ok();
+                Vec::new()
+            }
+            Some(tracer) => tracer.see(record).unwrap_or_default(),
+        };
+        // What a gate printed leaves the machine here.
+        let clean = |span: Span| Span { error: span.error.map(|it| self.redactor.clean(&it)), ..span };
+        let spans: Vec<Span> = spans.into_iter().map(clean).collect();
+        let is_whole = spans.iter().any(|span| matches!(span.kind, Kind::Loop | Kind::Plan));
+        let is_part = spans.iter().any(|span| matches!(span.kind, Kind::Iteration | Kind::Task));
+        match when {
+            When::Behind(past) if record.seq <= past => return false,
+            When::Behind(_) => self.owe(spans, record.at),
+            When::AtTheEnd(past) => {
+                self.held.extend(spans);
+                let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
+                // Of a run that was over before somebody else told.
+                if record.seq > past {
+                    let since = held.iter().map(|span| span.start).min();
+                    self.owe(held, since.unwrap_or(record.at));
+                }
+            }
+        }
+        is_whole || is_part
+    }
+
+    fn owe(&mut self, spans: Vec<Span>, at: Timestamp) {
+        if spans.is_empty() {
+            return;
+        }
+        self.since.get_or_insert(at);
+        if self.telemetry.metrics.is_some() {
+            self.metrics.extend(spans.iter().cloned());
+        }
+        if self.telemetry.traces.is_some() {
+            self.traces.extend(spans);
+        }
+    }
+
+    /// Sends what is owed, as far as it is taken.
+    fn settle<T: Traced>(&mut self, tracer: Option<&T>) {
+        let Some(tracer) = tracer else { return };
+        let (telemetry, resource) = (&self.telemetry, self.telemetry.resource(tracer.own()));
+        let traces = telemetry.traces.as_ref().filter(|_| !self.traces.is_empty());
+        let traces = traces.map(|target| telemetry.send(target, otlp(&self.traces, &resource)));
+        let until = self.metrics.iter().map(|span| span.end).max();
+        let metrics = telemetry.metrics.as_ref().zip(self.since).and_then(|(target, since)| {
+            Some(telemetry.send(target, otlp_metrics(&self.metrics, since, &resource)?))
+        });
+        if traces.is_none() && metrics.is_none() {
+            return;
+        }
+        let both = async { tokio::join!(maybe(traces), maybe(metrics)) };
+        let (traces, metrics) = self.runtime.block_on(both);
+        self.trouble = None;
+        match traces {
+            Ok(()) => self.traces.clear(),
+            Err(refused) => self.keep(refused, |owed| &mut owed.traces),
+        }
+        match metrics {
+            Err(refused) if !refused.is_maybe_taken => self.keep(refused, |owed| &mut owed.metrics),
+            taken => {
+                self.trouble = self.trouble.take().or(taken.err().map(|refused| refused.why));
+                self.metrics.clear();
+                self.since = until.or(self.since);
+            }
+        }
+    }
+
+    fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
+        self.trouble.get_or_insert(refused.why);
+        let owed = which(self);
+        owed.drain(..owed.len().saturating_sub(KEPT));
+    }
+}
+
+/// What there is to do, if there is something.
+async fn maybe(work: Option<impl Future<Output = Result<(), Refused>>>) -> Result<(), Refused> {
+    match work {
+        Some(work) => work.await,
+        None => Ok(()),
+    }
+}
+
+impl Owed {
+    /// Tells all of a loop's last run, which has ended: what nobody told while it went on.
+    pub(super) fn tell_all(mut self, records: &[Record]) -> Option<String> {
+        let ends = |record: &&Record| matches!(record.event, Event::LoopEnded(_));
+        let last = records.iter().rev().find(ends).map_or(0, |record| record.seq);
+        let mut tracer: Option<Tracer> = None;
+        for record in records {
+            self.see(&mut tracer, record, When::AtTheEnd(last.saturating_sub(1)));
+        }
+        self.settle(tracer.as_ref());
+        self.trouble
+    }
+}
