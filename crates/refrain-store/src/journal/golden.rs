@@ -76,6 +76,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         resumed: true,
         last_tool: Some("Bash".into()),
         unknown: 3,
+        pool: Some("claude subscription".into()),
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }

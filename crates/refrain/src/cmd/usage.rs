@@ -85,7 +85,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
-    let Used { report, parts, unread, untold } = service.used(args.all_projects, since, args.by.into(), &zone)?;
+    let Used { report, parts, unread, untold } =
+        service.used(args.all_projects, since, args.by.into(), &zone)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
         let error = match error {

@@ -147,7 +147,9 @@ fn a_reflection_that_fails_changes_nothing_and_nobody_reflects_unasked() {
     let sandbox = place("exit 3");
     runs(&sandbox, "job");
     let log = sandbox.loop_dir("job").join("runner.log");
-    eventually("it says why", || fs::read_to_string(&log).ok().filter(|text| text.contains("it ended with exit code 3")));
+    eventually("it says why", || {
+        fs::read_to_string(&log).ok().filter(|text| text.contains("it ended with exit code 3"))
+    });
     assert_eq!((sandbox.status("job")["status"].as_str(), proposals(&sandbox).len()), (Some("completed"), 0));
     sandbox.refrain(&["verify", "job"]).with_code(0);
     write(&sandbox.root().join("home/config/refrain/config.toml"), "");
