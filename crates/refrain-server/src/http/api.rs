@@ -19,8 +19,8 @@ use super::door::Door;
 use super::failure::Failure;
 use super::openapi::openapi;
 use crate::desk::{
-    Activity, Asked, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Standing,
-    Start, Started, Tune, Urgent, Which,
+    Activity, Approve, Asked, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume,
+    Standing, Start, Started, Tune, Urgent, Which,
 };
 
 type Shared = State<Arc<Door>>;
@@ -227,6 +227,14 @@ pub(super) async fn resume(
     Sent(asked): Sent<Resume>,
 ) -> Answer<Standing> {
     door.at_desk(move |desk| desk.resume(&place, &asked)).await.map(Json)
+}
+
+pub(super) async fn approve(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Approve>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.approve(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn steer(

@@ -9,8 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::api;
 use super::door::Door;
 use crate::desk::{
-    Activity, Asked, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Standing, Start,
-    Started, Tune, Urgent,
+    Activity, Approve, Asked, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Standing,
+    Start, Started, Tune, Urgent,
 };
 
 /// What stands before every path.
@@ -145,6 +145,11 @@ pub(super) fn table() -> Vec<Route> {
             "/projects/{project}/loops/{id}/resume",
             "Let it go on, with more where that is said",
             post(api::resume),
+        ),
+        Route::post::<Approve, Standing>(
+            "/projects/{project}/loops/{id}/approve",
+            "Say that what it waits with is good, and let it finish",
+            post(api::approve),
         ),
         Route::post::<Asked, Standing>(
             "/projects/{project}/loops/{id}/steer",
