@@ -234,6 +234,9 @@ pub enum Event {
     LoopResumed {
         /// The limits from here on, as totals.
         limits: Limits,
+        /// What they approved of: the candidate that waited for it. One that waited, and goes on without, was not approved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approved: Option<Approved>,
     },
     /// The writer found an unterminated last line and moved it aside.
     #[serde(rename = "journal.torn")]
@@ -281,6 +284,16 @@ pub struct LoopStarted {
     pub refrain: String,
     /// What is to be done.
     pub spec: Spec,
+}
+
+/// What a person approved of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approved {
+    /// Which attempt left it.
+    pub attempt: AttemptId,
+    /// Its tree; none where there is no repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Oid>,
 }
 
 /// What became of pushing a branch.
@@ -452,6 +465,8 @@ pub enum Blocked {
     Publish,
     /// Its agent said `status: blocked` in `state.md`, and it still stood there behind one more iteration.
     StateFile,
+    /// What it claims is proven as far as gates can, and a person is to approve it.
+    Approval,
 }
 
 /// A process, for as long as the machine runs: a pid alone is used again.

@@ -91,12 +91,14 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
         [blocked(state), last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
     let touched = touching::what_was_touched(state, printed.touched, FAILURE_EXCERPT);
     let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
+    let person = what_a_person_said(state);
     let outside = outside::objection(state, printed.outside, FAILURE_EXCERPT);
     let advice = [feedback(state), directive(state, printed), steering(state)];
     for part in failed
         .into_iter()
         .chain(touched)
         .chain(gates)
+        .chain(person)
         .chain(outside)
         .chain(news.into_iter().chain(advice).flatten())
     {
@@ -202,6 +204,11 @@ fn how_to_claim(spec: &Spec) -> String {
         );
     }
     text.push_str(&touching::what_is_kept(spec));
+    if spec.approval {
+        text.push_str(
+            "- Last of all a person looks at what you claim to be done, and approves it or sends it back\n",
+        );
+    }
     text.push_str("---");
     text
 }
@@ -290,6 +297,19 @@ pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], mo
         said.push(format!("FLAKY: gate {} failed, and then passed on the same files.", gate.name));
     }
     said
+}
+
+/// That a person, who was asked last of all, did not approve it; their words, if any, are steering.
+fn what_a_person_said(state: &LoopState) -> Option<String> {
+    last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
+    let gates = if state.spec.has_hard_gates() { ", though every gate that decides passed" } else { "" };
+    let words = match state.steering.is_empty() {
+        true => "They said nothing more: look again at what was asked for, and at what you left undone",
+        false => "What they say to it stands under STEERING",
+    };
+    Some(format!(
+        "NOT APPROVED: a person looked at what you claim to be done, and sends it back{gates}. {words}."
+    ))
 }
 
 fn what_one_gate_said(
@@ -456,7 +476,14 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
     });
     let touched = attempt.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
     let touched = touched.then(|| "touched what is protected".to_owned());
-    std::iter::once(own.to_owned()).chain(touched).chain(failing).collect::<Vec<_>>().join("; ")
+    let refused = attempt.proof.as_ref().is_some_and(|proof| proof.is_refused());
+    let refused = refused.then(|| "a person did not approve it".to_owned());
+    std::iter::once(own.to_owned())
+        .chain(touched)
+        .chain(failing)
+        .chain(refused)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn steering(state: &LoopState) -> Option<String> {

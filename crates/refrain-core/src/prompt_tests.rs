@@ -57,6 +57,7 @@ fn spec(prompt: &str) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        approval: false,
         stuck: Default::default(),
         critique: None,
         caps: Default::default(),

@@ -71,6 +71,9 @@ pub struct Spec {
     /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub clean_checkout: bool,
+    /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub approval: bool,
     /// When it is stuck, and what is done then.
     #[serde(default)]
     pub stuck: StuckSpec,
@@ -162,10 +165,16 @@ impl Spec {
         critic.into_iter().chain(self.gates.iter().filter_map(GateSpec::reviewer))
     }
 
-    /// Whether there is something to be looked at behind each attempt.
+    /// Whether there is something to be looked at behind attempts.
     #[must_use]
     pub fn proves(&self) -> bool {
-        !self.gates.is_empty() || !self.protect.is_empty()
+        !self.gates.is_empty() || !self.protect.is_empty() || self.approval
+    }
+
+    /// Whether what was proven, and no other tree, is what counts: gates, or a person where something is claimed, say so of it.
+    #[must_use]
+    pub fn is_held_to_its_tree(&self, claims: bool) -> bool {
+        self.has_hard_gates() || self.approval && claims
     }
 
     /// Whether the loop needs its worktree for itself (design.md section 5).

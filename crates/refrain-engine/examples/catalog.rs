@@ -100,6 +100,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        approval: false,
         stuck: Default::default(),
         critique: None,
         caps: Default::default(),

@@ -222,6 +222,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        approval: false,
         stuck: Default::default(),
         critique: None,
         caps: Default::default(),

@@ -93,7 +93,7 @@ pub use refrain_store::trust::{Trust, Trusted};
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use roster::{Entry, Glimpse, Roster, RosterNews};
 pub use runner::Runner;
-pub use service::{Host, Located, Service};
+pub use service::{APPROVED, Host, Located, Service};
 pub use session::{Said, Turn};
 pub use signals::{Signals, Wishes};
 pub use slack::{SlackTokenError, SlackTokens};

@@ -11,7 +11,7 @@ use refrain_agents::{environment, generic, version};
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::git::Checkout;
-use refrain_core::r#loop::Grant;
+use refrain_core::r#loop::{self, Grant};
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::Repository;
@@ -60,6 +60,13 @@ pub struct Located {
     /// Whether it lies in the archive.
     pub archived: bool,
 }
+
+/// What a person wants of a loop that is to go on, and the event that says so; or why not.
+pub(crate) type Letting<'a> =
+    (&'static str, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
+
+/// What is refused of a loop that waits for no approval.
+pub const APPROVED: &str = "be approved";
 
 /// How many more names are tried where a made-up one is taken.
 pub(crate) const NAME_TRIES: u32 = 16;
@@ -198,8 +205,21 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
+        self.let_go_on(id, proceed, ("be resumed", &|state| state.resume(grant)))
+    }
+
+    /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
+    /// is named. What they approve of is looked at once more before it counts.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the loop is unchanged then.
+    pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
+        self.let_go_on(id, false, (APPROVED, &|state| state.approve(grant, tree)))
+    }
+
+    fn let_go_on(&self, id: &LoopId, proceed: bool, what: Letting<'_>) -> Result<Runner, EngineError> {
         self.refuse_where_a_session_lives(&self.state(id)?)?;
-        let mut runner = self.resume_anyhow(id, grant, proceed)?;
+        let mut runner = self.let_go_on_anyhow(id, proceed, what)?;
         sessions::forget(&self.project, id);
         if runner.journal.state().session.is_some() {
             runner.journal.push(Event::SessionLeft, now())?;
@@ -209,22 +229,22 @@ impl Service {
     }
 
     /// The same, whoever drove it.
-    pub(crate) fn resume_anyhow(
+    pub(crate) fn let_go_on_anyhow(
         &self,
         id: &LoopId,
-        grant: &Grant,
         proceed: bool,
+        (what, decide): Letting<'_>,
     ) -> Result<Runner, EngineError> {
         let Located { mut dir, archived } = self.locate(id)?;
         let lock = RunnerLock::try_take(&dir)?;
-        let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         let Some(lock) = lock else {
             let state = journal::read(&dir).ok().map(|snapshot| snapshot.state);
             return Err(self.driven(id, state.as_ref()));
         };
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
         let state = journal::read(&dir)?.state;
-        state.resume(grant).map_err(refused)?;
+        decide(&state).map_err(refused)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
         let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
@@ -234,7 +254,7 @@ impl Service {
         }
         let mut journal: Journal = Journal::open(dir, now())?;
         take_over(&mut journal, &self.host.env)?;
-        if let Some(event) = journal.state().resume(grant).map_err(refused)? {
+        if let Some(event) = decide(journal.state()).map_err(refused)? {
             journal.push(event, now())?;
         }
         if proceed {

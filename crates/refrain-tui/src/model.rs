@@ -105,6 +105,8 @@ pub(crate) enum Asking {
     Help,
     /// Whether this is to be cancelled.
     Cancel(Key),
+    /// Whether what it waits with is good.
+    Approve(Key),
     /// A line.
     Line(Wanted, Input),
 }

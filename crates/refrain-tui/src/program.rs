@@ -20,6 +20,11 @@ pub enum Act {
         /// What it is granted, as it stands on a command line; empty where nothing is.
         granted: String,
     },
+    /// Go on with a person's word on what waits for it, in a process of its own.
+    Approve {
+        /// It is good; else it is sent back.
+        good: bool,
+    },
     /// Stop for good: after the iteration, or at once.
     Cancel {
         /// At once.

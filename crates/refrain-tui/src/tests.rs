@@ -325,6 +325,9 @@ fn what_cannot_be_undone_is_asked_first() {
     assert_eq!(model.asking, Some(Asking::Cancel(key("job"))));
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
+    assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { good: true })]);
+    assert_eq!(press(&mut model, "Ab"), [Effect::Act(key("job"), Act::Approve { good: false })]);
+    assert_eq!(press(&mut model, "Ax"), []);
     assert_eq!(press(&mut model, "ca"), [Effect::Act(key("job"), Act::Cancel { now: true })]);
     assert_eq!(press(&mut model, "sq?p\n"), [Effect::Act(key("job"), Act::Steer { words: "q?p".into() })]);
     assert_eq!(press(&mut model, "s  \n"), [], "nothing is said with nothing");

@@ -177,6 +177,10 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Asking::Cancel(key)),
             None => Vec::new(),
         },
+        KeyCode::Char('A') => match model.meant() {
+            Some(key) => ask(model, Asking::Approve(key)),
+            None => Vec::new(),
+        },
         KeyCode::Char('s') => match model.meant() {
             Some(key) => ask(model, Asking::Line(Wanted::Steer(key), Input::default())),
             None => Vec::new(),
@@ -200,6 +204,7 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
     let doing = match &act {
         Act::Pause { .. } => "pausing",
         Act::Resume { .. } => "resuming",
+        Act::Approve { .. } => "approving",
         Act::Cancel { .. } => "cancelling",
         Act::Steer { .. } => "telling",
     };
@@ -214,6 +219,11 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
         Asking::Cancel(loop_key) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Cancel { now: false }),
             KeyCode::Char('a') => done(model, loop_key, Act::Cancel { now: true }),
+            _ => Vec::new(),
+        },
+        Asking::Approve(loop_key) => match key.code {
+            KeyCode::Char('y') => done(model, loop_key, Act::Approve { good: true }),
+            KeyCode::Char('b') => done(model, loop_key, Act::Approve { good: false }),
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {

@@ -110,6 +110,7 @@ enum LoopVerb {
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
     Resume(cmd::resume::Args),
+    Approve(cmd::approve::Args),
     Status(cmd::status::Args),
     List(cmd::list::Args),
     Usage(cmd::usage::Args),
@@ -237,6 +238,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Implement(args) => cmd::implement::run(context, *args),
         LoopVerb::Run(args) => cmd::run::run(context, &args),
         LoopVerb::Resume(args) => cmd::resume::run(context, &args),
+        LoopVerb::Approve(args) => cmd::approve::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),
         LoopVerb::List(args) => cmd::list::run(context, &args),
         LoopVerb::Usage(args) => cmd::usage::run(context, &args),

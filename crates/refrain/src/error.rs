@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
-use refrain_engine::{EngineError, GitError, JournalError, NoProgram, PluginError, chain};
+use refrain_engine::{APPROVED, EngineError, GitError, JournalError, NoProgram, PluginError, chain};
 use refrain_server::DeskError;
 
 /// The documented exit codes. Public API.
@@ -127,8 +127,15 @@ impl From<EngineError> for CliError {
                 Code::Refused,
                 Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
             ),
-            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, .. } => {
-                (Code::Refused, Some(format!("refrain resume {id} {flag}")))
+            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
+                let verb = if *what == APPROVED { "approve" } else { "resume" };
+                (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says how it stands, and how it goes on")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says how to see what waits")))
             }
             EngineError::Refused {
                 why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },

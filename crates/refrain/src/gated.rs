@@ -14,8 +14,9 @@ pub(crate) fn intent(spec: &Spec) -> String {
         gates.map(|gate| format!("{} ({})", gate.name, gate.check)).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
+    let asks = if spec.approval { "; last of all a person, who approves it" } else { "" };
     let mut text = match (hard.is_empty(), soft.is_empty()) {
-        (true, true) => return "no gates: a claim suffices, and stays unverified".to_owned(),
+        (true, true) => return format!("no gates: a claim suffices, and stays unverified{asks}"),
         (true, false) => {
             format!("no gate decides: a claim suffices, and stays unverified; soft: {soft}")
         }
@@ -28,6 +29,7 @@ pub(crate) fn intent(spec: &Spec) -> String {
     if spec.clean_checkout {
         text.push_str("; in a clean checkout");
     }
+    text.push_str(asks);
     text
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
 use refrain_core::event::{Ask, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind};
-use refrain_core::r#loop::{Attempt, LoopState, Outcome};
+use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
@@ -92,6 +92,13 @@ pub(crate) fn lines(
         // What the checks say stands above it; and they are looked at every minute.
         Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
         Event::WaitStarted(wait) => waits(*wait, record.at),
+        Event::LoopResumed { approved: Some(_), .. } => note("approved; it is looked at once more"),
+        Event::LoopResumed { .. }
+            if state.proof.as_ref().and_then(|proof| proof.approval)
+                == Some(Approval::Refused(record.at)) =>
+        {
+            note("resumed without approval: it is sent back")
+        }
         Event::LoopResumed { .. } => note("resumed"),
         Event::SessionBound(session) => {
             let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));

@@ -99,6 +99,7 @@ impl LoopState {
             feedback: Feedback { asked: started.spec.carried(), ..Feedback::default() },
             given_up: None,
             blocked: 0,
+            approved: None,
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -395,10 +396,12 @@ impl LoopState {
                 self.wait = None;
                 self.ended = Some(Ended { end: *end, at });
             }
-            Event::LoopResumed { limits } => {
-                if self.is_busy() || self.is_final() || self.cancel.is_some() {
+            Event::LoopResumed { limits, approved } => {
+                let fits = approved.is_none() || *approved == self.awaits_approval();
+                if !fits || self.is_busy() || self.is_final() || self.cancel.is_some() {
                     return Err("loop.resumed");
                 }
+                self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
                 let was = self.ended.take().map(|ended| ended.end);
                 self.pause = None;
@@ -422,7 +425,8 @@ impl LoopState {
                 self.git.stale |= self.has_told_all() || self.may_be_renewed();
                 self.git.unwatched |= self.git.base.is_some();
                 if let Phase::Proving(proving) = &mut self.phase {
-                    proving.hindered = None;
+                    // A person who has not been asked yet has said nothing.
+                    proving.hindered = proving.hindered.filter(|why| *why == Blocked::Approval);
                 }
                 let mut next = self.trouble.next;
                 if let Phase::Begun { hindered, .. } = &mut self.phase

@@ -2,7 +2,8 @@
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
-use crate::event::{Ask, End, Event, Identity};
+use crate::event::{Approved, Ask, End, Event, Identity};
+use crate::git::Oid;
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
 
 /// Why a request is not taken. The loop is unchanged.
@@ -42,6 +43,17 @@ pub enum Refusal {
         what: &'static str,
         /// The option.
         flag: &'static str,
+    },
+    /// There is nothing to approve.
+    #[error("it does not wait for approval: it is {0}")]
+    NotAsked(&'static str),
+    /// Another candidate waits than the one that was looked at.
+    #[error("{waits} waits for approval, not tree {asked}")]
+    AnotherTree {
+        /// What waits.
+        waits: String,
+        /// What was named.
+        asked: String,
     },
     /// More words than the next prompt has room for.
     #[error(
@@ -149,6 +161,31 @@ impl LoopState {
     /// # Errors
     /// A [`Refusal`] where it is final, or where it would stop again at once.
     pub fn resume(&self, grant: &Grant) -> Result<Option<Event>, Refusal> {
+        self.let_go_on(grant, None)
+    }
+
+    /// The same, where a person approves of what the loop waits with: of the tree that begins with this name, where one is
+    /// named.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where it waits for no approval, or with another tree, or would stop again at once.
+    pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
+        let end = self.ended.map(|ended| ended.end);
+        let Some(approved) = self.awaits_approval() else {
+            let (Some(end), true) = (end, self.is_final()) else {
+                return Err(Refusal::NotAsked(end.map_or("not stopped", End::name)));
+            };
+            return Err(Refusal::Final(end.name()));
+        };
+        let tree = approved.tree.as_ref().map(Oid::as_str);
+        if let Some(asked) = named.filter(|named| !tree.is_some_and(|tree| tree.starts_with(named))) {
+            let waits = tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {tree}"));
+            return Err(Refusal::AnotherTree { waits, asked: asked.to_owned() });
+        }
+        self.let_go_on(grant, Some(approved))
+    }
+
+    fn let_go_on(&self, grant: &Grant, approved: Option<Approved>) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         match end {
             Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
@@ -171,7 +208,9 @@ impl LoopState {
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
         // What is still to be proven, committed or published of the last iteration needs no other.
+        let is_refused = approved.is_none() && self.awaits_approval().is_some();
         let is_pending = match self.phase {
+            Phase::Proving(_) if is_refused => false,
             Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
@@ -182,10 +221,10 @@ impl LoopState {
         let lacking: Vec<(String, String)> = is_capped
             .then(|| self.more_iterations())
             .into_iter()
-            .chain(self.more_of_the_rest(&limits))
+            .chain(self.more_of_the_rest(&limits, approved.is_some()))
             .collect();
         if lacking.is_empty() {
-            return Ok(Some(Event::LoopResumed { limits }));
+            return Ok(Some(Event::LoopResumed { limits, approved }));
         }
         let (used, flags): (Vec<_>, Vec<_>) = lacking.into_iter().unzip();
         Err(Refusal::NothingGranted { used: used.join(", "), flag: flags.join(" ") })
@@ -199,8 +238,8 @@ impl LoopState {
     }
 
     /// The same of time, money and tokens, as far as these limits leave none. What is offered is twice what is used and
-    /// likely to be.
-    fn more_of_the_rest(&self, limits: &Limits) -> impl Iterator<Item = (String, String)> {
+    /// likely to be. What is approved costs nothing more to be finished.
+    fn more_of_the_rest(&self, limits: &Limits, is_approved: bool) -> impl Iterator<Item = (String, String)> {
         let active = Millis::from(self.active);
         let time = limits.max_duration.is_some_and(|all| all <= active).then(|| {
             let enough = (active.0.saturating_mul(2) / 1000).max(60);
@@ -229,7 +268,8 @@ impl LoopState {
             let used = words(format!("{counted} of {cap} tokens are"), more.to_string(), counted < cap);
             (used, format!("--max-tokens {enough}"))
         });
-        [time, money, tokens].into_iter().flatten()
+        let spent = [money, tokens].into_iter().flatten().filter(move |_| !is_approved);
+        time.into_iter().chain(spent)
     }
 
     /// The first event of a runner: it says what became of the attempt that it found in flight.

@@ -112,19 +112,27 @@ impl LoopState {
 
     /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
     pub(super) fn weigh_claim(&mut self) {
-        let is_last = self.limits.max_iterations.is_some_and(|cap| self.charged >= cap);
+        let ends = self.ends_by_claim();
         let claim = match &mut self.phase {
             Phase::Idle { claim, .. } => claim,
             Phase::Publishing(publishing) => &mut publishing.claim,
             Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => return,
         };
         match self.spec.until {
-            Until::Complete => {}
-            Until::Count if is_last => {}
-            Until::Count => *claim = None,
+            Until::Complete | Until::Count if ends => {}
+            Until::Complete | Until::Count => *claim = None,
             Until::Forever => self.unneeded = claim.take().map_or(0, |_| self.unneeded.saturating_add(1)),
         }
         self.leave_if_published();
+    }
+
+    /// Whether a claim of the last iteration that is proven ends the loop.
+    pub(super) fn ends_by_claim(&self) -> bool {
+        match self.spec.until {
+            Until::Complete => true,
+            Until::Count => self.limits.max_iterations.is_some_and(|cap| self.charged >= cap),
+            Until::Forever => false,
+        }
     }
 
     /// How long a loop waits that found nothing to do: longer each time in a row.

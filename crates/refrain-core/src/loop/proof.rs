@@ -50,16 +50,37 @@ pub struct Proof {
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
+    /// What a person says of it, where one is asked: last of all.
+    pub approval: Option<Approval>,
+}
+
+/// What a person says of a candidate that they are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Nothing yet.
+    Awaited,
+    /// That it is good; and when.
+    Given(Timestamp),
+    /// That the loop goes on without that; and when.
+    Refused(Timestamp),
 }
 
 impl Proof {
-    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, and nothing protected was touched.
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was touched, and no
+    /// person refused it.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
         !self.restless
             && self.candidate.touched.is_empty()
+            && !self.is_refused()
             && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
+    }
+
+    /// Whether a person was asked about it, and did not approve it.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self.approval, Some(Approval::Refused(_)))
     }
 
     /// The hard gates that failed.
@@ -172,7 +193,7 @@ pub struct Proving {
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
-    /// Why it would come to nothing, until a person did something about that.
+    /// Why it would come to nothing, until a person did something about that; or that one is to approve it.
     pub hindered: Option<Blocked>,
 }
 

@@ -15,7 +15,7 @@ use super::trouble::Trouble;
 use crate::agent::{Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{
-    AttemptFinished, Blocked, ClaimSource, End, Identity, Process, StopReason, Urgency, Wait,
+    Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, StopReason, Urgency, Wait,
 };
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
@@ -84,6 +84,8 @@ pub struct LoopState {
     pub given_up: Option<String>,
     /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person lets the loop go on.
     pub blocked: u32,
+    /// What a person approved of last, and when.
+    pub approved: Option<(Approved, Timestamp)>,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.

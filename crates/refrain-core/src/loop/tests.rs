@@ -1,6 +1,7 @@
 //! The rules of one loop, by table and by property. What a whole run does under crashes is in `simulation`.
 
 mod allowance;
+mod approval;
 mod asking;
 mod blocked;
 mod carried;

@@ -73,7 +73,8 @@ impl Outcome {
                 | Blocked::CostUnknown
                 | Blocked::Repository
                 | Blocked::Idle
-                | Blocked::Publish => None,
+                | Blocked::Publish
+                | Blocked::Approval => None,
             },
             End::Paused => None,
         }

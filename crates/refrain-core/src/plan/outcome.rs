@@ -38,9 +38,9 @@ impl TaskEnd {
                 let said = state.given_up.clone();
                 Self::Stopped(Stop::GaveUp { reason: said.unwrap_or_else(|| reason.to_owned()) })
             }
-            End::Blocked { why: Blocked::Session | Blocked::Idle | Blocked::StateFile } => {
-                Self::Stopped(Stop::Other { reason: reason.to_owned() })
-            }
+            End::Blocked {
+                why: Blocked::Session | Blocked::Idle | Blocked::StateFile | Blocked::Approval,
+            } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
             // Whoever else is started now meets the same.
             End::BudgetExceeded { by: Some(_) }
             | End::Blocked {

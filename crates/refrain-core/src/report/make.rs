@@ -70,6 +70,7 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         clean_checkout: state.spec.clean_checkout,
         restless: proof.restless,
         touched: proof.candidate.touched.iter().map(ToString::to_string).collect(),
+        approval: status.approval.clone(),
         gates,
     });
     let (left_out, left_out_more) = trail.left_out;
@@ -176,6 +177,9 @@ fn objections(spec: &Spec, proof: &Proof) -> Vec<String> {
         })
         .collect();
     why.extend(proof.candidate.touched.iter().map(ToString::to_string));
+    if proof.is_refused() {
+        why.push("a person did not approve it".to_owned());
+    }
     if proof.restless {
         why.push("gates or hooks change each time what they are asked about".to_owned());
     }

@@ -9,7 +9,7 @@ use crate::git::{LeftOut, Oid, RepoPath};
 use crate::ids::LoopId;
 use crate::protect::{Part, Program};
 use crate::spec::{AgentKind, Limits, Millis};
-use crate::view::{Gate, Iteration, StatusWord, Usage};
+use crate::view::{Approval, Gate, Iteration, StatusWord, Usage};
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
@@ -174,6 +174,9 @@ pub struct ProofReport {
     pub restless: bool,
     /// Protected paths and parts that were touched: no claim counts while there are any.
     pub touched: Vec<String>,
+    /// What a person says of it, who is asked last of all; left out where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// The last result of each gate.
     pub gates: Vec<GateProof>,
 }

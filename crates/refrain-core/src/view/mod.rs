@@ -1,6 +1,7 @@
 //! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
+mod approval;
 pub mod checkup;
 pub mod metrics;
 mod overran;
@@ -11,6 +12,7 @@ mod telling;
 
 use std::fmt;
 
+pub use approval::{Approval, Word};
 pub use published::Publication;
 
 use jiff::Timestamp;
@@ -101,6 +103,9 @@ pub struct Status {
     pub caps: Vec<Standing>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
+    /// What a person says of what it claims, who is asked last of all; left out where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
     pub last_failure: Option<Failure>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
@@ -394,6 +399,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         limits: limits.clone(),
         caps: Vec::new(),
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
+        approval: Approval::of(state),
         last_failure: last_failure(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
         publication: Publication::of(state),

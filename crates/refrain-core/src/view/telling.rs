@@ -5,7 +5,7 @@ use crate::agent::Usd;
 use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::{Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
+use crate::r#loop::{Approval, Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
 use crate::session::MAX_IDLE_TURNS;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
@@ -71,12 +71,14 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::StateFile => "the agent set status: done in state.md",
                 ClaimSource::ExitCode => "the command ended with exit code 0",
                 ClaimSource::Gates | ClaimSource::Result => {
-                    return format!("every gate that decides passed{}", proven(state));
+                    return format!("every gate that decides passed{}{}", proven(state), approved(state));
                 }
             };
             match state.is_proven() {
-                true => format!("{who}, and every gate that decides passed{}", proven(state)),
-                false => format!("{who}; unverified, as no gate checks it"),
+                true => {
+                    format!("{who}, and every gate that decides passed{}{}", proven(state), approved(state))
+                }
+                false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
         (Some(End::Stuck), _) => format!("{}{}", stuck(state), kept(state)),
@@ -127,6 +129,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 format!("the agent gave the task up: {reason}{}", kept(state))
             }
             Blocked::Publish => published::blocked(state),
+            Blocked::Approval => awaits_approval(state),
             Blocked::StateFile => match needed(state) {
                 Some(needed) => format!("the agent is blocked: {needed}"),
                 None => format!("the agent left status: blocked in {}", state.spec.state_file()),
@@ -183,6 +186,50 @@ fn proven(state: &LoopState) -> String {
         let more = if state.is_proven_beyond_its_tree() { " and changes that it does not show" } else { "" };
         format!(" on tree {}{more}", tree.short())
     })
+}
+
+/// Who had the last word, where that is a person.
+fn approved(state: &LoopState) -> &'static str {
+    match state.proof.as_ref().and_then(|proof| proof.approval) {
+        Some(Approval::Given(_)) => "; a person approved it",
+        Some(Approval::Awaited | Approval::Refused(_)) | None => "",
+    }
+}
+
+/// What a person is asked to approve.
+fn awaits_approval(state: &LoopState) -> String {
+    let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
+    let tree = tree.map_or_else(String::new, |tree| format!(" on tree {}", tree.short()));
+    let before = state.approved.as_ref().filter(|(approved, _)| {
+        state.awaits_approval().is_some_and(|awaited| awaited.attempt == approved.attempt)
+    });
+    let before = before.and_then(|(approved, _)| approved.tree.as_ref());
+    let before = before.map_or_else(String::new, |tree| {
+        format!("what was approved, tree {}, is another by now: ", tree.short())
+    });
+    before
+        + &match state.spec.has_hard_gates() {
+            true => format!(
+                "it claims to be done, and every gate that decides passed{tree}: a person is to approve it"
+            ),
+            false => format!("it claims to be done{tree}, which no gate checks: a person is to approve it"),
+        }
+}
+
+/// What a person does who is asked to approve.
+fn decide(state: &LoopState, resume: &str) -> String {
+    let id = &state.spec.id;
+    let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
+    let look = match (&state.git.began, tree) {
+        (Some(began), Some(tree)) => {
+            let worktree = shlex::try_quote(state.spec.worktree.as_str()).unwrap_or_default();
+            format!("git -C {worktree} diff {} {}", began.short(), tree.short())
+        }
+        (Some(_) | None, _) => format!("refrain show {id}"),
+    };
+    format!(
+        "see what it changed with {look}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"
+    )
 }
 
 /// What of the protected is touched.
@@ -273,6 +320,8 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Refusal::Final(_)
             | Refusal::Stopped(_)
             | Refusal::NotALoop
+            | Refusal::NotAsked(_)
+            | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::Untold { .. },
@@ -314,6 +363,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
                 format!("mend the repository, then {resume}")
             }
             Some(End::Blocked { why: Blocked::Publish }) => format!("{}, then {resume}", published::cure(state)),
+            Some(End::Blocked { why: Blocked::Approval }) => decide(state, &resume),
             Some(End::Blocked { why: Blocked::CostUnknown }) if state.limits.max_cost.is_none() => {
                 "start it anew with an agent that says what it costs or a price for its model, or take the caps out of \
                  the configuration"

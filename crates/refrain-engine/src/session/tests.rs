@@ -134,6 +134,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        approval: false,
         stuck: Default::default(),
         critique: None,
         caps: Default::default(),

@@ -49,6 +49,15 @@ pub(crate) struct Resume {
     pub(crate) now: bool,
 }
 
+/// What a person says yes to.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Approve {
+    /// The tree that they looked at, or the beginning of its name: another that waits by now is not approved.
+    #[schemars(length(min = 4, max = 64))]
+    pub(crate) tree: Option<String>,
+}
+
 /// What an agent is told with its next iteration.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +117,15 @@ impl Desk {
         option(&mut words, "max-tokens", asked.max_tokens);
         option(&mut words, "max-duration", asked.max_duration.as_ref());
         words.extend(asked.now.then(|| "--now".to_owned()));
+        self.go_on(&service.project().worktree, &words)?;
+        standing(&service, &id)
+    }
+
+    /// Says that what it waits with is good, and lets it finish, with a runner of its own.
+    pub(crate) fn approve(&self, place: &Place, asked: &Approve) -> Result<Standing, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let mut words = vec!["approve".to_owned(), id.to_string()];
+        option(&mut words, "tree", asked.tree.as_ref());
         self.go_on(&service.project().worktree, &words)?;
         standing(&service, &id)
     }

@@ -16,7 +16,7 @@ mod watching;
 use camino::Utf8PathBuf;
 use refrain_engine::{EngineError, Host};
 
-pub(crate) use acting::{Resume, Standing, Steering, Tune, Urgent};
+pub(crate) use acting::{Approve, Resume, Standing, Steering, Tune, Urgent};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};

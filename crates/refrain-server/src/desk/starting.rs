@@ -63,6 +63,7 @@ impl Desk {
         });
         option(&mut words, "critique-every", every);
         asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
+        words.extend(asked.require_approval.then(|| "--require-approval".to_owned()));
         // The goal goes by stdin: it is no one else's to see, and no option.
         words.push("-".to_owned());
         Ok((folder, words, notes))
@@ -158,7 +159,8 @@ fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
 /// What a refusal says of options, said of parameters: whoever called has no command line.
 fn in_own_words(text: &str) -> String {
     /// Longer ones first, as one may begin like another.
-    const WORDS: [(&str, &str); 17] = [
+    const WORDS: [(&str, &str); 18] = [
+        ("--require-approval", "require_approval"),
         ("--max-iterations-per-task", "max_iterations_per_task"),
         ("--max-iterations", "max_iterations"),
         ("--max-cost", "max_cost_usd"),

@@ -62,6 +62,9 @@ pub(crate) struct Start {
     /// After how many iterations a critic looks at the progress and advises the agent; 0 is never.
     #[schemars(range(min = 0, max = 200))]
     pub(crate) checkpoint_interval: Option<u32>,
+    /// Whether a person is asked last of all: what all else proved is done once they approve it.
+    #[serde(default)]
+    pub(crate) require_approval: bool,
 }
 
 impl Start {

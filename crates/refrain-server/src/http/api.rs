@@ -21,8 +21,8 @@ use super::failure::Failure;
 use super::openapi::openapi;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Round, Standing,
-    Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
+    Activity, Approve, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Round,
+    Standing, Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
 };
 
 type Shared = State<Arc<Door>>;
@@ -266,6 +266,14 @@ pub(super) async fn resume(
     Sent(asked): Sent<Resume>,
 ) -> Answer<Standing> {
     door.at_desk(move |desk| desk.resume(&place, &asked)).await.map(Json)
+}
+
+pub(super) async fn approve(
+    State(door): Shared,
+    At(place): At<Place>,
+    Sent(asked): Sent<Approve>,
+) -> Answer<Standing> {
+    door.at_desk(move |desk| desk.approve(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn steer(

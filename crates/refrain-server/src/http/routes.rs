@@ -10,8 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::api;
 use super::door::Door;
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Round, Standing, Start,
-    Started, Steering, Tune, Urgent, UsageOf, Verified,
+    Activity, Approve, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Round, Standing,
+    Start, Started, Steering, Tune, Urgent, UsageOf, Verified,
 };
 
 /// What stands before every path.
@@ -169,6 +169,11 @@ pub(super) fn table() -> Vec<Route> {
             "/projects/{project}/loops/{id}/resume",
             "Let it go on, with more where that is said",
             post(api::resume),
+        ),
+        Route::post::<Approve, Standing>(
+            "/projects/{project}/loops/{id}/approve",
+            "Say that what it waits with is good, and let it finish",
+            post(api::approve),
         ),
         Route::post::<Steering, Standing>(
             "/projects/{project}/loops/{id}/steer",

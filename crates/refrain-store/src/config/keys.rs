@@ -147,6 +147,9 @@ pub struct Start {
     /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs.
     #[schemars(extend("default" = false))]
     pub clean_checkout: Option<bool>,
+    /// A claim that its gates proved ends a loop only once a person approved it: refrain approve.
+    #[schemars(extend("default" = false))]
+    pub require_approval: Option<bool>,
     /// Other loops may work in the same worktree: do not mention it.
     #[schemars(extend("default" = false))]
     pub share_worktree: Option<bool>,

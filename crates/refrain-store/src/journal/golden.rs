@@ -11,8 +11,8 @@ use jiff::civil::date;
 use refrain_core::agent::{AgentReport, Fault, FaultKind, Scope, Session, Tokens, Until, Usd};
 use refrain_core::budget::{Caps, Standing, Which};
 use refrain_core::event::{
-    Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process, Pushed,
-    Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
+    Approved, Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process,
+    Pushed, Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
 };
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
@@ -221,7 +221,7 @@ fn everything() -> Vec<Event> {
             may_gain: vec!["workspaces".into()],
         }],
     };
-    (start.spec.clean_checkout, start.spec.keep_failed) = (true, true);
+    (start.spec.clean_checkout, start.spec.approval, start.spec.keep_failed) = (true, true, true);
     start.spec.mirrors = vec![Mirror::Ralph];
     let told = Recalled {
         id: "m-0123456789".parse().unwrap(),
@@ -289,12 +289,12 @@ fn everything() -> Vec<Event> {
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::BaseRefused { error: "a branch loop/a exists already".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::Repository }),
-        Event::LoopResumed { limits: limits.clone() },
+        Event::LoopResumed { limits: limits.clone(), approved: None },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         base_taken(),
         Event::CandidateRefused { error: "fatal: no".into() },
         Event::LoopEnded(End::BudgetExceeded { by: Some(standing) }),
-        Event::LoopResumed { limits: limits.clone() },
+        Event::LoopResumed { limits: limits.clone(), approved: None },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(1),
         gate(1),
@@ -353,7 +353,7 @@ fn everything() -> Vec<Event> {
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::WorkUnsaved { why: "there is no git repository".into() },
         Event::LoopEnded(End::Blocked { why: Blocked::AgentMissing }),
-        Event::LoopResumed { limits },
+        Event::LoopResumed { limits: limits.clone(), approved: None },
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         Event::AttemptStarted(id(6, 2)),
         Event::AttemptSpawned { process },
@@ -380,6 +380,10 @@ fn everything() -> Vec<Event> {
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged },
         review(2),
         reviewed(),
+        taken(4),
+        Event::LoopEnded(End::Blocked { why: Blocked::Approval }),
+        Event::LoopResumed { limits, approved: Some(Approved { attempt: id(6, 4), tree: Some(oid(4)) }) },
+        Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged: None },
         taken(4),
         settled(6, CommitResult::Skipped(Skipped::Hook { said: "no".into() })),
         Event::WorkSaved {

@@ -22,6 +22,10 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             let what = format!("cancel {}? y after its iteration, a at once, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
+        Some(Asking::Approve(key)) => {
+            let what = format!("approve {}? y it is good, b sends it back, any other key no", key.id);
+            put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
+        }
         Some(Asking::Line(wanted, line)) => {
             let what = match wanted {
                 Wanted::Filter => "filter: ".to_owned(),
@@ -64,7 +68,7 @@ fn keys(model: &Model) -> &'static str {
     }
 }
 
-const HELP: [(&str, &str); 16] = [
+const HELP: [(&str, &str); 17] = [
     ("up down j k", "move, or scroll"),
     ("page up, page down", "a screen at a time"),
     ("g G", "to the begin, to the end"),
@@ -77,6 +81,7 @@ const HELP: [(&str, &str); 16] = [
     ("p P", "pause after the iteration, or at once"),
     ("r", "resume, in a process of its own"),
     ("c", "cancel, after asking"),
+    ("A", "approve, or send back, after asking"),
     ("s", "steer: tell the agent something"),
     ("mouse", "click selects, again opens; the wheel scrolls"),
     ("ctrl-l", "draw the screen anew"),

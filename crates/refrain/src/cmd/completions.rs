@@ -18,7 +18,7 @@ use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use super::{archive, cancel, pause, resume, start, steer, watch};
+use super::{approve, archive, cancel, pause, resume, start, steer, watch};
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
@@ -82,7 +82,8 @@ const STARTS: [&str; 3] = ["start", "research", "implement"];
 type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 12] = [
+const MEANT: [(&str, CouldBe); 13] = [
+    ("approve", approve::could_be),
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
     ("export", any),

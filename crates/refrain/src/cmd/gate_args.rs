@@ -49,6 +49,9 @@ pub(crate) struct GateArgs {
     /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs
     #[arg(long)]
     clean_checkout: bool,
+    /// Ask a person last of all: what all else proved is done once they say refrain approve
+    #[arg(long)]
+    pub(in crate::cmd) require_approval: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -141,6 +144,7 @@ impl GateArgs {
             gate_retries: self.gate_retries.or(other.gate_retries),
             gate_when: self.gate_when.or(other.gate_when),
             clean_checkout: self.clean_checkout || other.clean_checkout,
+            require_approval: self.require_approval || other.require_approval,
             ..self
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod acp_bridge;
 mod adapted;
+pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod completions;

@@ -15,6 +15,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot, remember_this_boot};
 
+use super::approve;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
@@ -80,6 +81,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if service.has_plan(&id) {
         return plan(context, &service, &id, args);
     }
+    if args.id.is_none() {
+        approve::refuse_by_accident(&service.status(&id)?)?;
+    }
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
     let grant = Grant {
         max_iterations: args.max_iterations,
@@ -99,7 +103,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Err(EngineError::Driven { .. }) if args.now && !grants => return hurry(&service, &id),
         resumed => resumed?,
     };
-    let show = configured(context, &service, args);
+    let show = configured(context, &service, &args.show);
     if runner.is_restored() && !show.quiet {
         let worktree = runner.worktree();
         out::tell(&format!(
@@ -130,12 +134,12 @@ pub(super) fn in_background(context: &Context, id: &LoopId, granted: &str) -> Re
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
 /// keeps no loop from going on.
-fn configured(context: &Context, service: &Service, args: &Args) -> ShowArgs {
+pub(super) fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
     match service.settings(Chosen::default(), context.inside.is_none()) {
-        Ok(settings) => args.show.clone().or_configured(&settings.config.notify),
+        Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
             out::tell_line("", &format!("note: [notify] is not read: {error}"));
-            args.show.clone()
+            show.clone()
         }
     }
 }
@@ -231,7 +235,7 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         }
         let resumed =
             service.resume(&id, &Grant::default(), args.now).map_err(CliError::from).and_then(|runner| {
-                let show = configured(context, &service, args);
+                let show = configured(context, &service, &args.show);
                 run::detached(context, &service, runner, service.project().worktree.as_str(), &show)
             });
         if let Err(error) = resumed {

@@ -17,7 +17,7 @@ use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
 use refrain_engine::{EngineError, Service, foreign_lock};
 
-use super::start;
+use super::{approve, start};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// Who reviews: an agent's name or a command; the working agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
     reviewer: Option<String>,
+    /// Ask a person last of all: what all else proved is done once they say refrain approve
+    #[arg(long)]
+    require_approval: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -172,7 +175,9 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
         ("--reviewer", args.reviewer.as_deref()),
     ];
     let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
-    ["start".to_owned(), "--no-promise".to_owned()].into_iter().chain(fixed).chain(given).collect()
+    let approval = args.require_approval.then(|| "--require-approval".to_owned());
+    let words = ["start".to_owned(), "--no-promise".to_owned()].into_iter();
+    words.chain(fixed).chain(given).chain(approval).collect()
 }
 
 /// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
@@ -244,6 +249,7 @@ fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, CliError> {
         let error = format!("task {} is being worked on", args.task);
         return Err(CliError::new(Code::Refused, error).hint(format!("refrain watch {}", args.task)));
     }
+    approve::refuse_by_accident(left)?;
     let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if args.non_interactive || !is_watched {
         return Ok(false);

@@ -10,7 +10,7 @@ use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Service, Sight};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
-use super::{cancel, pause, resume, steer};
+use super::{approve, cancel, pause, resume, steer};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::plan::board::{self, Art};
@@ -45,6 +45,29 @@ struct Verbs {
     context: Context,
 }
 
+impl Verbs {
+    fn context_of(&self, service: &Service) -> Context {
+        Context { dir: service.project().worktree.clone(), ..self.context.clone() }
+    }
+
+    /// Not what waits for approval: one key alone does not send it back.
+    fn resume(&self, service: &Service, id: &LoopId, granted: &str) -> Result<String, CliError> {
+        if !service.has_plan(id) && approve::is_awaited(&service.status(id)?) {
+            return Err(CliError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
+        }
+        resume::in_background(&self.context_of(service), id, granted).map(|()| format!("{id} goes on"))
+    }
+
+    /// Only what waits for approval.
+    fn send_back(&self, service: &Service, id: &LoopId) -> Result<String, CliError> {
+        if service.has_plan(id) || !approve::is_awaited(&service.status(id)?) {
+            return Err(CliError::new(Code::Refused, format!("{id} does not wait for approval")));
+        }
+        resume::in_background(&self.context_of(service), id, "")
+            .map(|()| format!("{id} is sent back, and goes on"))
+    }
+}
+
 impl Program for Verbs {
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
         // Whoever looks at this screen sees that it takes long.
@@ -53,11 +76,10 @@ impl Program for Verbs {
             Act::Pause { now } => pause::pause(service, id, *now, slow),
             Act::Cancel { now } => cancel::cancel(service, id, *now, slow),
             Act::Steer { words } => steer::steer(service, id, words, |_| slow),
-            Act::Resume { granted } => {
-                let dir = service.project().worktree.clone();
-                let context = Context { dir, ..self.context.clone() };
-                resume::in_background(&context, id, granted).map(|()| format!("{id} goes on"))
-            }
+            Act::Resume { granted } => self.resume(service, id, granted),
+            Act::Approve { good: true } => approve::in_background(&self.context_of(service), id)
+                .map(|()| format!("{id} is approved, and finishes")),
+            Act::Approve { good: false } => self.send_back(service, id),
         };
         done.map_err(|error| match error.lacks() {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),

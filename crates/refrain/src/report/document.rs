@@ -5,7 +5,7 @@ use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
-use refrain_core::view::{Iteration, Usage};
+use refrain_core::view::{Iteration, Usage, Word};
 use refrain_core::{AttemptId, agent};
 
 use super::parts::{Cell, Section, Tone, shown};
@@ -29,7 +29,7 @@ pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> 
         Section::new("What was asked").quote("The prompt", &report.asked.prompt, false),
         protected(report),
         claim(report, clock),
-        proof(report),
+        proof(report, clock),
         refused(report, clock),
         critiques(report),
         iterations(report),
@@ -169,7 +169,7 @@ fn source(source: ClaimSource) -> &'static str {
     }
 }
 
-fn proof(report: &Report) -> Section {
+fn proof(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let title = match report.verified {
         Some(true) => "What proved it",
         Some(false) | None => "What the gates said",
@@ -192,6 +192,15 @@ fn proof(report: &Report) -> Section {
     }
     if proof.restless {
         section = section.words("Gates or hooks changed each time what they were asked about.");
+    }
+    if let Some(approval) = &proof.approval {
+        section = section.words(&match (approval.state, approval.at) {
+            (Word::Given, Some(at)) => format!("A person approved this tree at {}.", clock(at)),
+            (Word::Refused, Some(at)) => {
+                format!("A person was asked, and did not approve it: {}.", clock(at))
+            }
+            (Word::Awaited, _) | (_, None) => "A person is asked to approve it.".to_owned(),
+        });
     }
     let touched = proof.touched.iter().map(|touched| vec![Cell::new(Tone::Bad, touched)]);
     let section =

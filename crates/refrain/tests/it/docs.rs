@@ -161,7 +161,9 @@ impl Place {
             session.wait().with_code(130);
             return;
         }
-        self.shell(&line).run().with_code(0);
+        // What waits for a person ends as blocked.
+        let code = if words.contains(&"--require-approval") { 14 } else { 0 };
+        self.shell(&line).run().with_code(code);
         if verb == "pause" {
             let id = self.meant("status");
             self.gate.let_one_pass();

@@ -6,6 +6,8 @@ mod acp_bridge;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod approval;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;

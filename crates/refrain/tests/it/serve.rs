@@ -299,6 +299,36 @@ fn it_ends_when_it_is_told_whoever_listens() {
 }
 
 #[test]
+fn what_waits_for_a_person_is_approved_from_its_page_and_over_http() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo done > work.txt\n{CLAIM}"));
+    let served = Served::begin(&sandbox, &[]);
+    let asked =
+        |name: &str| json!({"goal": "Mend it.", "command": agent, "name": name, "require_approval": true});
+    let started = served.posts("/api/v1/loops", asked("job")).with_status(200).json();
+    let project = started["loop"]["project"].as_str().unwrap().to_owned();
+    let status = sandbox.wait_for_status("job", "blocked");
+    let tree = status["approval"]["tree"].as_str().unwrap();
+    let page = served.gets(&format!("/p/{project}/job")).with_status(200);
+    page.says("<button>Approve</button>");
+    page.says(&format!("name=\"tree\" value=\"{tree}\""));
+    let job = format!("/api/v1/projects/{project}/loops/job/approve");
+    served.posts(&job, json!({"tree": "0000"})).with_status(409).says("waits for approval, not tree");
+    served.posts(&job, json!({"tree": "; rm"})).with_status(400).says("hexadecimal");
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    served.posts_with(&format!("/p/{project}/job/approve"), form, &format!("tree={tree}")).with_status(303);
+    sandbox.wait_for_status("job", "completed");
+    let page = served.gets(&format!("/p/{project}/job")).body;
+    assert!(!page.contains("Approve") && page.contains("a person approved it"), "{page}");
+    served.posts(&job, json!({})).with_status(409).says("completed");
+    served.posts("/api/v1/loops", asked("two")).with_status(200);
+    sandbox.wait_for_status("two", "blocked");
+    served.posts(&format!("/api/v1/projects/{project}/loops/two/approve"), json!({})).with_status(200);
+    sandbox.wait_for_status("two", "completed");
+    served.ends();
+}
+
+#[test]
 fn a_page_shows_a_loop_as_it_is_with_all_that_its_agent_printed_as_text() {
     let sandbox = sandbox();
     let agent = sandbox

@@ -119,6 +119,30 @@ fn a_loop_is_seen_as_it_goes_on_and_steered() {
 }
 
 #[test]
+fn what_waits_for_a_person_is_sent_back_and_approved() {
+    let sandbox = sandbox();
+    start(
+        &sandbox,
+        "job",
+        "echo work >> work.txt; echo '<promise>COMPLETE</promise>'",
+        &["--require-approval"],
+    );
+    sandbox.wait_for_status("job", "blocked");
+    let mut top = Top::open(&sandbox, (120, 40), &[]);
+    top.wait_for("blocked");
+    top.press("\r", "a person is to approve it");
+    top.press("r", "job waits for approval");
+    top.press("A", "approve job?");
+    top.press("b", "job is sent back");
+    top.wait_for("2/20");
+    sandbox.wait_for_status("job", "blocked");
+    top.press("A", "approve job?");
+    top.press("y", "job is approved");
+    sandbox.wait_for_status("job", "completed");
+    top.quit();
+}
+
+#[test]
 fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
     let sandbox = sandbox();
     let _gate = sandbox.gate("go");

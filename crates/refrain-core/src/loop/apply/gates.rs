@@ -84,8 +84,10 @@ impl LoopState {
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
         self.rounds = 1;
         let proving = Proving::new(Some(of), claim, &self.spec.gates);
-        let has_what_to_prove =
-            !proving.asked.is_empty() || !self.spec.protect.is_empty() || self.spec.hears_results();
+        let has_what_to_prove = !proving.asked.is_empty()
+            || !self.spec.protect.is_empty()
+            || self.spec.hears_results()
+            || self.spec.approval && claim.is_some();
         if has_what_to_prove && self.given_up.is_none() {
             return Phase::Proving(Box::new(proving));
         }
@@ -203,6 +205,9 @@ impl LoopState {
             proving.results.clear();
             proving.failed = 0;
             proving.candidate = Some(candidate);
+            if proving.asked.is_empty() {
+                self.conclude(false, at);
+            }
         }
     }
 
@@ -320,8 +325,8 @@ impl LoopState {
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
-        let has_hard_gates = self.spec.has_hard_gates();
         let Phase::Proving(proving) = &mut self.phase else { return };
+        let is_held_to_its_tree = self.spec.is_held_to_its_tree(proving.claim.is_some());
         proving.running = None;
         if failure.is_some() && proving.failed < retries {
             proving.failed += 1;
@@ -369,7 +374,7 @@ impl LoopState {
         };
         proving.to_check = proving.of.is_some()
             && decides
-            && has_hard_gates
+            && is_held_to_its_tree
             && proving.candidate.as_ref().is_some_and(|candidate| candidate.tree.is_some())
             && hard.all(has_passed);
         if !proving.to_check {
@@ -382,13 +387,21 @@ impl LoopState {
         let Phase::Proving(proving) = &mut self.phase else { return };
         let Some(candidate) = proving.candidate.take() else { return };
         let (of, claim) = (proving.of, proving.claim);
-        let proof = Proof { candidate, results: mem::take(&mut proving.results), restless };
+        let mut proof =
+            Proof { candidate, results: mem::take(&mut proving.results), restless, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
+        if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {
+            proof.approval = self.approval_of(id, &proof.candidate);
+            if proof.approval.is_none() {
+                return self.await_approval(id, proof);
+            }
+        }
         match of {
             None => {
                 self.baseline = Some(proof.clone());
                 self.phase = Phase::Idle { claim: None, uncommitted: false };
+                self.proof = Some(proof);
             }
             Some(id) => {
                 let commits = self.spec.git.workflow.commits();
@@ -400,14 +413,9 @@ impl LoopState {
                     false => self.settled(claim),
                 };
                 self.rested_since = Some(at);
-                if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == id) {
-                    attempt.proof = Some(proof.clone());
-                }
+                self.keep_proof(id, proof);
+                self.turn();
             }
-        }
-        self.proof = Some(proof);
-        if of.is_some() {
-            self.turn();
         }
     }
 
@@ -433,7 +441,10 @@ impl LoopState {
             return false;
         }
         let CommitResult::Made { tree, .. } = &report.result else { return false };
-        let Some(proof) = self.proof.as_mut().filter(|_| self.spec.has_hard_gates()) else { return false };
+        let Some(proof) = self.proof.as_mut().filter(|_| self.spec.is_held_to_its_tree(claim.is_some()))
+        else {
+            return false;
+        };
         let Some(last) = self.attempts.iter_mut().rev().find(|attempt| attempt.charged) else { return false };
         if proof.candidate.tree.as_ref().is_none_or(|proven| proven == tree) {
             return false;

@@ -12,7 +12,7 @@ use super::world::{Crash, World, span_ms};
 use crate::event::{Ask, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
-use crate::r#loop::{Live, Outcome, Phase, Step, next_step};
+use crate::r#loop::{Grant, Live, Outcome, Phase, Step, next_step};
 use crate::spec::Millis;
 use crate::stuck::Verdict;
 
@@ -49,12 +49,16 @@ impl World {
                 }
                 Leave::Resume { iterations, duration } => {
                     self.real += self.random.below(1_000_000);
+                    if self.state.awaits_approval().is_some() {
+                        tally.add("approval", "not given");
+                    }
                     if let Ok(Some(event)) = self.state.resume(&grant(iterations, duration)) {
                         self.append(event)?;
                         self.sync();
                         tally.add("loop", "resumed");
                     }
                 }
+                Leave::Approve => self.approve(tally)?,
             }
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(8) {
             // With no runner alive the asker takes the lock, recovers, and does it itself.
@@ -102,6 +106,20 @@ impl World {
             self.drive(tally)?;
         }
         Ok(true)
+    }
+
+    /// A person approves of what the loop waits with; now and then somebody worked there meanwhile.
+    fn approve(&mut self, tally: &mut Tally) -> Result<(), Crash> {
+        self.real += self.random.below(1_000_000);
+        let Ok(Some(event)) = self.state.approve(&Grant::default(), None) else { return Ok(()) };
+        if self.random.once_in(4) {
+            self.tree += 1;
+            tally.add("approval", "given to what is another by now");
+        }
+        self.append(event)?;
+        self.sync();
+        tally.add("approval", "given");
+        Ok(())
     }
 
     /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.

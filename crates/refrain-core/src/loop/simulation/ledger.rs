@@ -1,6 +1,7 @@
 //! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
 //! contract, so that the same mistake would have to be made twice.
 
+mod approval;
 mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
 use crate::gate::{GateName, Verdict};
-use crate::git::{Checkout, CommitResult, Oid, PublishResult};
+use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::spec::{Limits, OnStuck, Spec, Until};
@@ -86,6 +87,7 @@ pub(super) struct Ledger {
     not_before: Option<Timestamp>,
     active: Duration,
     outside: outside::Outside,
+    approval: approval::Approval,
 }
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl Ledger {
             changed: None,
             not_before: None,
             outside: Default::default(),
+            approval: Default::default(),
             driven: false,
             had_runner: false,
             active: Duration::ZERO,
@@ -267,6 +270,9 @@ impl Ledger {
                 assert!(self.flight.is_none() && self.gate.is_none() && self.critic.is_none());
                 assert!(self.cancelled != Some(Urgency::Now) && self.paused != Some(Urgency::Now));
                 self.waiting = false;
+                if matches!(effect, Effect::Ready | Effect::Merge) {
+                    self.assert_approved();
+                }
                 self.outside.intend(*effect, self.spec.git.workflow, self.claims());
             }
             Event::PublishSettled(report) => {
@@ -289,7 +295,12 @@ impl Ledger {
                 (self.settled, self.fresh) = (report.iteration, true);
                 self.outside.commit(report.head.as_ref());
                 // What is to be published is looked at once more where somebody else may have worked.
-                let again = self.has_hard_gates() || self.proves() && self.spec.git.workflow.publishes();
+                let again = self.has_hard_gates()
+                    || self.proves() && self.spec.git.workflow.publishes()
+                    || self.spec.approval;
+                if self.claims() && self.ends_by_claim() {
+                    self.assert_approved();
+                }
                 assert!(std::mem::take(&mut self.uncommitted) || again, "an iteration is committed twice");
                 assert!(self.driven && !self.sweeping, "somebody may still write");
                 self.assert_proven();
@@ -373,7 +384,7 @@ impl Ledger {
                 let is_known = asked || self.spec.task.is_some();
                 assert!(self.gate.is_none() && is_known, "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
-                let refused = self.has_hard_gates() || self.touched;
+                let refused = self.may_be_refused();
                 let held_back = std::mem::take(&mut self.uncommitted) && refused;
                 assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
@@ -430,12 +441,13 @@ impl Ledger {
                 self.waiting = true;
             }
             Event::LoopEnded(end) => self.end(*end),
-            Event::LoopResumed { limits } => {
+            Event::LoopResumed { limits, approved } => {
                 let is_idle = self.iteration == 0 || matches!(self.last, Some(Last::Charged { .. }));
                 self.stale |= is_idle && !self.uncommitted && self.has_base && self.settled == self.iteration;
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
+                self.approval.hear(end, approved.as_ref(), self.tree.as_ref());
                 assert!(
                     !matches!(end, Some(End::Completed { .. } | End::Cancelled)),
                     "resumed after its end"
@@ -486,15 +498,36 @@ impl Ledger {
         assert!(!matches!(self.last, Some(Last::DiskFull)), "it starts an agent whose output cannot be kept");
         if let Some(Last::Charged { claim: Some(_) }) = self.last {
             // By the last word, without retries and rounds, of which more can only refuse.
-            let refused = self.has_hard_gates() || self.touched || self.outside.objected;
-            let may = refused || self.spec.until != Until::Complete;
+            let may = self.may_be_refused() || self.outside.objected || self.spec.until != Until::Complete;
             assert!(may, "it goes on after a claim");
         }
     }
 
     /// Whether something is looked at behind an attempt.
     fn proves(&self) -> bool {
-        !self.spec.gates.is_empty() || !self.spec.protect.is_empty()
+        !self.spec.gates.is_empty() || !self.spec.protect.is_empty() || self.spec.approval
+    }
+
+    /// Whether a claim ends it.
+    fn ends_by_claim(&self) -> bool {
+        match self.spec.until {
+            Until::Complete => true,
+            Until::Count => Some(self.charged) == self.limits.max_iterations,
+            Until::Forever => false,
+        }
+    }
+
+    /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
+    /// they change it each time.
+    fn may_be_refused(&self) -> bool {
+        let is_restless = self.spec.approval && !self.spec.gates.is_empty();
+        self.has_hard_gates() || self.touched || self.approval.sent_back || is_restless
+    }
+
+    /// Where a person has the last word: they said yes to this very tree.
+    fn assert_approved(&self) {
+        let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
+        assert!(is_given || !self.spec.approval, "nobody approved it");
     }
 
     /// What an agent that judges used.
@@ -607,6 +640,7 @@ impl Ledger {
         self.instant_failures = if instant { self.instant_failures + 1 } else { 0 };
         self.steering.retain(|(_, told)| !told);
         self.charged += 1;
+        self.approval.sent_back = false;
         // What a gate decides about is checked where it is committed.
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
@@ -634,16 +668,12 @@ impl Ledger {
             End::Completed { claim } => {
                 let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
                 assert_eq!(claim, made);
-                let is_last = Some(self.charged) == self.limits.max_iterations;
-                let may = match self.spec.until {
-                    Until::Complete => true,
-                    Until::Count => is_last,
-                    Until::Forever => false,
-                };
-                assert!(may, "a claim ended it that ends nothing");
+                assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
                 self.assert_proven();
+                self.assert_approved();
                 let differs = |tree: &Oid| self.tree.as_ref().is_some_and(|proven| proven != tree);
-                let differs = self.has_hard_gates() && self.committed.as_ref().is_some_and(differs);
+                let differs = (self.has_hard_gates() || self.spec.approval)
+                    && self.committed.as_ref().is_some_and(differs);
                 assert!(!differs, "what is committed is not proven");
                 self.outside.end(end, self.spec.git.workflow);
             }
@@ -661,6 +691,12 @@ impl Ledger {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
+            End::Blocked { why: Blocked::Approval } => {
+                assert!(self.spec.approval && self.claims() && self.ends_by_claim(), "nobody is to be asked");
+                self.assert_proven();
+                let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
+                assert!(!is_given, "they said so already");
+            }
             End::Blocked { why: Blocked::StateFile } => assert!(self.blocked >= 2, "it had no second try"),
             End::TimedOut => {
                 assert!(self.active >= self.limits.max_duration.expect("a limit").into());

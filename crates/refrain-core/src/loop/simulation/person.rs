@@ -19,6 +19,7 @@ pub(super) enum Act {
 pub(super) enum Leave {
     It,
     Resume { iterations: Option<u32>, duration: Option<Millis> },
+    Approve,
     Ask(Ask),
 }
 
@@ -71,6 +72,7 @@ impl Person {
             0 => Leave::Ask(Ask::Cancel(random.pick(&[Urgency::AfterIteration, Urgency::Now]))),
             1 => Leave::Ask(Ask::Steer("while it stood still".into())),
             2 => Leave::Ask(Ask::Pause(Urgency::Now)),
+            3..6 if state.awaits_approval().is_some() => Leave::Approve,
             _ => {
                 let more = u32::try_from(random.between(1, 5)).expect("a small number");
                 let longer = random.between(10_000, 300_000);

@@ -102,12 +102,21 @@ fn sample_until(seed: u64, spec: &Spec) -> Until {
     }
 }
 
+/// The same.
+fn sample_approval(seed: u64, spec: &mut Spec) {
+    let mut random = Random::new(seed ^ 0x0061_7070);
+    spec.approval = random.once_in(8);
+    // Without a repository nobody knows of a candidate whether it is another.
+    spec.git.candidates |= spec.approval && !random.once_in(4);
+}
+
 impl World {
     pub(super) fn new(seed: u64, crash_at: Option<u64>, aloud: bool) -> Self {
         let mut random = Random::new(seed);
         let mut spec = sample_spec(&mut random);
         spec.until = sample_until(seed, &spec);
         sample_workflow(seed, &mut spec);
+        sample_approval(seed, &mut spec);
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);

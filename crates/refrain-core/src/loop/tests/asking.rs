@@ -85,7 +85,7 @@ fn resume_keeps_the_totals_that_it_does_not_name() {
     let state = journal.state;
     assert_eq!(state.ended.unwrap().end, End::Paused);
     let granted = |iterations, duration| match state.resume(&grant(iterations, duration)) {
-        Ok(Some(Event::LoopResumed { limits })) => limits,
+        Ok(Some(Event::LoopResumed { limits, approved: None })) => limits,
         other => panic!("{other:?}"),
     };
     assert_eq!(granted(None, None), before);
@@ -171,7 +171,7 @@ fn a_pause_that_is_still_to_come_is_taken_back_by_an_event() {
         let limits = journal.state.limits.clone();
         let journal = journal.asks(Ask::Pause(Urgency::Now));
         let event = journal.state.resume(&grant(None, None)).unwrap();
-        assert_eq!(event, Some(Event::LoopResumed { limits }), "{:?}", journal.state.phase);
+        assert_eq!(event, Some(Event::LoopResumed { limits, approved: None }), "{:?}", journal.state.phase);
         let paused = journal.taken_over();
         assert_eq!(paused.next(), Step::Finish(End::Paused), "else it would stop again at once");
         let journal = paused.then(event.unwrap()).taken_over();
@@ -248,7 +248,7 @@ fn what_is_final_is_not_resumed(#[case] end: End, #[case] name: &'static str) {
 fn a_stopped_loop_that_is_cancelled_is_not_resumed_before_its_end_is_recorded() {
     let journal = Journal::ended(End::Paused).asks(Ask::Cancel(Urgency::AfterIteration));
     assert!(matches!(journal.state.resume(&grant(None, None)), Err(Refusal::Final(_))));
-    journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone() });
+    journal.refuses(Event::LoopResumed { limits: journal.state.limits.clone(), approved: None });
 }
 
 #[test]

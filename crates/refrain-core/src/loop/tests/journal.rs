@@ -68,6 +68,7 @@ pub(crate) fn spec() -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        approval: false,
         stuck: Default::default(),
         critique: None,
         caps: Default::default(),
@@ -506,6 +507,11 @@ impl Journal {
                 let ended = AttemptFinished { gave_up, ..finished(Exit::Code(0)) };
                 Self::of(spec).taken_over().attempts(ended).obey()
             }
+            End::Blocked { why: Blocked::Approval } => Self::of(Spec { approval: true, ..spec() })
+                .taken_over()
+                .obey()
+                .attempts(claiming(ClaimSource::Promise))
+                .takes(1),
             End::Blocked { why: Blocked::Repository } => {
                 Self::committing().then(Event::BaseRefused { error: "fatal: no".into() })
             }
@@ -644,6 +650,12 @@ impl Journal {
     /// Stops, and is let go on with the same limits.
     pub(in crate::r#loop) fn resumes(self) -> Self {
         self.granted(None, None)
+    }
+
+    /// A person approves of what it waits with.
+    pub(in crate::r#loop) fn approves(self) -> Self {
+        let event = self.state.approve(&Grant::default(), None).unwrap().expect("something to record");
+        self.then(event).taken_over()
     }
 
     /// Is let go on with other totals.

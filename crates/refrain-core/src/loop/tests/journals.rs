@@ -11,7 +11,8 @@ use super::journal::{
     started, stop, time, well,
 };
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait, WaitKind,
+    Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait,
+    WaitKind,
 };
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
@@ -65,6 +66,7 @@ pub(super) fn any_spec() -> impl Strategy<Value = Spec> {
             if apart {
                 spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
             }
+            spec.approval = output_cap % 8 == 1;
             spec
         })
 }
@@ -128,6 +130,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         End::Blocked { why: Blocked::Login },
         End::Blocked { why: Blocked::Limit },
         End::Blocked { why: Blocked::Repository },
+        End::Blocked { why: Blocked::Approval },
         End::BudgetExceeded { by: None },
         End::Paused,
         End::Paused,
@@ -156,6 +159,11 @@ pub(super) fn stop_reason() -> impl Strategy<Value = StopReason> {
     ])
 }
 
+fn approved() -> impl Strategy<Value = Approved> {
+    let tree = proptest::option::of((0..3u32).prop_map(oid));
+    ((1..4u32, 1..4u32), tree).prop_map(|((n, k), tree)| Approved { attempt: id(n, k), tree })
+}
+
 /// Any event; numbers are small, so that some of them fit where they are tried.
 pub(super) fn any_event() -> impl Strategy<Value = Event> {
     let attempt = || (1..4u32, 1..4u32).prop_map(|(n, k)| id(n, k));
@@ -175,10 +183,11 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         3 => end().prop_map(Event::LoopEnded),
-        1 => limits().prop_map(|limits| Event::LoopResumed { limits }),
+        1 => (limits(), proptest::option::of(approved()))
+            .prop_map(|(limits, approved)| Event::LoopResumed { limits, approved }),
         1 => Just(base_taken()),
         1 => Just(Event::BaseRefused { error: "fatal".into() }),
-        1 => (0..4u32).prop_map(commit_settled),
+        2 => (0..4u32).prop_map(commit_settled),
         2 => proptest::option::of(0..3u32).prop_map(candidate_taken),
         1 => Just(Event::CandidateRefused { error: "fatal".into() }),
         1 => (0..2usize, 1..3u32).prop_map(|(place, run)| Event::GateStarted { gate: gate_name(place), run }),
@@ -237,6 +246,9 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         },
+        (Event::LoopResumed { limits, approved: Some(_) }, _) => {
+            Event::LoopResumed { limits, approved: state.awaits_approval() }
+        }
         (Event::RunnerStarted { runner, .. }, _) => state.recover(runner),
         (Event::LoopEnded(_), _) if state.cancel.is_some() => Event::LoopEnded(End::Cancelled),
         (Event::LoopEnded(_), Phase::Idle { claim: Some(claim), uncommitted: false }) => {
@@ -249,7 +261,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
 /// What the fold accepts of these events.
 pub(super) fn loose() -> impl Strategy<Value = Journal> {
     let aims = proptest::bool::weighted(0.6);
-    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..170)).prop_map(|(spec, events)| {
+    (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..220)).prop_map(|(spec, events)| {
         let mut journal = Journal::of(spec);
         for (event, aims, ms) in events {
             let event = if aims { aimed(event, &journal.state) } else { event };
@@ -307,7 +319,12 @@ pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
                 .limits
                 .max_duration
                 .map(|_| Millis(journal.state.active.as_secs() * 1_000 + ms));
-            match journal.state.resume(&grant(Some(journal.state.charged + more), duration)) {
+            let granted = grant(Some(journal.state.charged + more), duration);
+            let resumed = match journal.state.awaits_approval() {
+                Some(_) if more % 2 == 0 => journal.state.approve(&granted, None),
+                Some(_) | None => journal.state.resume(&granted),
+            };
+            match resumed {
                 Ok(Some(event)) if journal.state.ended.is_some() => journal.then(event).taken_over(),
                 // A crash, and a person who grants more.
                 Ok(Some(event)) => journal.taken_over().then(event).taken_over(),

@@ -50,7 +50,7 @@ fn every_event() -> Vec<Event> {
         asked(Ask::Cancel(Urgency::AfterIteration)),
         asked(Ask::Proceed),
         Event::WaitStarted(pace(1)),
-        Event::LoopResumed { limits: unlimited() },
+        Event::LoopResumed { limits: unlimited(), approved: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn".into() },
         Event::JournalRestored { bytes: 3 },
     ];
@@ -187,7 +187,7 @@ const CANCEL: Ask = Ask::Cancel(Urgency::AfterIteration);
     &["runner.started", "loop.resumed", "wait.started", "iteration.begun 2"]
 )]
 #[case::resumed(
-    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited() }),
+    Journal::ended(End::Paused).then(Event::LoopResumed { limits: unlimited(), approved: None }),
     &["runner.started", "loop.resumed"]
 )]
 #[case::paused(Journal::ended(End::Paused), &["loop.resumed"])]

@@ -55,7 +55,7 @@ proptest! {
     fn the_cap_is_never_exceeded(journal in obedient()) {
         let mut granted = journal.state.spec.limits.max_iterations;
         for record in &journal.records {
-            if let Event::LoopResumed { limits } = &record.event {
+            if let Event::LoopResumed { limits, .. } = &record.event {
                 granted = granted.max(limits.max_iterations);
             }
         }
@@ -287,7 +287,7 @@ fn names_in_the_journal_are_dotted_and_stable() {
         ),
         (Event::LoopEnded(End::Paused), r#"{"type":"loop.ended","data":{"status":"paused"}}"#),
         (
-            Event::LoopResumed { limits: Limits { timeout: Some(Millis(5)), ..unlimited() } },
+            Event::LoopResumed { limits: Limits { timeout: Some(Millis(5)), ..unlimited() }, approved: None },
             r#"{"type":"loop.resumed","data":{"limits":{"max_iterations":null,"max_duration_ms":null,"timeout_ms":5,"idle_timeout_ms":null,"pause_ms":null,"max_cost_usd":null,"max_tokens":null,"retry_for_ms":null,"timeout_grace_ms":null}}}"#,
         ),
     ] {

@@ -131,7 +131,9 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::Untold { .. }
-            | Refusal::NotALoop,
+            | Refusal::NotALoop
+            | Refusal::NotAsked(_)
+            | Refusal::AnotherTree { .. },
         ) => format!("refrain plan resume {id}"),
     };
     match word {

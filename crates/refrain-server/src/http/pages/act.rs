@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::failed;
-use crate::desk::{Desk, Place, Refusal, Resume, Steering, Tune, Urgent};
+use crate::desk::{Approve, Desk, Place, Refusal, Resume, Steering, Tune, Urgent};
 use crate::http::api::At;
 use crate::http::door::Door;
 
@@ -28,6 +28,7 @@ pub(super) struct Said {
     max_cost_usd: Option<String>,
     text: Option<String>,
     task: Option<String>,
+    tree: Option<String>,
 }
 
 pub(super) async fn act(
@@ -56,13 +57,15 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
             let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;
             desk.resume(place, &Resume { max_iterations, max_cost_usd, ..Resume::default() })
         }
+        "approve" => desk.approve(place, &Approve { tree: said.tree }),
         "tune" => {
             let task = said.task.unwrap_or_default();
             let task = task.parse().map_err(|error| Refusal::new(format!("task: {error}")))?;
             desk.tune(place, &Tune { task, text })
         }
         other => {
-            Err(Refusal::new(format!("{other}: accepted are pause, cancel, resume, steer, archive and tune")))
+            let accepted = "accepted are pause, cancel, resume, approve, steer, archive and tune";
+            Err(Refusal::new(format!("{other}: {accepted}")))
         }
     }
     .map(drop)

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{Iteration, Status, StatusWord, Usage};
+use refrain_core::view::{Iteration, Status, StatusWord, Usage, Word};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
@@ -22,6 +22,8 @@ struct Page {
     frame: Frame,
     base: String,
     head: Head,
+    /// The tree that waits for approval, where one does; empty where it has no name.
+    approves: Option<String>,
     attempt: Option<String>,
     activity: Activity,
     charts: Vec<Chart>,
@@ -49,7 +51,10 @@ pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) ->
             let attempt = status.iterations.iter().flatten().next_back().map(name);
             let rows = status.iterations.iter().flatten().rev().map(row).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
-            page(&Page { frame, base, head: head(&status), attempt, activity, charts, iterations: rows })
+            let head = head(&status);
+            let awaited = status.approval.filter(|approval| approval.state == Word::Awaited);
+            let approves = awaited.map(|approval| approval.tree.unwrap_or_default());
+            page(&Page { frame, base, head, approves, attempt, activity, charts, iterations: rows })
         }
     })
 }

@@ -35,6 +35,7 @@ pub(super) struct Typed {
     gates: String,
     max_iterations: String,
     max_cost_usd: String,
+    require_approval: Option<String>,
     r#do: String,
 }
 
@@ -94,6 +95,7 @@ impl Typed {
             max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd))?,
             max_tick_duration_minutes: None,
             checkpoint_interval: None,
+            require_approval: self.require_approval.is_some(),
         })
     }
 }

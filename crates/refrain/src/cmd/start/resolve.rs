@@ -39,6 +39,10 @@ pub(in crate::cmd) fn spec(
         })?;
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
+    if until == Until::Forever && options.work.gates.require_approval {
+        let error = "--require-approval: a loop that goes on for ever is never done; accepted is that without --infinite";
+        return Err(CliError::usage(error));
+    }
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
@@ -89,6 +93,7 @@ pub(in crate::cmd) fn common(
         agent,
         protect: proof.protect,
         until: Until::default(),
+        approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
         clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique,
         caps: settings.project_caps,
@@ -123,6 +128,17 @@ fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option
 /// Who said a value, for a refusal: the option, or the place in the configuration.
 pub(super) fn who(is_option: bool, settings: &Settings, name: &str) -> String {
     if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
+}
+
+/// Refuses what would have to wait for a person's approval, and cannot: `why`.
+pub(in crate::cmd) fn refuse_approval(
+    spec: &Spec,
+    is_option: bool,
+    settings: &Settings,
+    why: &str,
+) -> Result<(), CliError> {
+    let refused = || format!("{}: {why}", who(is_option, settings, "require-approval"));
+    if spec.approval { Err(CliError::usage(refused())) } else { Ok(()) }
 }
 
 /// The agent, and whether it can do what is asked of it.

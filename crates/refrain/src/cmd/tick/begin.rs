@@ -146,6 +146,10 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
             Some(id) => id,
             None => last(service, &args.command, session.id.as_deref())?,
         };
+        if service.spec(&id)?.approval {
+            let error = format!("{id} waits for a person's approval where it claims, which no session can");
+            return Err(CliError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
+        }
         let grant = Grant { max_iterations: typed.max, ..Grant::default() };
         let state = service.resume_in_session(&id, &grant, session)?;
         tell(&id, state.spec.promise.as_ref());
@@ -317,8 +321,11 @@ fn spec(
     let words = ["start".to_owned(), format!("--agent={agent}")].into_iter().chain(source);
     let words = words.chain(mode.map(|mode| format!("--mode={mode}")));
     let start = Words::try_parse_from(words).map_err(CliError::from)?.start;
+    let is_asked = gates.require_approval;
     let start = start.in_session(gates, typed.until.clone(), typed.max);
     let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;
+    let why = "a session waits for no person: accepted is that with refrain start";
+    start::resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(CliError::usage), Ok)?;
     let limits = Limits {

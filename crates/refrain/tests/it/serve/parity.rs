@@ -169,6 +169,15 @@ const TABLE: &[Row] = &[
         does: |_, _| (),
     },
     Row {
+        verb: "approve",
+        route: "POST /projects/{project}/loops/{id}/approve",
+        tool: Err("an agent that approves its own work proves nothing"),
+        page: Ok("/p/{project}/{id}/approve"),
+        top: Ok("TOPHELP"),
+        acts: true,
+        does: approve,
+    },
+    Row {
         verb: "steer",
         route: "POST /projects/{project}/loops/{id}/steer",
         tool: Ok("loop_steer"),
@@ -525,6 +534,20 @@ fn pause_and_resume(world: &World, row: &Row) {
     world.forms(resume, "paused", "max_iterations=30");
     assert_eq!(world.sandbox.wait_for_status("paused", "running")["max_iterations"], 30);
     world.ends("paused");
+}
+
+fn approve(world: &World, row: &Row) {
+    let agent = world.sandbox.agent("claims", CLAIM);
+    for id in ["approved-cli", "approved-api", "approved-page"] {
+        let words = ["start", "Mend it.", "--command", &agent, "--name", id, "--require-approval", "--quiet"];
+        world.sandbox.refrain(&words).with_code(14);
+        match id {
+            "approved-cli" => drop(world.sandbox.refrain(&["approve", id, "--quiet"]).with_code(0)),
+            "approved-api" => drop(world.posts(row, id, json!({}))),
+            _ => world.forms(row, id, ""),
+        }
+        world.sandbox.wait_for_status(id, "completed");
+    }
 }
 
 fn steer(world: &World, row: &Row) {

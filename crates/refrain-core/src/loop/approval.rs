@@ -1,0 +1,72 @@
+//! The last gate of a claim, where it is asked for: a person. While they think nobody runs, and nothing is committed of what
+//! the last iteration claims; what they approve of is looked at once more, as anybody may have worked there meanwhile.
+
+use jiff::Timestamp;
+
+use super::proof::{Approval, Candidate, Proof};
+use super::state::{LoopState, Phase};
+use crate::event::{Approved, Blocked, End};
+use crate::ids::AttemptId;
+
+impl LoopState {
+    /// What a person is asked to approve of; none where they are not.
+    #[must_use]
+    pub fn awaits_approval(&self) -> Option<Approved> {
+        let is_asked = self.ended.is_some_and(|ended| ended.end == End::Blocked { why: Blocked::Approval });
+        let proving = self.proving().filter(|it| is_asked && it.hindered == Some(Blocked::Approval))?;
+        Some(Approved { attempt: proving.of?, tree: proving.candidate.as_ref()?.tree.clone() })
+    }
+
+    /// Whether a claim that is proven waits for a person: one that ends nothing does not.
+    pub(super) fn needs_approval(&self) -> bool {
+        self.spec.approval && self.ends_by_claim()
+    }
+
+    /// What a person said of this candidate already, behind this attempt or elsewhere.
+    pub(super) fn approval_of(&self, of: AttemptId, candidate: &Candidate) -> Option<Approval> {
+        let (approved, at) = self.approved.as_ref()?;
+        let is_shown = candidate.tree.is_some() && !candidate.partial;
+        let is_same = approved.tree == candidate.tree && (is_shown || approved.attempt == of);
+        is_same.then_some(Approval::Given(*at))
+    }
+
+    /// All else holds: a person is asked.
+    pub(super) fn await_approval(&mut self, of: AttemptId, proof: Proof) {
+        let proof = Proof { approval: Some(Approval::Awaited), ..proof };
+        if let Phase::Proving(proving) = &mut self.phase {
+            proving.candidate = Some(proof.candidate.clone());
+            proving.results.clone_from(&proof.results);
+            proving.hindered = Some(Blocked::Approval);
+        }
+        self.keep_proof(of, proof);
+    }
+
+    /// A person lets the loop go on: where it waited for their approval they give it, or do not.
+    pub(super) fn hear_of_approval(&mut self, approved: Option<&Approved>, at: Timestamp) {
+        let Some(Approved { attempt, .. }) = self.awaits_approval() else { return };
+        let Some(mut proof) = self.proof.take() else { return };
+        self.approved = approved.map(|approved| (approved.clone(), at));
+        match (&self.approved, &mut self.phase) {
+            (Some(_), Phase::Proving(proving)) => {
+                proof.approval = Some(Approval::Given(at));
+                proving.hindered = None;
+                proving.to_check = true;
+                self.rounds = 0;
+            }
+            (Some(_) | None, phase) => {
+                proof.approval = Some(Approval::Refused(at));
+                *phase = Phase::Idle { claim: None, uncommitted: false };
+            }
+        }
+        self.keep_proof(attempt, proof);
+        self.turn();
+    }
+
+    /// What the gates, and a person, said last, and of what.
+    pub(super) fn keep_proof(&mut self, of: AttemptId, proof: Proof) {
+        if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == of) {
+            attempt.proof = Some(proof.clone());
+        }
+        self.proof = Some(proof);
+    }
+}

@@ -1,0 +1,34 @@
+//! What must hold where a person has the last word: nothing is completed, merged or committed of a claim without their yes to
+//! that very tree, and nobody takes silence for an answer.
+
+use crate::event::{Approved, Blocked, End};
+use crate::git::Oid;
+
+/// What the records say of it.
+#[derive(Debug, Default)]
+pub(super) struct Approval {
+    /// What they said yes to last.
+    given: Option<Approved>,
+    /// They sent the last claim back.
+    pub(super) sent_back: bool,
+}
+
+impl Approval {
+    /// Somebody lets the loop go on that ended like this, with this tree.
+    pub(super) fn hear(&mut self, end: Option<End>, approved: Option<&Approved>, tree: Option<&Oid>) {
+        if end != Some(End::Blocked { why: Blocked::Approval }) {
+            return assert_eq!(approved, None, "nobody was asked");
+        }
+        assert!(approved.is_none_or(|it| it.tree.as_ref() == tree), "they were asked about something else");
+        self.given = approved.cloned();
+        self.sent_back = approved.is_none();
+    }
+
+    /// Whether they said yes to this tree, of this iteration where it has no name.
+    pub(super) fn is_given(&self, tree: Option<&Oid>, iteration: u32) -> bool {
+        let is_it = |given: &Approved| {
+            given.tree.as_ref() == tree && (tree.is_some() || given.attempt.iteration == iteration)
+        };
+        self.given.as_ref().is_some_and(is_it)
+    }
+}

@@ -1,0 +1,52 @@
+//! What a person says, or is asked to say, of what a loop claims to have done, as shown.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::r#loop::{self, LoopState};
+
+/// What a person says of the candidate that they were asked about last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Approval {
+    /// What they say.
+    pub state: Word,
+    /// When they said it; null while they have not.
+    #[schemars(with = "Option<String>")]
+    pub at: Option<Timestamp>,
+    /// Which iteration left the candidate.
+    pub iteration: u32,
+    /// Its tree; null where there is no repository.
+    pub tree: Option<String>,
+}
+
+/// What a person says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// Nothing yet: they are asked.
+    Awaited,
+    /// That it is good.
+    Given,
+    /// That it is not: the loop went on without.
+    Refused,
+}
+
+impl Approval {
+    /// Of the last candidate; none where nobody was asked.
+    #[must_use]
+    pub fn of(state: &LoopState) -> Option<Self> {
+        let proof = state.proof.as_ref()?;
+        let (word, at) = match proof.approval? {
+            r#loop::Approval::Awaited => (Word::Awaited, None),
+            r#loop::Approval::Given(at) => (Word::Given, Some(at)),
+            r#loop::Approval::Refused(at) => (Word::Refused, Some(at)),
+        };
+        Some(Self {
+            state: word,
+            at,
+            iteration: state.iteration,
+            tree: proof.candidate.tree.as_ref().map(ToString::to_string),
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! A person has the last word: a loop that waits for it, who gives it, and who does not.
+
+use serde_json::{Value, json};
+use testkit::{Sandbox, eventually, write};
+
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// Adds a line in every iteration, keeps what it was told, and claims.
+const WORK: &str =
+    "echo \"line $REFRAIN_ITERATION\" >> work.txt\nprintf '%s' \"$1\" > $NOTES/told.$REFRAIN_ITERATION\n";
+
+fn agent(sandbox: &Sandbox) -> String {
+    sandbox.agent("agent", &format!("{WORK}{CLAIM}"))
+}
+
+/// A loop that waits: it claimed once, and its gate passed.
+fn waiting(sandbox: &Sandbox, more: &[&str]) -> Value {
+    let agent = agent(sandbox);
+    let words =
+        ["start", "--command", &agent, "--name", "job", "--require-approval", "--gate", "test -f work.txt"];
+    let words: Vec<_> = words.into_iter().chain(more.iter().copied()).chain(["-p", "Write it."]).collect();
+    let run = sandbox.refrain(&words).with_code(14);
+    assert!(run.stdout.contains("last of all a person"), "{}", run.stdout);
+    sandbox.status("job")
+}
+
+fn commits(sandbox: &Sandbox) -> usize {
+    sandbox.git(&["log", "--oneline"]).lines().count()
+}
+
+#[test]
+fn what_is_proven_waits_for_a_person_who_approves_it() {
+    let sandbox = sandbox();
+    let before = commits(&sandbox);
+    let status = waiting(&sandbox, &["--git-workflow", "commit"]);
+    assert_eq!((&status["status"], &status["approval"]["state"]), (&json!("blocked"), &json!("awaited")));
+    assert_eq!((&status["verified"], &status["tree"]), (&json!(false), &Value::Null));
+    assert_eq!(commits(&sandbox), before, "nothing of it is committed");
+    let needs = status["needs"].as_str().unwrap();
+    // What a person is told to type shows what the loop made, and lets it finish.
+    let diff = needs.split("see what it changed with git -C ").nth(1).unwrap();
+    let diff: Vec<_> = diff.split(", then ").next().unwrap().split(' ').skip(1).collect();
+    assert!(sandbox.git(&diff).contains("+line 1"), "{needs}");
+    assert!(needs.contains("refrain approve job; or send it back: refrain steer job TEXT"), "{needs}");
+    sandbox.nobody_survives();
+    let run = sandbox.refrain(&["approve"]).with_code(0);
+    assert!(run.stdout.contains("approved; it is looked at once more"), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["approval"]["state"]), (&json!("completed"), &json!("given")));
+    assert_eq!(status["tree"], status["approval"]["tree"]);
+    assert!(status["reason"].as_str().unwrap().ends_with("; a person approved it"), "{status}");
+    assert_eq!(commits(&sandbox), before + 1);
+    assert_eq!(sandbox.git(&["rev-parse", "HEAD^{tree}"]).trim(), status["tree"].as_str().unwrap());
+    let gates = sandbox.event_names("job").iter().filter(|name| *name == "gate.started").count();
+    assert_eq!(gates, 2, "the baseline and the claim: an approved candidate is not proven twice");
+    let report = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
+    assert!(report.contains("A person approved this tree at"), "{report}");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+    let again = sandbox.refrain(&["approve", "job"]).with_code(17).stderr;
+    assert!(again.contains("job cannot be approved: it is completed"), "{again}");
+}
+
+#[test]
+fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
+    let sandbox = sandbox();
+    let looked_at = waiting(&sandbox, &[])["approval"]["tree"].as_str().unwrap().to_owned();
+    write(&sandbox.project().join("work.txt"), "mine\n");
+    sandbox.refrain(&["approve", "job", "--tree", &looked_at[..10]]).with_code(14);
+    let status = sandbox.status("job");
+    let reason = status["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with(&format!("what was approved, tree {}, is another", &looked_at[..10])),
+        "{reason}"
+    );
+    assert_ne!(status["approval"]["tree"], json!(looked_at));
+    let other = sandbox.refrain(&["approve", "job", "--tree", &looked_at]).with_code(17).stderr;
+    assert!(other.contains("waits for approval, not tree"), "{other}");
+    // What fails its gate by now is the agent's again, and nobody is asked.
+    std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
+    sandbox.refrain(&["approve", "job"]).with_code(14);
+    let told = sandbox.note("told.2");
+    assert!(told.contains("gate test says otherwise"), "{told}");
+    sandbox.refrain(&["approve", "job"]).with_code(0);
+}
+
+#[test]
+fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
+    let sandbox = sandbox();
+    waiting(&sandbox, &["--git-workflow", "commit", "--protect", "ci/**"]);
+    sandbox.refrain(&["steer", "job", "Write one more line."]).with_code(0);
+    for words in [&["resume"][..], &["resume", "--last"]] {
+        let run = sandbox.refrain(words).with_code(17);
+        assert!(run.stderr.contains("job waits for approval, and would be sent back"), "{}", run.stderr);
+    }
+    assert!(sandbox.refrain(&["resume", "--all"]).with_code(0).stdout.contains("Nothing to resume"));
+    let run = sandbox.refrain(&["resume", "job"]).with_code(14);
+    assert!(run.stdout.contains("without approval: it is sent back"), "{}", run.stdout);
+    let told = sandbox.note("told.2");
+    assert!(told.contains("NOT APPROVED: a person looked at what you claim to be done"), "{told}");
+    assert!(told.contains("STEERING:\nWrite one more line."), "{told}");
+    sandbox.refrain(&["approve", "job"]).with_code(0);
+    // What was done before it was sent back is a part of what is committed.
+    assert_eq!(sandbox.git(&["show", "HEAD:work.txt"]), "line 1\nline 2\n");
+    assert_eq!(sandbox.git(&["status", "--porcelain", "--", "work.txt"]), "");
+}
+
+#[test]
+fn without_an_iteration_left_it_can_be_approved_and_not_sent_back() {
+    let sandbox = sandbox();
+    waiting(&sandbox, &["--max-iterations", "1"]);
+    let refused = sandbox.refrain(&["resume", "job"]).with_code(17).stderr;
+    assert!(refused.contains("refrain resume job --max-iterations"), "{refused}");
+    sandbox.refrain(&["approve", "job", "--json"]).with_code(0);
+}
+
+#[test]
+fn a_yes_outlives_whoever_would_have_finished_it() {
+    let sandbox = sandbox();
+    // The commit of what is approved is held up.
+    let held = sandbox.root().join("held");
+    let hook = format!("#!/bin/sh\n[ -e '{0}' ] || {{ touch '{0}'; exec sleep 1000; }}\n", held.display());
+    let path = sandbox.project().join(".git/hooks/pre-commit");
+    write(&path, hook);
+    sandbox.tool("chmod", &["+x", path.to_str().unwrap()]).run().with_code(0);
+    waiting(&sandbox, &["--git-workflow", "commit"]);
+    let session = sandbox.spawn(&["approve", "job"]);
+    eventually("its commit is held up", || held.exists().then_some(()));
+    session.kill();
+    assert_eq!(sandbox.status("job")["status"], "crashed");
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["approval"]["state"], "given");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_claim_whose_gates_fail_is_never_asked_about() {
+    let sandbox = sandbox();
+    let agent = agent(&sandbox);
+    let words = ["start", "--command", &agent, "--name", "job", "--require-approval", "--gate", "false"];
+    let words: Vec<_> = words.into_iter().chain(["--max-iterations", "2", "-p", "Write it."]).collect();
+    sandbox.refrain(&words).with_code(10);
+    assert_eq!(sandbox.status("job")["approval"], Value::Null);
+    let refused = sandbox.refrain(&["approve", "job"]).with_code(17).stderr;
+    assert!(refused.contains("it does not wait for approval: it is iteration-cap"), "{refused}");
+}
+
+#[test]
+fn no_agent_approves() {
+    let sandbox = sandbox();
+    waiting(&sandbox, &[]);
+    let inside = sandbox.command(&["approve", "job"]).env("REFRAIN_LOOP_ID", "other").run().with_code(17);
+    assert!(inside.stderr.contains("from inside an attempt"), "{}", inside.stderr);
+    assert_eq!(sandbox.status("job")["status"], "blocked");
+}
+
+#[test]
+fn without_a_repository_and_without_gates_it_is_asked_about_too() {
+    let sandbox = plain_folder();
+    let agent = agent(&sandbox);
+    write(&sandbox.project().join("refrain.toml"), "[start]\nrequire-approval = true\n");
+    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-p", "Write it."]).with_code(14);
+    let status = sandbox.status("job");
+    assert_eq!(
+        (&status["approval"]["state"], &status["approval"]["tree"]),
+        (&json!("awaited"), &Value::Null)
+    );
+    sandbox.refrain(&["approve", "job", "--detach"]).with_code(0);
+    let status = sandbox.wait_for_status("job", "completed");
+    assert_eq!(status["verified"], Value::Null);
+}
+
+#[test]
+fn what_can_wait_for_no_person_says_so() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("refrain.toml"), "[start]\nrequire-approval = true\n");
+    sandbox.refrain(&["trust"]).with_code(0);
+    let before = sandbox.snapshot();
+    for (words, code, why) in [
+        (&["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..], 2, "for ever"),
+        (
+            &["tick", "begin", "/refrain:loop", "--args", "Do it."],
+            1,
+            "start.require-approval: a session waits",
+        ),
+        (&["approve", "job", "--tree", "no"], 2, "at least 4 hexadecimal digits"),
+        (&["approve", "job"], 3, "no loop job"),
+        (&["approve"], 2, "no loop of this project"),
+    ] {
+        let run = sandbox.refrain(words).with_code(code);
+        assert!(run.stderr.contains(why), "{words:?}: {}", run.stderr);
+    }
+    assert_eq!(sandbox.snapshot(), before, "nothing was touched");
+}
