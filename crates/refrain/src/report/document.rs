@@ -1,12 +1,12 @@
 //! What a report says, in words.
 
 use jiff::Timestamp;
+use refrain_core::agent;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
 use refrain_core::view::{Iteration, Usage};
-use refrain_core::{AttemptId, agent};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::phrase::{self, counted, thousands};
@@ -274,7 +274,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
         .map(|gate| format!("{} {}", gate.name, if gate.passed { "passed" } else { "failed" }))
         .collect();
     vec![
-        Cell::number(AttemptId { iteration: it.n, attempt: it.attempt }),
+        Cell::number(it.id()),
         Cell::plain(format!("{}{refunded}", it.outcome.map_or("running", outcome))),
         Cell::number(exit),
         Cell::number(took.map(|took| took.to_string()).unwrap_or_default()),
