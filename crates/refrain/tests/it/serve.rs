@@ -1,6 +1,7 @@
 //! `refrain serve`, as programs and browsers meet it: over a socket, byte for byte.
 
 mod client;
+mod pages;
 
 use std::fs;
 use std::io::Write;
