@@ -19,6 +19,7 @@ use crate::session::Isolation;
 use crate::spec::{Spec, Until};
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{clip, cut_middle, printable, squeeze};
+use crate::view::progress;
 
 pub(crate) use touching::what_was_touched;
 
@@ -111,8 +112,7 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
 /// What stands on a line of its own before each iteration: `[loop mend iteration 3/20]` (seed 000).
 #[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
-    let most = state.limits.max_iterations.map_or_else(|| "∞".to_owned(), |most| most.to_string());
-    format!("[loop {} iteration {iteration}/{most}]", state.spec.id)
+    format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
 }
 
 /// The gates that the next prompt speaks of: those that failed behind the last iteration, or before the first.

@@ -112,6 +112,15 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
+/// The beginning of the text, at most so many characters, with an ellipsis where there is more.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Both ends of the text, about `max` bytes in all, with a line between them that says how much is left out.
 #[must_use]
 pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
@@ -191,6 +200,7 @@ mod tests {
         #[test]
         fn cuts_are_within_bounds(text in "\\PC*", max in 4usize..200) {
             prop_assert!(clip(&text, max).len() <= max);
+            prop_assert!(cut(&text, max).chars().count() <= max + 1);
             prop_assert!(cut_middle(&text, max).len() <= max + 64);
         }
     }

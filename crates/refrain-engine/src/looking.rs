@@ -1,15 +1,12 @@
-//! Looking into a loop from afar: what an attempt was told, a part of what it printed, what the loop has changed so far.
+//! Looking into a loop from afar: what an attempt was told, a part of what it printed.
 //! Secrets are taken out, as of a report: what is shown may leave the machine.
 
 use camino::Utf8Path;
 use refrain_agents::ear::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
-use refrain_core::report::{self, Trail};
-use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId};
-use refrain_git::Repository;
 use refrain_proc::output;
 use refrain_store::journal;
 
@@ -134,21 +131,6 @@ impl Service {
         }
         Ok(Some(Heard { from, next, total, said }))
     }
-
-    /// What the loop has changed so far, as its last candidate shows it; none where there is none, or no repository.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such loop, or git cannot be asked.
-    pub fn differences(&self, id: &LoopId) -> Result<Option<Changes>, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let whole = journal::whole(&dir)?;
-        let trail = Trail::of(&whole.records);
-        let Some(tree) = report::tree(&whole.state, &trail) else { return Ok(None) };
-        let repository = Repository::open(&self.project.root, &self.host.env)?;
-        let Changes { stat, diff, partial } = repository.changes(whole.state.git.began.as_ref(), tree)?;
-        let redactor = Redactor::new(&whole.state.spec, []);
-        Ok(Some(Changes { stat: redactor.clean(&stat), diff: redactor.clean(&diff), partial }))
-    }
 }
 
 /// A part of a log as it may be shown, which begins at that byte.
@@ -163,7 +145,7 @@ fn cleaned(redactor: &Redactor, log: &Utf8Path, from: u64, bytes: &[u8]) -> Stri
 
 /// A part of a log, and how long that is: from the beginning of a line on where it is the end that is wanted, and to the end of
 /// one where there is one.
-fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
+pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
     let (_, total) = output::read_part(path, 0, 0).ok()?;
     let begin = from.unwrap_or_else(|| total.saturating_sub(most));
     let (mut bytes, total) = output::read_part(path, begin, most).ok()?;

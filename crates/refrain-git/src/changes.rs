@@ -32,6 +32,27 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Where the head was at a time, in seconds of the epoch, as far as its log goes back; none on a branch without a commit.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
+        let ask = |what: &str| {
+            let done = self.git().run(["rev-parse", "--verify", "--quiet", what], &[])?;
+            Ok(done
+                .status
+                .success()
+                .then(|| String::from_utf8_lossy(&done.stdout).trim().parse().ok())
+                .flatten())
+        };
+        match ask(&format!("HEAD@{{@{time} +0000}}"))? {
+            Some(head) => Ok(Some(head)),
+            None => ask("HEAD^{commit}"),
+        }
+    }
+}
+
 /// What git tells of the differences between two trees, with nothing of the person's or the project's in it.
 fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
     let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];

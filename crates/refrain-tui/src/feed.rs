@@ -8,6 +8,7 @@ use std::thread::{park_timeout, spawn};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use refrain_core::AttemptId;
 use refrain_engine::{EngineError, Service, Sight, chain};
 
 use crate::model::Key;
@@ -72,6 +73,17 @@ impl Feed {
             };
             // Nobody waits for it any more.
             let _ = to.send(Message::Done(key, act, became));
+        });
+    }
+
+    /// Reads what an attempt printed.
+    pub(crate) fn read(&self, key: Key, attempt: AttemptId) {
+        let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
+        spawn(move || {
+            let printed = door.map_err(|error| chain(&error));
+            let printed = printed.and_then(|service| program.log(&service, &key.id, attempt));
+            // Nobody waits for it any more.
+            let _ = to.send(Message::Printed(key, attempt, printed));
         });
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ratatui::layout::Rect;
-use refrain_core::LoopId;
 use refrain_core::view::plan::{PlanStatus, TaskView};
-use refrain_core::view::{Kind, Status};
+use refrain_core::view::{Iteration, Kind, Status};
+use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Entry, Glimpse, RosterNews};
 
 use crate::input::Input;
@@ -67,6 +67,17 @@ pub(crate) type Place = (Arc<str>, String);
 pub(crate) enum Opened {
     Loop(Box<OneLoop>),
     Plan(Box<OnePlan>),
+    Log(Box<OneLog>),
+}
+
+/// What an attempt printed.
+#[derive(Debug)]
+pub(crate) struct OneLog {
+    /// Its loop.
+    pub(crate) key: Key,
+    pub(crate) attempt: AttemptId,
+    /// What there is of it; none while it is read.
+    pub(crate) text: Option<Pane>,
 }
 
 /// One loop.
@@ -76,8 +87,10 @@ pub(crate) struct OneLoop {
     pub(crate) status: Option<Box<Status>>,
     pub(crate) goal: String,
     pub(crate) activity: Pane,
-    /// How many of its last attempts are below what is shown.
-    pub(crate) below: usize,
+    /// How far its cursor is from the last attempt.
+    pub(crate) back: usize,
+    /// The first attempt that is shown.
+    pub(crate) top: usize,
     /// The attempts have the keys, and not the activity.
     pub(crate) at_attempts: bool,
     /// Nothing more is told: why, where that is known.
@@ -130,7 +143,7 @@ pub(crate) struct Places {
     pub(crate) text: Rect,
     /// Attempts.
     pub(crate) attempts: Rect,
-    /// The first of the rows that is shown.
+    /// The first of the rows, or of the attempts, that is shown.
     pub(crate) top: usize,
     /// How long the text of a plan's waves is.
     pub(crate) board: usize,
@@ -147,6 +160,7 @@ impl Model {
         match self.opened.last() {
             Some(Opened::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
             Some(Opened::Plan(one)) => one.status.as_ref().is_some_and(|plan| !plan.status.has_stopped()),
+            Some(Opened::Log(_)) => false,
             None => {
                 let (rows, top) = (self.places.rows.height.into(), self.list.top);
                 let shown = self.list.shown().into_iter().skip(top).take(rows);
@@ -161,7 +175,8 @@ impl Model {
         match self.opened.last_mut() {
             None => self.list.top = places.top,
             Some(Opened::Plan(one)) => one.top = places.top,
-            Some(Opened::Loop(_)) => {}
+            Some(Opened::Loop(one)) => one.top = places.top,
+            Some(Opened::Log(_)) => {}
         }
     }
 
@@ -170,6 +185,7 @@ impl Model {
         match self.opened.last() {
             Some(Opened::Loop(one)) => Some(one.key.clone()),
             Some(Opened::Plan(one)) => Some(one.key.clone()),
+            Some(Opened::Log(one)) => Some(one.key.clone()),
             None => seen(self.list.current()?).map(Key::of),
         }
     }
@@ -277,6 +293,42 @@ impl Opened {
         match self {
             Self::Loop(one) => &one.key,
             Self::Plan(one) => &one.key,
+            Self::Log(one) => &one.key,
+        }
+    }
+
+    /// Whether rows have the keys, and no text.
+    pub(crate) fn has_rows(&self) -> bool {
+        match self {
+            Self::Loop(one) => one.at_attempts,
+            Self::Plan(one) => !one.at_board,
+            Self::Log(_) => false,
+        }
+    }
+
+    /// The text that can be searched, and follows what comes.
+    pub(crate) fn text(&self) -> Option<&Pane> {
+        match self {
+            Self::Loop(one) => Some(&one.activity),
+            Self::Log(one) => one.text.as_ref(),
+            Self::Plan(_) => None,
+        }
+    }
+
+    pub(crate) fn text_mut(&mut self) -> Option<&mut Pane> {
+        match self {
+            Self::Loop(one) => Some(&mut one.activity),
+            Self::Log(one) => one.text.as_mut(),
+            Self::Plan(_) => None,
+        }
+    }
+
+    /// Whether it was ever told how it stands.
+    pub(crate) fn is_told(&self) -> bool {
+        match self {
+            Self::Loop(one) => one.status.is_some(),
+            Self::Plan(one) => one.status.is_some(),
+            Self::Log(_) => false,
         }
     }
 
@@ -302,10 +354,26 @@ impl Opened {
             status: None,
             goal: String::new(),
             activity: Pane::default(),
-            below: 0,
+            back: 0,
+            top: 0,
             at_attempts: false,
             over: None,
         }))
+    }
+}
+
+impl OneLoop {
+    pub(crate) fn attempts(&self) -> Vec<&Iteration> {
+        self.status.iter().flat_map(|status| &status.iterations).flatten().collect()
+    }
+
+    /// Which attempt its cursor is on.
+    pub(crate) fn at(&self) -> usize {
+        self.attempts().len().saturating_sub(1 + self.back)
+    }
+
+    pub(crate) fn go(&mut self, at: usize) {
+        self.back = self.attempts().len().saturating_sub(1).saturating_sub(at);
     }
 }
 

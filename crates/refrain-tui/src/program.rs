@@ -2,9 +2,9 @@
 //! and what is done to it is said and done as on the command line.
 
 use jiff::Timestamp;
-use refrain_core::LoopId;
 use refrain_core::r#loop::LoopState;
 use refrain_core::view::plan::PlanStatus;
+use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Service, Sight};
 
 /// Something that a person asks of a loop, or a plan.
@@ -56,6 +56,12 @@ pub trait Program: Send + Sync {
 
     /// Somebody who tells of a loop from its first event on.
     fn narrator(&self) -> Box<dyn Narrator>;
+
+    /// What the agent of an attempt printed, in lines; the end of it where that is long.
+    ///
+    /// # Errors
+    /// Why it cannot be shown, in a line.
+    fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String>;
 
     /// How a plan stands, in lines of so many columns; all but its tasks.
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String;

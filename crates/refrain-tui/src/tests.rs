@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
-use refrain_core::view::plan::PlanStatus;
+use refrain_core::plan::{PlanLimits, Priority};
+use refrain_core::spec::AgentKind;
+use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
 use refrain_core::view::{self, Alive, Kind, StatusWord};
-use refrain_core::{LoopId, LoopState, Record};
+use refrain_core::{AttemptId, LoopId, LoopState, Record};
 use refrain_engine::{Entry, Glimpse, RosterNews, Service, Sight};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -38,8 +40,16 @@ impl Program for Nobody {
         Box::new(Silent)
     }
 
-    fn board(&self, _: &PlanStatus, _: usize, _: Timestamp) -> String {
-        String::new()
+    fn log(&self, _: &Service, _: &LoopId, _: AttemptId) -> Result<String, String> {
+        unreachable!("what is to be read outside is read by nobody here")
+    }
+
+    fn board(&self, plan: &PlanStatus, columns: usize, _: Timestamp) -> String {
+        let waves = plan
+            .waves
+            .iter()
+            .map(|wave| format!("Wave {}: {}/{}\n", wave.wave, wave.tasks_done, wave.tasks_total));
+        format!("Board of {columns} columns\n{}", waves.collect::<String>())
     }
 }
 
@@ -198,6 +208,7 @@ fn opened(art: Art) -> Model {
 #[case(80, 24)]
 #[case(120, 40)]
 #[case(40, 12)]
+#[case(200, 60)]
 fn the_list_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("list_{width}x{height}"), screen(&mut model(ART), width, height));
 }
@@ -206,8 +217,191 @@ fn the_list_fits_its_screen(#[case] width: u16, #[case] height: u16) {
 #[case(80, 24)]
 #[case(120, 40)]
 #[case(40, 12)]
+#[case(200, 60)]
 fn a_loop_fits_its_screen(#[case] width: u16, #[case] height: u16) {
     insta::assert_snapshot!(format!("loop_{width}x{height}"), screen(&mut opened(ART), width, height));
+}
+
+/// A plan with a wave behind it and two before it: a task at work, one that is blocked, one that waits for that.
+fn plan() -> PlanStatus {
+    let task = |id: &str, wave: u32, status: TaskWord, after: &[&str]| TaskView {
+        id: id.parse().unwrap(),
+        title: format!("Do part {id} of the work"),
+        wave: Some(wave),
+        status,
+        complexity: 3,
+        priority: Priority::default(),
+        dependencies: after.iter().map(|id| id.parse().unwrap()).collect(),
+        waits_for: Vec::new(),
+        rounds: 1,
+        iterations: 2,
+        id_of_loop: (wave < 3).then(|| format!("x-{id}").parse().unwrap()),
+        slot: None,
+        commit: None,
+        reason: (status == TaskWord::Blocked).then(|| "its gate test fails again and again".to_owned()),
+        left_out: Vec::new(),
+        settled_at: None,
+        cost_usd: Some(0.2),
+    };
+    let wave = |wave: u32, status: WaveWord, done: usize, of: &[&str]| WaveView {
+        wave,
+        status,
+        tasks_total: of.len(),
+        tasks_done: done,
+        commit: None,
+        completed_at: None,
+        tasks: of.iter().map(|id| id.parse().unwrap()).collect(),
+    };
+    PlanStatus {
+        schema: 1,
+        id: "x".parse().unwrap(),
+        tag: "x".into(),
+        kind: Kind::Plan,
+        status: StatusWord::Running,
+        verified: Some(false),
+        reason: "wave 2 of 3: 2 is running".into(),
+        needs: None,
+        agent: AgentKind::Claude,
+        model: None,
+        command: vec!["claude".into()],
+        verification: vec!["true".into()],
+        project: "/home/you/parser".into(),
+        tasks_file: "tasks.json".into(),
+        branch: None,
+        base: None,
+        tip: None,
+        started_at: at(-754),
+        updated_at: at(-3),
+        ended_at: None,
+        jobs: 2,
+        pipeline: false,
+        tune: false,
+        limits: PlanLimits { per_task: 3, total: 40, max_cost: None, max_duration: None },
+        usage: PlanUsage {
+            iterations_used: 4,
+            iterations_granted: 40,
+            iterations_reserved: 0,
+            cost_usd: Some(0.42),
+        },
+        tasks_total: 4,
+        tasks_done: 1,
+        waves: vec![
+            wave(1, WaveWord::Complete, 1, &["1"]),
+            wave(2, WaveWord::InProgress, 0, &["2", "3"]),
+            wave(3, WaveWord::Pending, 0, &["4"]),
+        ],
+        tasks: vec![
+            task("1", 1, TaskWord::Done, &[]),
+            task("2", 2, TaskWord::InProgress, &["1"]),
+            task("3", 2, TaskWord::Blocked, &["1"]),
+            task("4", 3, TaskWord::WaitingOnBlocked, &["2", "3"]),
+        ],
+        current: vec![CurrentTask {
+            task: "2".parse().unwrap(),
+            title: "Do part 2 of the work".into(),
+            complexity: 3,
+            id_of_loop: "x-2".parse().unwrap(),
+            round: 1,
+            slot: 1,
+            started_at: at(-65),
+            iteration: 2,
+            attempt: 1,
+            max_iterations: 10,
+            status: Some(StatusWord::Running),
+            reason: Some("attempt 2 is running".into()),
+            wait: None,
+            preview: Some("Two tests are left".into()),
+            usage: view::Usage::default(),
+        }],
+        blocked: Vec::new(),
+        wave_commits: Vec::new(),
+        behind: None,
+        branches: Vec::new(),
+        estimate: None,
+        tasks_refused: None,
+        runner: None,
+    }
+}
+
+fn opened_plan(art: Art) -> Model {
+    let mut model = model(art);
+    let seen = Glimpse { kind: Kind::Plan, ..glimpse("x", StatusWord::Running, 4) };
+    update(&mut model, Message::News(RosterNews::All(vec![Entry::Seen(Box::new(seen))])));
+    assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("x"), true)))]);
+    update(&mut model, Message::Plan(key("x"), Box::new(plan())));
+    model
+}
+
+#[rstest]
+#[case(80, 24)]
+#[case(120, 40)]
+#[case(40, 12)]
+#[case(200, 60)]
+fn a_plan_fits_its_screen(#[case] width: u16, #[case] height: u16) {
+    insta::assert_snapshot!(format!("plan_{width}x{height}"), screen(&mut opened_plan(ART), width, height));
+}
+
+#[test]
+fn the_critical_path_of_a_plan_is_told_on_a_low_screen_too() {
+    let mut model = opened_plan(ART);
+    press(&mut model, "\t");
+    let shown = screen(&mut model, 40, 12);
+    assert!(shown.contains("critical path  2 → 4") && shown.contains("Wave 1: 1/1"), "{shown}");
+}
+
+#[test]
+fn what_is_seen_stays_seen_when_the_screen_is_made_larger_and_smaller() {
+    for make in [model as fn(Art) -> Model, opened, opened_plan] {
+        let mut model = make(ART);
+        let before = screen(&mut model, 80, 24);
+        for (width, height) in [(40, 12), (200, 60), (3, 2), (80, 24)] {
+            screen(&mut model, width, height);
+        }
+        assert_eq!(screen(&mut model, 80, 24), before);
+    }
+}
+
+#[test]
+fn an_attempt_is_opened_and_its_log_is_searched_and_left() {
+    let mut model = opened(ART);
+    drawn(&mut model, 80, 24);
+    assert_eq!(press(&mut model, "\n"), [], "the activity has the keys");
+    assert_eq!(press(&mut model, "\t\n"), [], "what the last attempt says is what is seen");
+    let second = AttemptId { iteration: 2, attempt: 1 };
+    let read = [Effect::Watch(None), Effect::Read(key("job"), second)];
+    assert_eq!(press(&mut model, "\tk\n"), read);
+    let printed = (1..=40).map(|n| format!("line {n}\n")).collect();
+    update(&mut model, Message::Printed(key("job"), second, Ok(printed)));
+    let shown = screen(&mut model, 80, 24);
+    assert!(shown.starts_with("─ Log of job, iteration 2 ") && shown.contains("line 40"), "{shown}");
+    press(&mut model, "g");
+    assert!(screen(&mut model, 80, 24).contains("line 1\n"));
+    press(&mut model, "/line 33\n");
+    assert!(screen(&mut model, 80, 24).contains("line 33"));
+    assert_eq!(model.meant(), Some(key("job")), "verbs are about its loop");
+    assert_eq!(press(&mut model, "\u{1b}"), [Effect::Watch(Some((key("job"), false)))]);
+    // By the mouse: a click selects, another opens.
+    drawn(&mut model, 80, 24);
+    let row = model.places.attempts.y;
+    let down = MouseEventKind::Down(MouseButton::Left);
+    assert_eq!(mouse(&mut model, down, row), []);
+    let first = AttemptId { iteration: 1, attempt: 1 };
+    assert_eq!(mouse(&mut model, down, row), [Effect::Watch(None), Effect::Read(key("job"), first)]);
+}
+
+#[test]
+fn a_long_refusal_is_read_to_its_end_and_keys_are_shown_whole() {
+    let mut model = opened(ART);
+    let why = "job is paused, and what it is granted is used up: give it more, as in refrain resume job --max-iterations 40";
+    let refused = Err(Objection::Refused(why.into()));
+    update(&mut model, Message::Done(key("job"), Act::Pause { now: false }, refused));
+    let shown = screen(&mut model, 40, 12);
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.ends_with(why), "{shown}");
+    press(&mut model, "k");
+    let last = |model: &mut Model, width| screen(model, width, 12).lines().last().unwrap().to_owned();
+    assert_eq!(last(&mut model, 40), "? help  esc back  q quit  tab  f follow");
+    assert_eq!(last(&mut model, 28), "? help  esc back  q quit");
 }
 
 #[test]
@@ -235,7 +429,7 @@ fn no_size_is_too_small() {
     for width in 0..45 {
         for height in 0..20 {
             for keys in ["", "?", "c", "stell it", "/pars"] {
-                for mut model in [model(ART), opened(ART)] {
+                for mut model in [model(ART), opened(ART), opened_plan(ART)] {
                     press(&mut model, keys);
                     drawn(&mut model, width, height);
                     press(&mut model, "\u{1b}\tjjkkGg");
@@ -372,6 +566,21 @@ fn a_loop_that_goes_on_again_is_followed_again() {
     let watched = [Effect::Watch(Some((key("job"), false)))];
     assert_eq!(update(&mut model, Message::News(RosterNews::Some(vec![on.clone()]))), watched);
     assert_eq!(update(&mut model, Message::News(RosterNews::Some(vec![on]))), [], "once");
+}
+
+#[test]
+fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
+    let mut model = opened_plan(ART);
+    let watched = [Effect::Watch(Some((key("x-2"), false)))];
+    assert_eq!(press(&mut model, "j\n"), watched);
+    let gone = Message::Over(key("x-2"), Some("no loop x-2".into()));
+    assert_eq!(update(&mut model, gone), [], "nobody looks again and again at what is not there");
+    let news = |id: &str| {
+        let seen = glimpse(id, StatusWord::Running, 1);
+        Message::News(RosterNews::All(vec![Entry::Seen(Box::new(seen))]))
+    };
+    assert_eq!(update(&mut model, news("another")), []);
+    assert_eq!(update(&mut model, news("x-2")), watched);
 }
 
 #[test]

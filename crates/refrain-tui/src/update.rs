@@ -4,12 +4,14 @@ use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 use ratatui::layout::{Position, Rect};
+use refrain_core::AttemptId;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
 use refrain_engine::RosterNews;
 
 use crate::input::{Input, Typed};
-use crate::model::{Asking, Key, Model, OneLoop, OnePlan, Opened, Wanted, seen};
+use crate::model::{Asking, Key, Model, OneLog, OnePlan, Opened, Wanted, seen};
+use crate::pane::Pane;
 use crate::program::{Act, Objection};
 
 /// Something that happened.
@@ -27,6 +29,8 @@ pub(crate) enum Message {
     Plan(Key, Box<PlanStatus>),
     /// Nothing more is told of what is opened: why, where that is known.
     Over(Key, Option<String>),
+    /// What an attempt printed, or why that cannot be shown.
+    Printed(Key, AttemptId, Result<String, String>),
     /// What became of something that was asked for.
     Done(Key, Act, Result<String, Objection>),
     /// A second has passed.
@@ -53,6 +57,8 @@ pub(crate) enum Effect {
     Watch(Option<(Key, bool)>),
     /// Something to be asked of a loop or a plan.
     Act(Key, Act),
+    /// What an attempt printed is to be read.
+    Read(Key, AttemptId),
     /// The screen is to be drawn from nothing.
     Redraw,
     Quit,
@@ -93,9 +99,21 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             match model.opened.last_mut().filter(|opened| *opened.key() == key) {
                 Some(Opened::Loop(one)) => one.over = Some(why),
                 Some(Opened::Plan(one)) => one.over = Some(why),
-                None => {}
+                Some(Opened::Log(_)) | None => {}
             }
-            again(model)
+            // What was never there is looked at again once the list has it.
+            if model.opened.last().is_some_and(Opened::is_told) { again(model) } else { Vec::new() }
+        }
+        Message::Printed(key, attempt, printed) => {
+            let is_it = |one: &&mut Box<OneLog>| one.key == key && one.attempt == attempt;
+            if let Some(Opened::Log(one)) = model.opened.last_mut()
+                && let Some(one) = Some(one).filter(is_it)
+            {
+                let mut text = Pane::default();
+                text.push(&printed.unwrap_or_else(|why| why));
+                one.text = Some(text);
+            }
+            Vec::new()
         }
         Message::Done(key, act, became) => {
             match became {
@@ -121,16 +139,17 @@ fn again(model: &mut Model) -> Vec<Effect> {
     let (is_over, told) = match opened {
         Opened::Loop(one) => (one.over.is_some(), one.status.as_ref().map(|status| status.updated_at)),
         Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
+        Opened::Log(_) => return Vec::new(),
     };
     let seen = model.glimpse(&key).filter(|seen| !seen.status.has_stopped());
-    let goes_on = seen.zip(told).is_some_and(|(seen, told)| seen.updated_at > told);
+    let goes_on = seen.is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
     if !(is_over && goes_on) {
         return Vec::new();
     }
     match model.opened.last_mut() {
         Some(Opened::Loop(one)) => one.over = None,
         Some(Opened::Plan(one)) => one.over = None,
-        None => {}
+        Some(Opened::Log(_)) | None => {}
     }
     vec![Effect::Watch(Some((key, is_plan)))]
 }
@@ -165,8 +184,10 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('/') => {
             let line = match model.opened.last() {
                 None => (Wanted::Filter, Input::of(&model.list.filter)),
-                Some(Opened::Loop(one)) => (Wanted::Search, Input::of(&one.activity.search)),
-                Some(Opened::Plan(_)) => return Vec::new(),
+                Some(opened) => match opened.text() {
+                    Some(text) => (Wanted::Search, Input::of(&text.search)),
+                    None => return Vec::new(),
+                },
             };
             ask(model, Asking::Line(line.0, line.1))
         }
@@ -266,9 +287,9 @@ fn done(model: &mut Model, key: Key, act: Act) -> Vec<Effect> {
 
 fn search(model: &mut Model, text: &str) {
     let rows = model.places.text.height.into();
-    if let Some(Opened::Loop(one)) = model.opened.last_mut() {
-        text.clone_into(&mut one.activity.search);
-        if !text.is_empty() && !one.activity.find(false, rows) {
+    if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut) {
+        text.clone_into(&mut pane.search);
+        if !text.is_empty() && !pane.find(false, rows) {
             model.said = Some((format!("{text} does not occur"), true));
         }
     }
@@ -290,10 +311,29 @@ fn open(model: &mut Model) -> Vec<Effect> {
             };
             (Key { project: one.key.project.clone(), id }, false)
         }
-        Some(Opened::Loop(_)) => return Vec::new(),
+        Some(Opened::Loop(_)) => return open_log(model),
+        Some(Opened::Log(_)) => return Vec::new(),
     };
     model.opened.push(Opened::new(key.clone(), is_plan));
     vec![Effect::Watch(Some((key, is_plan)))]
+}
+
+/// Opens what the attempt printed that the cursor is on; of the one at work the activity has it as it comes.
+fn open_log(model: &mut Model) -> Vec<Effect> {
+    let Some(Opened::Loop(one)) = model.opened.last_mut().filter(|opened| opened.has_rows()) else {
+        return Vec::new();
+    };
+    let Some(attempt) = one.attempts().get(one.at()).map(|it| (it.id(), it.ended_at.is_some())) else {
+        return Vec::new();
+    };
+    if let (_, false) = attempt {
+        one.at_attempts = false;
+        one.activity.follow(true, 0);
+        return Vec::new();
+    }
+    let (key, attempt) = (one.key.clone(), attempt.0);
+    model.opened.push(Opened::Log(Box::new(OneLog { key: key.clone(), attempt, text: None })));
+    vec![Effect::Watch(None), Effect::Read(key, attempt)]
 }
 
 /// Back to where this was opened.
@@ -309,11 +349,7 @@ fn leave(model: &mut Model) -> Vec<Effect> {
 fn move_by(model: &mut Model, key: KeyEvent) {
     let places = model.places;
     let page = |place: Rect| isize::try_from(place.height.saturating_sub(1).max(1)).unwrap_or(1);
-    let text_has_keys = match model.opened.last() {
-        None => false,
-        Some(Opened::Loop(one)) => !one.at_attempts,
-        Some(Opened::Plan(one)) => one.at_board,
-    };
+    let text_has_keys = model.opened.last().is_some_and(|opened| !opened.has_rows());
     let page = page(if text_has_keys { places.text } else { places.rows.union(places.attempts) });
     match key.code {
         KeyCode::Up | KeyCode::Char('k') => scroll(model, -1, text_has_keys),
@@ -325,19 +361,19 @@ fn move_by(model: &mut Model, key: KeyEvent) {
         KeyCode::Tab | KeyCode::BackTab => match model.opened.last_mut() {
             Some(Opened::Loop(one)) => one.at_attempts = !one.at_attempts,
             Some(Opened::Plan(one)) => one.at_board = !one.at_board,
-            None => {}
+            Some(Opened::Log(_)) | None => {}
         },
         KeyCode::Char('f') => {
-            if let Some(Opened::Loop(one)) = model.opened.last_mut() {
-                let follows = !one.activity.follows();
-                one.activity.follow(follows, places.text.height.into());
+            if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut) {
+                let follows = !pane.follows();
+                pane.follow(follows, places.text.height.into());
             }
         }
         KeyCode::Char(way @ ('n' | 'N')) => {
-            if let Some(Opened::Loop(one)) = model.opened.last_mut()
-                && !one.activity.search.is_empty()
+            if let Some(pane) = model.opened.last_mut().and_then(Opened::text_mut)
+                && !pane.search.is_empty()
             {
-                one.activity.find(way == 'N', places.text.height.into());
+                pane.find(way == 'N', places.text.height.into());
             }
         }
         _ => {}
@@ -350,19 +386,17 @@ fn scroll(model: &mut Model, by: isize, text: bool) {
     match model.opened.last_mut() {
         None => model.list.go(model.list.at().saturating_add_signed(by)),
         Some(Opened::Loop(one)) if text => one.activity.scroll(by, rows),
-        Some(Opened::Loop(one)) => one.scroll(by, places.attempts.height.into()),
+        Some(Opened::Loop(one)) => one.go(one.at().saturating_add_signed(by)),
+        Some(Opened::Log(one)) => {
+            if let Some(text) = &mut one.text {
+                text.scroll(by, rows);
+            }
+        }
         Some(Opened::Plan(one)) if text => {
             let last = places.board.saturating_sub(rows);
             one.board_top = one.board_top.saturating_add_signed(by).min(last);
         }
         Some(Opened::Plan(one)) => one.go(one.cursor.saturating_add_signed(by)),
-    }
-}
-
-impl OneLoop {
-    fn scroll(&mut self, by: isize, rows: usize) {
-        let all = self.status.iter().flat_map(|status| &status.iterations).flatten().count();
-        self.below = self.below.saturating_add_signed(by.saturating_neg()).min(all.saturating_sub(rows));
     }
 }
 
@@ -383,6 +417,10 @@ fn point(model: &mut Model, mouse: MouseEvent) -> Vec<Effect> {
     match mouse.kind {
         MouseEventKind::ScrollUp => scroll(model, -WHEEL, in_text),
         MouseEventKind::ScrollDown => scroll(model, WHEEL, in_text),
+        MouseEventKind::Down(MouseButton::Left) if places.attempts.contains(at) => {
+            let row = usize::from(at.y - places.attempts.y);
+            return click(model, row);
+        }
         MouseEventKind::Down(MouseButton::Left) if places.rows.contains(at) => {
             let row = usize::from(at.y - places.rows.y);
             return click(model, row);
@@ -413,7 +451,17 @@ fn click(model: &mut Model, row: usize) -> Vec<Effect> {
             one.go(at);
             is_selected
         }
-        Some(Opened::Loop(_)) => false,
+        Some(Opened::Loop(one)) => {
+            let at = one.top + row;
+            if at >= one.attempts().len() {
+                return Vec::new();
+            }
+            let is_selected = one.at_attempts && at == one.at();
+            one.at_attempts = true;
+            one.go(at);
+            is_selected
+        }
+        Some(Opened::Log(_)) => false,
     };
     if is_selected { open(model) } else { Vec::new() }
 }

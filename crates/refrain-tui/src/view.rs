@@ -1,6 +1,7 @@
 //! How it looks. A function of the model and of the screen's size; what does not fit is left out, the most telling last.
 
 mod list;
+mod log;
 mod one;
 mod over;
 mod plan;
@@ -13,10 +14,11 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
-use refrain_core::view::StatusWord;
+use refrain_core::view::{StatusWord, progress};
 
 use crate::model::{Art, Model, Opened, Places};
 use crate::text::cut;
+use unicode_width::UnicodeWidthStr;
 
 /// A screen with fewer rows shows one part at a time.
 const LOW: u16 = 16;
@@ -30,6 +32,7 @@ pub(crate) fn view(model: &Model, frame: &mut Frame<'_>) -> Places {
         None => list::draw(model, buffer, body),
         Some(Opened::Loop(one)) => one::draw(model, one, buffer, body),
         Some(Opened::Plan(one)) => plan::draw(model, one, buffer, body),
+        Some(Opened::Log(one)) => log::draw(one, buffer, body),
     };
     let cursor = over::draw(model, buffer, area);
     plain(model.art, buffer);
@@ -78,6 +81,24 @@ fn put(buffer: &mut Buffer, area: Rect, row: u16, line: &Line<'_>) {
     }
 }
 
+/// Parts of a line one behind the other, as many as fit whole: half a number is another number.
+fn fitting(parts: impl IntoIterator<Item = Span<'static>>, columns: usize) -> Line<'static> {
+    let mut line = Line::default();
+    for part in parts {
+        if line.width() + part.content.trim_end().width() > columns && !line.spans.is_empty() {
+            break;
+        }
+        line.push_span(part);
+    }
+    line
+}
+
+/// The first row of a part, for its title, and the rest.
+fn split(area: Rect) -> (Rect, Rect) {
+    let first = Rect { height: area.height.min(1), ..area };
+    (first, Rect { y: area.y + first.height, height: area.height - first.height, ..area })
+}
+
 /// A part's title, with a rule behind it.
 fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     let columns = usize::from(columns);
@@ -108,10 +129,6 @@ fn bar(done: u64, all: Option<u64>, cells: usize) -> String {
     let Some(all) = all.filter(|all| *all > 0) else { return " ".repeat(cells) };
     let full = usize::try_from(done.min(all) * cells as u64 / all).unwrap_or(cells);
     format!("{}{}", "█".repeat(full), "░".repeat(cells - full))
-}
-
-fn progress(iteration: u32, cap: Option<u32>) -> String {
-    cap.map_or_else(|| format!("{iteration}/∞"), |cap| format!("{iteration}/{cap}"))
 }
 
 /// How long something took, or takes: whole seconds.

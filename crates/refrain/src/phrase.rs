@@ -8,6 +8,8 @@ use refrain_core::text::printable;
 use refrain_core::view::{StatusWord, Usage};
 use textwrap::core::display_width;
 
+pub(crate) use refrain_core::view::progress;
+
 /// How hard a task is; none where nobody rated it.
 pub(crate) fn complexity(rated: u32) -> Option<String> {
     (rated > 0).then(|| rated.to_string())
@@ -132,14 +134,6 @@ pub(crate) fn seconds(count: i64) -> String {
     }
 }
 
-/// Where a loop is, of how many iterations it may have.
-pub(crate) fn progress(iteration: u32, cap: Option<u32>) -> String {
-    match cap {
-        Some(cap) => format!("{iteration}/{cap}"),
-        None => format!("{iteration}/∞"),
-    }
-}
-
 /// `text`, in the colour of how a loop stands: done, on its way, in need of a look.
 pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
     match status {
@@ -164,6 +158,5 @@ mod tests {
     fn one_is_no_plural_and_no_cap_is_endless() {
         assert_eq!([0, 1, 2].map(iterations), ["0 iterations", "1 iteration", "2 iterations"]);
         assert_eq!(counted(3, "process", "processes"), "3 processes");
-        assert_eq!([progress(3, Some(20)), progress(3, None)], ["3/20", "3/∞"]);
     }
 }

@@ -46,6 +46,31 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
     proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
 }
 
+/// What it is that shows what a loop has changed so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work<'a> {
+    /// The folder that it works in, as it is now.
+    Folder,
+    /// A tree: the folder may be another's by now.
+    Tree(&'a Oid),
+    /// Nothing any more.
+    Gone,
+}
+
+/// What shows what a loop has changed so far. Behind its last attempt a candidate was taken, or the folder is looked at, as
+/// long as nobody else had it since: a worktree of its own that was given back, or one of a plan's tasks.
+#[must_use]
+pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
+    let is_over = state.ended.is_some();
+    let is_proven = state.attempts.last().is_some_and(|last| last.proof.is_some());
+    let has_left = state.git.released || is_over && state.spec.task.is_some();
+    match tree(state, trail) {
+        Some(tree) if has_left || is_over && is_proven => Work::Tree(tree),
+        None if has_left => Work::Gone,
+        Some(_) | None => Work::Folder,
+    }
+}
+
 /// The report on the loop.
 #[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {

@@ -7,12 +7,14 @@ pub mod metrics;
 mod overran;
 pub mod plan;
 pub mod plugin;
+mod progress;
 mod published;
 mod telling;
 
 use std::fmt;
 
 pub use approval::{Approval, Word};
+pub use progress::progress;
 pub use published::Publication;
 
 use jiff::Timestamp;
@@ -22,7 +24,7 @@ use serde::Serialize;
 use crate::agent;
 use crate::budget::Standing;
 use crate::event::{ClaimSource, End, Exit, WaitKind};
-use crate::ids::LoopId;
+use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::plan::TaskRef;
 use crate::spec::{AgentKind, Limits};
@@ -235,6 +237,9 @@ pub struct Gate {
     pub failed_before: Option<bool>,
     /// The last line that it printed.
     pub preview: String,
+    /// Behind which attempt it ran, and which of its runs there: where its log is.
+    #[serde(skip)]
+    pub ran: (AttemptId, u32),
 }
 
 /// A failure that may come back.
@@ -474,6 +479,7 @@ impl Gate {
             flaky: result.flaky,
             failed_before: state.failed_before(result.gate),
             preview: result.preview.clone(),
+            ran: (result.of, result.run),
         })
     }
 }

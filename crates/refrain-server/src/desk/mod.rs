@@ -4,6 +4,7 @@ mod acting;
 mod address;
 mod answer;
 mod asking;
+mod hearing;
 mod metrics;
 mod places;
 mod reading;
@@ -19,11 +20,12 @@ use refrain_engine::{EngineError, Host};
 pub(crate) use acting::{Approve, Resume, Standing, Steering, Tune, Urgent};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
+pub(crate) use hearing::Activity;
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
 pub(crate) use wanted::{List, PlanRun, Start, Steer, Stop, Which, WithWait};
-pub(crate) use watching::{Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
+pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
 
 /// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use refrain_core::text::cut;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Brief, Listed, Service, chain};
 use serde::Serialize;
@@ -98,7 +99,7 @@ fn view(service: &Service, brief: &Brief) -> Result<LoopView, Refusal> {
         true => LoopView::of_plan(&service.plan_status(&brief.id)?, name(service)),
         false => LoopView::of(&service.glance(&brief.id)?, name(service)),
     };
-    Ok(LoopView { goal: cut(&view.goal, SHORT_GOAL), ..view })
+    Ok(LoopView { goal: cut(&view.goal, SHORT_GOAL).into_owned(), ..view })
 }
 
 /// The project's name in the addresses of resources.
@@ -115,14 +116,6 @@ fn is_open(brief: &Brief) -> bool {
 fn excerpt(notes: &str) -> String {
     let lines: Vec<_> = notes.lines().take(EXCERPT).map(|line| cut(line, LONGEST_LINE)).collect();
     lines.join("\n")
-}
-
-/// The beginning of a text, with a mark where there is more.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 fn object(value: &impl Serialize) -> Result<serde_json::Value, Refusal> {

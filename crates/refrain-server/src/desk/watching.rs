@@ -1,10 +1,8 @@
 //! What can be seen of one loop, or plan, that is named by its project and its id, and of all of them in a list.
 
-use refrain_core::agent::{AgentEvent, Speaker};
 use refrain_core::gate::GateName;
-use refrain_core::text::clip;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Brief, Detail, Kept, Listed, Service, chain};
+use refrain_engine::{Brief, Detail, Differences, Kept, Listed, Service, chain};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -34,8 +32,6 @@ const MOST_LISTED: usize = 2_000;
 /// How much of a log is read at once unless it is said, and at most, in bytes.
 const PART: u64 = 64 << 10;
 const MOST_PART: u64 = 1 << 20;
-/// How long a line of what an agent said may be, in bytes.
-const LONGEST_LINE: usize = 4 << 10;
 
 /// A loop, or a plan, by name.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -107,31 +103,11 @@ pub(crate) struct LogPart {
     pub(crate) text: String,
 }
 
-/// A part of what an agent did.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Activity {
-    /// The first byte of the stream that it was read from.
-    pub(crate) from: u64,
-    /// Where the next part begins.
-    pub(crate) next: u64,
-    /// How many bytes there are now.
-    pub(crate) total: u64,
-    /// What it did, in order.
-    pub(crate) lines: Vec<Line>,
-}
-
-/// One thing that an agent did.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Line {
-    /// What it is: text, thought, tool, result, failed, fault, notice, output.
-    pub(crate) kind: &'static str,
-    /// In words.
-    pub(crate) text: String,
-}
-
 /// What a loop has changed so far.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Difference {
+    /// What is shown, and against what; where nothing can be shown, why.
+    pub(crate) note: String,
     /// The files, with how many lines.
     pub(crate) stat: String,
     /// The differences, cut in the middle where they are long.
@@ -253,38 +229,16 @@ impl Desk {
         Ok(LogPart { from: part.from, next: part.next, total: part.total, text: part.text })
     }
 
-    /// What an attempt's agent did, as far as it says so.
-    pub(crate) fn activity(
-        &self,
-        place: &Place,
-        attempt: &str,
-        from: Option<u64>,
-        limit: Option<u64>,
-    ) -> Result<Activity, Refusal> {
-        let (service, id) = self.open_place(place)?;
-        let heard = service.heard(&id, of_attempt(attempt)?, from, within(limit)?)?;
-        let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
-        Ok(heard.map_or(nothing, |heard| Activity {
-            from: heard.from,
-            next: heard.next,
-            total: heard.total,
-            lines: heard.said.iter().flat_map(lines).collect(),
-        }))
-    }
-
     /// What it has changed so far.
     pub(crate) fn difference(&self, place: &Place) -> Result<Difference, Refusal> {
         let (service, id) = self.open_place(place)?;
-        let gone = || {
-            Refusal::of(RefusalKind::NotFound, format!("{id} shows no changes: no candidate was taken yet"))
-        };
-        let changes = service.differences(&id)?.ok_or_else(gone)?;
-        Ok(Difference { stat: changes.stat, diff: changes.diff })
+        let Differences { note, stat, diff } = service.differences(&id)?;
+        Ok(Difference { note, stat, diff })
     }
 }
 
 /// An attempt as people write it: `3`, or `3.2`.
-fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
+pub(super) fn of_attempt(text: &str) -> Result<AttemptId, Refusal> {
     let (iteration, attempt) = text.split_once('.').unwrap_or((text, "1"));
     let parsed = iteration.parse().ok().zip(attempt.parse().ok().filter(|n| *n > 0));
     let refused =
@@ -311,43 +265,9 @@ fn kept(which: &str) -> Result<Kept, Refusal> {
     }
 }
 
-fn within(limit: Option<u64>) -> Result<u64, Refusal> {
+pub(super) fn within(limit: Option<u64>) -> Result<u64, Refusal> {
     match limit.unwrap_or(PART) {
         limit @ 1..=MOST_PART => Ok(limit),
         limit => Err(Refusal::new(format!("limit {limit}: accepted are 1 to {MOST_PART} bytes"))),
-    }
-}
-
-/// What there is to be shown of an event; what is no stream of events comes as whole lines.
-fn lines(event: &AgentEvent) -> Vec<Line> {
-    match event {
-        AgentEvent::Notice(text) => {
-            let line = |text: &str| Line { kind: "output", text: clip(text, LONGEST_LINE).into_owned() };
-            text.lines().map(line).collect()
-        }
-        _ => line(event).into_iter().collect(),
-    }
-}
-
-fn line(event: &AgentEvent) -> Option<Line> {
-    let said = |kind, text: &str| {
-        let text = clip(text.trim_end(), LONGEST_LINE);
-        (!text.is_empty()).then(|| Line { kind, text: text.into_owned() })
-    };
-    match event {
-        AgentEvent::Text { text, by: Speaker::Agent, .. } => said("text", text),
-        AgentEvent::Text { text, by: Speaker::SubAgent, .. } => said("sub-agent", text),
-        AgentEvent::Thought(text) => said("thought", text),
-        AgentEvent::ToolCall { name, about, .. } => said("tool", &format!("{name} {about}")),
-        AgentEvent::ToolResult { ok: Some(false), output } => said("failed", output),
-        AgentEvent::ToolResult { output, .. } => said("result", output),
-        AgentEvent::Retry(fault) => said("notice", &format!("it tries again: {}", fault.message)),
-        AgentEvent::Fault(fault) => said("fault", &fault.message),
-        AgentEvent::Notice(_)
-        | AgentEvent::Session(_)
-        | AgentEvent::Tokens { .. }
-        | AgentEvent::Cost { .. }
-        | AgentEvent::Final { .. }
-        | AgentEvent::Unknown => None,
     }
 }

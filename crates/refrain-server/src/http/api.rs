@@ -21,8 +21,8 @@ use super::failure::Failure;
 use super::openapi::openapi;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Approve, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Resume, Round,
-    Standing, Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
+    Activity, Approve, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Refusal, Resume,
+    Round, Standing, Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
 };
 
 type Shared = State<Arc<Door>>;
@@ -60,6 +60,18 @@ pub(super) struct Export {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
+
+/// A part of what an agent did, or what of it has some words in it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sought {
+    /// The first byte; the end of the stream where it is left out, its beginning with find.
+    from: Option<u64>,
+    /// How many bytes; 65536 where it is left out, at most 1048576. Left out with find.
+    limit: Option<u64>,
+    /// Only what has this in it, in whatever case: at most some 200 lines; next is where to look on.
+    find: Option<String>,
+}
 
 /// Where a listener left off.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -238,9 +250,13 @@ pub(super) async fn log(
 pub(super) async fn activity(
     State(door): Shared,
     At(of): At<Attempt>,
-    Wants(range): Wants<Range>,
+    Wants(Sought { from, limit, find }): Wants<Sought>,
 ) -> Answer<Activity> {
-    let read = door.at_desk(move |desk| desk.activity(&of.place(), &of.attempt, range.from, range.limit));
+    let read = door.at_desk(move |desk| match find {
+        Some(_) if limit.is_some() => Err(Refusal::new("limit: accepted is none beside find")),
+        Some(find) => desk.search(&of.place(), &of.attempt, &find, from),
+        None => desk.activity(&of.place(), &of.attempt, from, limit),
+    });
     read.await.map(Json)
 }
 

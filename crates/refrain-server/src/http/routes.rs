@@ -151,10 +151,10 @@ pub(super) fn table() -> Vec<Route> {
         .asks::<api::Range>(),
         Route::get::<Activity>(
             "/projects/{project}/loops/{id}/attempts/{attempt}/activity",
-            "What the agent of an attempt did; the last of it without from",
+            "What the agent of an attempt did: the last of it without from, or what of it has some words in it",
             get(api::activity),
         )
-        .asks::<api::Range>(),
+        .asks::<api::Sought>(),
         Route::post::<Urgent, Standing>(
             "/projects/{project}/loops/{id}/pause",
             "Stop it for now: after its iteration, or at once",

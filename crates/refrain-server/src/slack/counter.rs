@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use refrain_core::LoopId;
+use refrain_core::view::progress;
 use refrain_engine::{Sent, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
@@ -212,8 +213,8 @@ fn told(view: &LoopView) -> String {
 
 /// The same in one.
 fn listed(view: &LoopView) -> String {
-    let of = view.max_iterations.map_or("∞".to_owned(), |of| of.to_string());
+    let at = progress(view.iteration_count, view.max_iterations);
     let cost = view.total_cost_usd.map(|cost| format!(" · ${cost:.2}")).unwrap_or_default();
     let goal = said(&view.goal, SHORT);
-    format!("`{}` · {} · {}/{of}{cost} · {goal}", view.id, view.status.as_str(), view.iteration_count)
+    format!("`{}` · {} · {at}{cost} · {goal}", view.id, view.status.as_str())
 }

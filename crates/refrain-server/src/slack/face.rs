@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use refrain_core::LoopId;
 use refrain_core::state_file::{self, WorkStatus};
-use refrain_core::text::{in_order, squeeze};
-use refrain_core::view::StatusWord;
+use refrain_core::text::{cut, in_order, squeeze};
+use refrain_core::view::{StatusWord, progress};
 use refrain_engine::{Glance, StopAsked};
 use serde_json::{Value, json};
 
@@ -153,9 +153,8 @@ impl Seen {
 
     /// The line with the bar; `digits` of what it cost.
     fn line(&self, emoji: &str, digits: usize) -> String {
-        let of = self.of.map_or("∞".to_owned(), |of| of.to_string());
         let bar = bar(self.charged, self.of.unwrap_or(0));
-        let mut parts = vec![format!(":{emoji}: Loop `{}`", self.id), bar, format!("{}/{of}", self.charged)];
+        let mut parts = vec![format!(":{emoji}: Loop `{}`", self.id), bar, progress(self.charged, self.of)];
         parts.extend(match (self.cost, self.max_cost) {
             (Some(cost), Some(max)) => Some(format!("${cost:.digits$}/${max:.2}")),
             (Some(cost), None) => Some(format!("${cost:.digits$}")),
@@ -251,12 +250,4 @@ pub(super) fn escaped(text: &str) -> String {
         .replace("www.", "www\u{2060}.")
         .replace("mailto:", "mailto\u{2060}:")
         .replace('@', "@\u{2060}")
-}
-
-/// The beginning of a text, with an ellipsis where there is more.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

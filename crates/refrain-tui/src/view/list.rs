@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Entry, Glimpse};
 
-use super::{bar, gates, money, of_word, progress, put, took, top};
+use super::{bar, fitting, gates, money, of_word, progress, put, took, top};
 use crate::model::{Model, Places, seen};
 use crate::text::{cut, fill, flat};
 
@@ -52,7 +52,7 @@ impl Columns {
 
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Places {
     let entries = model.list.shown();
-    put(buffer, area, 0, &summary(model));
+    put(buffer, area, 0, &summary(model, area.width.into()));
     // What the selected one needs, where there is room for that.
     let note = u16::from(area.height >= 8) * 2;
     let rows = Rect { y: area.y + 2, height: area.height.saturating_sub(2 + note), ..area };
@@ -93,7 +93,7 @@ fn nothing(model: &Model) -> String {
 }
 
 /// What it is, and how many stand how.
-fn summary(model: &Model) -> Line<'static> {
+fn summary(model: &Model, columns: usize) -> Line<'static> {
     let mut spans = vec![Span::from("Refrain ").bold()];
     let whose =
         model.project.as_deref().map_or("all projects", |path| path.rsplit('/').next().unwrap_or(path));
@@ -107,14 +107,13 @@ fn summary(model: &Model) -> Line<'static> {
         (count(&|word| word == StatusWord::Completed), "completed", StatusWord::Completed),
         (model.list.entries.len() - all.len(), "damaged", StatusWord::Failed),
     ];
-    for (count, what, word) in parts.into_iter().filter(|(count, ..)| *count > 0) {
-        spans.push(Span::from("  "));
-        spans.push(Span::styled(format!("{count} {what}"), of_word(word)));
-    }
     if !model.list.filter.is_empty() {
         spans.push(Span::from(format!("  /{}", flat(&model.list.filter))).bold());
     }
-    Line::from(spans)
+    for (count, what, word) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        spans.push(Span::styled(format!("  {count} {what}"), of_word(word)));
+    }
+    fitting(spans, columns)
 }
 
 /// Whether a person may want to do something about it.

@@ -6,16 +6,16 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::{Gate, Iteration, Status};
 
-use super::{LOW, bar, duration, gates, money, of_word, progress, put, thousands, title, took};
+use super::{LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top};
 use crate::model::{Model, OneLoop, Places};
-use crate::text::{cut, fill, flat};
+use crate::text::{cut, fill, flat, wrapped};
 
 pub(super) fn draw(model: &Model, one: &OneLoop, buffer: &mut Buffer, area: Rect) -> Places {
     let facts = facts(model, one, area);
     (0..).zip(&facts).for_each(|(row, line)| put(buffer, area, row, line));
     let used = u16::try_from(facts.len()).unwrap_or(u16::MAX).min(area.height);
     let rest = Rect { y: area.y + used, height: area.height - used, ..area };
-    let all: Vec<&Iteration> = one.status.iter().flat_map(|status| &status.iterations).flatten().collect();
+    let all = one.attempts();
     let wanted = u16::try_from(all.len().max(1)).unwrap_or(u16::MAX).saturating_add(1);
     let above = match (area.height < LOW, one.at_attempts) {
         (true, true) => rest.height,
@@ -26,9 +26,9 @@ pub(super) fn draw(model: &Model, one: &OneLoop, buffer: &mut Buffer, area: Rect
     };
     let attempts = Rect { height: above, ..rest };
     let text = Rect { y: rest.y + above, height: rest.height - above, ..rest };
-    let attempts = draw_attempts(model, one, &all, buffer, attempts);
+    let (attempts, top) = draw_attempts(model, one, &all, buffer, attempts);
     let text = draw_activity(one, buffer, text);
-    Places { text, attempts, ..Places::default() }
+    Places { text, attempts, top, ..Places::default() }
 }
 
 /// How it stands, as many lines as there is room for.
@@ -45,10 +45,12 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
         ])];
     };
     let mut lines = vec![head(model, status, area.width.into())];
-    let needs = status.needs.as_ref().map(|needs| format!("next: {}", flat(needs)));
+    // What a person has to do is read whole.
+    let needs = status.needs.as_ref().map(|needs| Line::from(format!("next: {}", flat(needs))).yellow());
+    let needs = needs.map(|needs| wrapped(&needs, area.width.into()));
     if area.height >= LOW {
         lines.push(Line::from(flat(&status.reason)));
-        lines.extend(needs.map(|needs| Line::from(needs).yellow()));
+        lines.extend(needs.into_iter().flatten());
         let goal = one.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         lines.push(Line::from(vec![Span::from("goal  ").dim(), Span::from(flat(goal))]));
         lines.push(Line::from(vec![Span::from("runs  ").dim(), Span::from(runs(status))]));
@@ -58,7 +60,7 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
             lines.push(Line::from(spans));
         }
     } else if let Some(needs) = needs {
-        lines.push(Line::from(needs).yellow());
+        lines.extend(needs);
     } else if area.height > 6 {
         lines.push(Line::from(flat(&status.reason)).dim());
     }
@@ -87,7 +89,7 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
         Span::styled(status.status.as_str(), style),
         Span::from("  "),
         Span::styled(bar(status.iteration.into(), all, if all.is_some() { cells } else { 0 }), style),
-        Span::from(format!(" {}", progress(status.iteration, status.max_iterations))),
+        Span::from(format!(" {}", status.progress())),
         Span::from(format!("  {}", took(status.started_at, until))),
     ];
     for part in [verified.to_owned(), money(status.usage.cost_usd), tokens] {
@@ -95,7 +97,7 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
             spans.push(Span::from(format!("  {part}")));
         }
     }
-    Line::from(spans)
+    fitting(spans, columns)
 }
 
 /// What works, and where.
@@ -119,33 +121,40 @@ fn with_durations(all: &[Gate], columns: usize) -> Vec<Span<'static>> {
     gates(&named, columns)
 }
 
-fn draw_attempts(model: &Model, one: &OneLoop, all: &[&Iteration], buffer: &mut Buffer, area: Rect) -> Rect {
+/// Draws the attempts, and says where their rows are and which is the first that is shown.
+fn draw_attempts(
+    model: &Model,
+    one: &OneLoop,
+    all: &[&Iteration],
+    buffer: &mut Buffer,
+    area: Rect,
+) -> (Rect, usize) {
     if area.height == 0 {
-        return area;
+        return (area, one.top);
     }
     let (under, rows) = split(area);
-    let behind = all.len().saturating_sub(one.below);
-    let from = behind.saturating_sub(rows.height.into());
-    let count = if all.len() > rows.height.into() {
-        format!("Iterations {}–{} of {}", from + 1, behind, all.len()).replace('–', "-")
-    } else {
-        "Iterations".to_owned()
+    let from = top(one.top, one.at(), rows.height.into(), all.len());
+    let behind = all.len().min(from + usize::from(rows.height));
+    let mut words = match all.len() > rows.height.into() {
+        true => format!("Iterations {}-{behind} of {}", from + 1, all.len()),
+        false => "Iterations".to_owned(),
     };
-    put(buffer, under, 0, &title(&count, area.width, one.at_attempts));
+    if one.at_attempts {
+        words.push_str(", enter opens the log");
+    }
+    put(buffer, under, 0, &title(&words, area.width, one.at_attempts));
     for (row, iteration) in (0..rows.height).zip(all[from..].iter()) {
         put(buffer, rows, row, &attempt(model, iteration, area.width.into()));
+        if one.at_attempts && from + usize::from(row) == one.at() {
+            buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
+        }
     }
-    rows
-}
-
-fn split(area: Rect) -> (Rect, Rect) {
-    let first = Rect { height: area.height.min(1), ..area };
-    (first, Rect { y: area.y + first.height, height: area.height - first.height, ..area })
+    (rows, from)
 }
 
 /// An attempt, in a line: which, how long, how it ended, what it used, its gates, and what it said last.
 fn attempt(model: &Model, it: &Iteration, columns: usize) -> Line<'static> {
-    let name = if it.attempt > 1 { format!("{}.{}", it.n, it.attempt) } else { it.n.to_string() };
+    let name = it.id().to_string();
     let exit = match (it.exit_code, it.signal, it.ended_at) {
         (Some(code), ..) => format!("exit {code}"),
         (None, Some(signal), _) => format!("signal {signal}"),

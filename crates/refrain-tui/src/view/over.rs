@@ -4,11 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Widget};
 use unicode_width::UnicodeWidthStr;
 
 use super::put;
 use crate::model::{Asking, Model, Opened, Wanted};
-use crate::text::{cut, fill, flat};
+use crate::text::{cut, fill, flat, wrapped};
 
 /// Draws it, and says where the cursor is of a line that is being typed.
 pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
@@ -44,48 +45,68 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             put(buffer, last, 0, &Line::from(Span::styled(format!("{text}{behind}"), style)));
             return Some(Position { x: area.x + at, y: last.y });
         }
-        None => {
-            let line = match &model.said {
-                Some((words, false)) => Line::from(flat(words)),
-                Some((words, true)) => Line::from(flat(words)).red(),
-                None => Line::from(keys(model)).dim(),
-            };
-            put(buffer, last, 0, &line);
-        }
+        None => match &model.said {
+            // A refusal says what to do at its end: it has as many lines as it needs, as long as there are some.
+            Some((words, is_refused)) => {
+                let line = Line::from(flat(words));
+                let line = if *is_refused { line.red() } else { line };
+                let lines = wrapped(&line, area.width.into());
+                let most = usize::from(area.height).div_ceil(2);
+                let rows = u16::try_from(lines.len().min(most)).unwrap_or(1);
+                let place = Rect { y: area.bottom().saturating_sub(rows), height: rows, ..area };
+                Clear.render(place, buffer);
+                (0..rows).zip(&lines).for_each(|(row, line)| put(buffer, place, row, line));
+            }
+            None => put(buffer, last, 0, &Line::from(keys(model, area.width.into())).dim()),
+        },
     }
     None
 }
 
-fn keys(model: &Model) -> &'static str {
-    match model.opened.last() {
-        None => "? help  q quit  enter opens  / filter  p pause  r resume  c cancel  s steer",
+/// As many keys as there is room for, whole ones, those that are needed most first.
+fn keys(model: &Model, columns: usize) -> String {
+    let of: &[&str] = match model.opened.last() {
+        None => &["enter opens", "/ filter", "p pause", "r resume", "c cancel", "s steer"],
+        Some(Opened::Loop(one)) if one.at_attempts => {
+            &["enter opens its log", "tab", "p pause", "r resume", "c cancel", "s steer"]
+        }
         Some(Opened::Loop(_)) => {
-            "? help  esc back  f follow  / search  tab  p pause  r resume  c cancel  s steer  q quit"
+            &["tab", "f follow", "/ search", "p pause", "r resume", "c cancel", "s steer"]
         }
-        Some(Opened::Plan(_)) => {
-            "? help  esc back  enter opens a task  tab  p pause  r resume  c cancel  s steer  q quit"
+        Some(Opened::Plan(_)) => &["enter opens a task", "tab", "p pause", "r resume", "c cancel"],
+        Some(Opened::Log(_)) => &["/ search", "g beginning", "G end"],
+    };
+    let back = if model.opened.is_empty() { "" } else { "  esc back" };
+    let mut line = format!("? help{back}  q quit");
+    for key in of {
+        if line.width() + 2 + key.width() > columns {
+            break;
         }
+        line.push_str("  ");
+        line.push_str(key);
     }
+    line
 }
 
+/// What is needed most first: a low screen shows the first ones.
 const HELP: [(&str, &str); 17] = [
-    ("up down j k", "move, or scroll"),
-    ("page up, page down", "a screen at a time"),
-    ("g G", "to the begin, to the end"),
-    ("enter", "open a loop, a plan, or the loop of a task"),
+    ("q", "quit; loops go on"),
     ("esc", "back"),
+    ("up down j k", "move, or scroll"),
+    ("enter", "open a loop, a plan, a task, a log"),
     ("tab", "the other part of a loop or a plan"),
-    ("/", "filter the list, search the activity"),
-    ("n N", "look on for it, back or forth"),
-    ("f", "follow what happens, or stay here"),
+    ("/", "filter the list, search the text"),
     ("p P", "pause after the iteration, or at once"),
     ("r", "resume, in a process of its own"),
     ("c", "cancel, after asking"),
     ("A", "approve, or send back, after asking"),
     ("s", "steer: tell the agent something"),
+    ("f", "follow what happens, or stay here"),
+    ("n N", "look on for it, back or forth"),
+    ("g G", "to the beginning, to the end"),
+    ("page up, page down", "a screen at a time"),
     ("mouse", "click selects, again opens; the wheel scrolls"),
     ("ctrl-l", "draw the screen anew"),
-    ("q", "quit; loops go on"),
 ];
 
 fn help(model: &Model, buffer: &mut Buffer, area: Rect) {

@@ -6,9 +6,9 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
-use super::{LOW, bar, money, of_word, progress, put, title, took, top};
+use super::{LOW, bar, fitting, money, of_word, progress, put, title, took, top};
 use crate::model::{Model, OnePlan, Places};
-use crate::text::{cut, fill, flat, styled};
+use crate::text::{cut, fill, flat, styled, wrapped};
 
 pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect) -> Places {
     let Some(status) = &one.status else {
@@ -16,18 +16,20 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
         put(buffer, area, 0, &Line::from(format!("{}  {why}", one.key.id)));
         return Places::default();
     };
-    put(buffer, area, 0, &head(model, status));
+    put(buffer, area, 0, &head(model, status, area.width.into()));
     let path = critical_path(&status.tasks);
-    let mut used = 1;
-    if area.height >= LOW && path.len() > 1 {
-        let path: Vec<String> = path.iter().map(ToString::to_string).collect();
-        let line = vec![Span::from("critical path  ").dim(), Span::from(flat(&path.join(" → ")))];
-        put(buffer, area, 1, &Line::from(line));
-        used = 2;
-    }
+    let named: Vec<String> = path.iter().map(ToString::to_string).collect();
+    let critical = vec![Span::from("critical path  ").dim(), Span::from(flat(&named.join(" → ")))];
+    let critical = (path.len() > 1).then(|| Line::from(critical));
+    let is_above = area.height >= LOW;
+    let used = if critical.is_some() && is_above { 2 } else { 1 };
+    critical.iter().filter(|_| is_above).for_each(|line| put(buffer, area, 1, line));
     let rest = Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area };
     let board = model.program.board(status, area.width.into(), model.now);
-    let board: Vec<Line<'static>> = board.lines().map(styled).collect();
+    // Where there is no room above, it scrolls with the waves.
+    let within = critical.iter().filter(|_| !is_above);
+    let within = within.flat_map(|line| wrapped(line, area.width.into()));
+    let board: Vec<Line<'static>> = within.chain(board.lines().map(styled)).collect();
     let tasks = one.tasks();
     let wanted = u16::try_from(board.len()).unwrap_or(u16::MAX).saturating_add(1);
     let above = match (area.height < LOW, one.at_board) {
@@ -51,7 +53,9 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
     let below = Rect { y: rest.y + above, height: rest.height - above, ..rest };
     if below.height > 0 {
         put(buffer, below, 0, &title("Tasks", area.width, !one.at_board));
-        let rows = Rect { y: below.y + 1, height: below.height - 1, ..below };
+        // Why the selected one is not done is read whole, where there is room for that.
+        let note = if below.height >= 6 { 2 } else { 0 };
+        let rows = Rect { y: below.y + 1, height: below.height - 1 - note, ..below };
         let at = one.cursor.min(tasks.len().saturating_sub(1));
         let top = top(one.top, at, rows.height.into(), tasks.len());
         for (row, task) in (0..rows.height).zip(tasks.iter().skip(top)) {
@@ -61,11 +65,18 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
             }
         }
         (places.rows, places.top) = (rows, top);
+        if let Some(task) = tasks.get(at).filter(|_| note > 0 && !one.at_board) {
+            let text = Line::from(format!("{}: {}", task.id, said(status, task))).dim();
+            let under = Rect { y: rows.bottom(), height: note, ..rows };
+            (0..)
+                .zip(wrapped(&text, area.width.into()))
+                .for_each(|(row, line)| put(buffer, under, row, &line));
+        }
     }
     places
 }
 
-fn head(model: &Model, status: &PlanStatus) -> Line<'static> {
+fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
     let until =
         status.ended_at.unwrap_or(if status.status.has_stopped() { status.updated_at } else { model.now });
     let style = of_word(status.status);
@@ -76,7 +87,8 @@ fn head(model: &Model, status: &PlanStatus) -> Line<'static> {
         Span::styled(status.status.as_str(), style),
         Span::from("  "),
         Span::styled(bar, style),
-        Span::from(format!(" {done}/{all} tasks  {}", took(status.started_at, until))),
+        Span::from(format!(" {done}/{all} tasks")),
+        Span::from(format!("  {}", took(status.started_at, until))),
     ];
     let cost = money(status.usage.cost_usd);
     if !cost.is_empty() {
@@ -85,8 +97,13 @@ fn head(model: &Model, status: &PlanStatus) -> Line<'static> {
     if let Some(estimate) = status.estimate.filter(|_| !status.status.has_stopped()) {
         spans.push(Span::from(format!("  {} left", estimate.left_ms)));
     }
-    spans.push(Span::from(format!("  {}", flat(&status.reason))).dim());
-    Line::from(spans)
+    let mut line = fitting(spans, columns);
+    let left = columns.saturating_sub(line.width() + 2);
+    // Less of it says nothing.
+    if left >= 12 {
+        line.push_span(Span::from(format!("  {}", cut(&flat(&status.reason), left))).dim());
+    }
+    line
 }
 
 /// A task, in a line: which, how it stands, who works on it, what it is, and why it is not done.
@@ -108,12 +125,14 @@ fn line(
     };
     let mark = if is_critical { "▸" } else { " " };
     let wave = task.wave.map(|wave| wave.to_string()).unwrap_or_default();
+    let wide = if columns >= 60 { 19 } else { 12 };
     let mut spans = vec![
         Span::from(mark).bold(),
         Span::from(fill(&flat(&task.id.to_string()), 8)),
-        Span::styled(fill(task.status.as_str(), 19), of(task.status)),
+        Span::styled(fill(task.status.as_str(), wide - 1), of(task.status)),
+        Span::from(" "),
     ];
-    let mut left = columns.saturating_sub(28);
+    let mut left = columns.saturating_sub(9 + wide);
     if left >= 40 {
         spans.push(Span::from(fill(&format!("wave {wave}"), 9)).dim());
         left -= 9;
@@ -122,17 +141,23 @@ fn line(
         spans.push(Span::from(fill(&who, 24)));
         left -= 24;
     }
+    let name = said(plan, task);
+    spans.push(Span::from(cut(&name, left).into_owned()));
+    Line::from(spans)
+}
+
+/// What a task is, what is done about it, and why it is not done.
+fn said(plan: &PlanStatus, task: &TaskView) -> String {
     let waits = || {
         let on: Vec<String> = task.waits_for.iter().map(ToString::to_string).collect();
         format!("after {}", on.join(", "))
     };
+    let current = plan.current.iter().find(|current| current.task == task.id);
     let doing = current.and_then(|current| current.preview.clone().or_else(|| current.reason.clone()));
     let why = doing.or_else(|| task.reason.clone());
     let why = why.or_else(|| (!task.waits_for.is_empty()).then(waits)).unwrap_or_default();
     let name = flat(&task.title);
-    let name = if why.is_empty() { name } else { format!("{name}: {}", flat(&why)) };
-    spans.push(Span::from(cut(&name, left).into_owned()));
-    Line::from(spans)
+    if why.is_empty() { name } else { format!("{name}: {}", flat(&why)) }
 }
 
 fn of(word: TaskWord) -> Style {

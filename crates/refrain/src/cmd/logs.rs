@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use refrain_core::event::Event;
 use refrain_core::gate::GateName;
-use refrain_core::view::Status;
+use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, Service, Sight, read_log};
 
@@ -126,9 +126,7 @@ fn gate_heading(gate: &GateName) -> String {
 
 fn attempts(status: &Status, only: Option<u32>) -> Vec<AttemptId> {
     let all = status.iterations.iter().flatten();
-    all.map(|row| AttemptId { iteration: row.n, attempt: row.attempt })
-        .filter(|id| only.is_none_or(|n| id.iteration == n))
-        .collect()
+    all.map(Iteration::id).filter(|id| only.is_none_or(|n| id.iteration == n)).collect()
 }
 
 /// Prints one attempt; false once nobody reads any more.

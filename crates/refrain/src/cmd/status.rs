@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use refrain_core::LoopId;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord};
-use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Listed, Located, Service};
 
 use super::plan;
@@ -119,7 +119,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => String::new(),
         };
-        let name = AttemptId { iteration: iteration.n, attempt: iteration.attempt }.to_string();
+        let name = iteration.id().to_string();
         let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
         let said = printable(iteration.said().unwrap_or_default()).replace('\n', " ");
         let line = format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {said}");

@@ -5,16 +5,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_core::agent::AgentEvent;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::{LoopId, LoopState};
-use refrain_engine::{Service, Sight};
+use refrain_core::{AttemptId, LoopId, LoopState};
+use refrain_engine::{Service, Sight, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
 use super::{approve, cancel, pause, resume, steer};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::plan::board::{self, Art};
+use crate::said::Said;
 use crate::{narrator, out};
+
+/// How much of a log is shown at once, in bytes.
+const LONGEST_LOG: u64 = 512 << 10;
 
 /// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
 #[derive(Debug, clap::Args)]
@@ -89,6 +94,24 @@ impl Program for Verbs {
 
     fn narrator(&self) -> Box<dyn Narrator> {
         Box::new(Told::default())
+    }
+
+    fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String> {
+        let heard = service.heard(id, attempt, None, LONGEST_LOG).map_err(|error| chain(&error))?;
+        let heard = heard.ok_or_else(|| format!("iteration {attempt} printed nothing"))?;
+        let mut text = match heard.from {
+            0 => String::new(),
+            left_out => format!("… {left_out} bytes before; refrain logs {id} has all\n"),
+        };
+        match heard.said.as_slice() {
+            // No stream of events.
+            [AgentEvent::Notice(printed)] => text.push_str(printed),
+            said => {
+                let mut says = Said::default();
+                said.iter().for_each(|event| text.push_str(&says.show(event)));
+            }
+        }
+        Ok(text)
     }
 
     fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {

@@ -1,6 +1,7 @@
 //! What a report says, in words.
 
 use jiff::Timestamp;
+use refrain_core::agent;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
@@ -283,7 +284,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
         .map(|gate| format!("{} {}", gate.name, if gate.passed { "passed" } else { "failed" }))
         .collect();
     vec![
-        Cell::number(AttemptId { iteration: it.n, attempt: it.attempt }),
+        Cell::number(it.id()),
         Cell::plain(format!("{}{refunded}", it.outcome.map_or("running", outcome))),
         Cell::number(exit),
         Cell::number(took.map(|took| took.to_string()).unwrap_or_default()),

@@ -2,6 +2,7 @@
 
 mod client;
 mod door;
+mod pages;
 mod parity;
 mod tls;
 

@@ -13,9 +13,14 @@ struct Top {
 
 impl Top {
     fn open(sandbox: &Sandbox, size: (u16, u16), words: &[&str]) -> Self {
+        Self::open_with(sandbox, size, words, &[])
+    }
+
+    /// The same, with more variables.
+    fn open_with(sandbox: &Sandbox, size: (u16, u16), words: &[&str], env: &[(&str, &str)]) -> Self {
         let words = [&["top"], words].concat();
         let program = env!("CARGO_BIN_EXE_refrain");
-        Self { terminal: Terminal::of_size(program, size, sandbox, &words, &[]), size }
+        Self { terminal: Terminal::of_size(program, size, sandbox, &words, env), size }
     }
 
     /// What stands on it.
@@ -178,6 +183,49 @@ fn what_begins_while_somebody_looks_is_seen_and_what_is_used_up_gets_more_when_a
     top.wait_for("3/3");
     top.quit();
     assert_eq!(sandbox.status("job")["charged"], 3);
+}
+
+#[test]
+fn the_log_of_an_attempt_is_opened_from_its_loop_at_every_size() {
+    let sandbox = sandbox();
+    start(&sandbox, "job", "seq -f 'line %g' 60; echo 'the end of $REFRAIN_ITERATION'", &["-m", "2"]);
+    sandbox.wait_for_status("job", "iteration-cap");
+    let mut top = Top::open(&sandbox, (80, 24), &[]);
+    top.wait_for("iteration-cap");
+    top.press("\r", "Iterations");
+    top.press("\t", "enter opens the log");
+    top.press("k\r", "Log of job, iteration 1");
+    top.wait_for("line 60");
+    for size in [(40, 12), (200, 60), (80, 24)] {
+        top.resize(size);
+        top.wait_for("line 60");
+    }
+    top.press("/line 7\r", "line 7");
+    top.press("\x1b", "iteration-cap");
+    top.quit();
+}
+
+#[test]
+fn it_is_drawn_in_sixteen_colours_or_in_none() {
+    let sandbox = sandbox();
+    start(&sandbox, "job", CLAIM, &[]);
+    sandbox.wait_for_status("job", "completed");
+    for (env, is_coloured) in [([("TERM", "xterm")], true), ([("NO_COLOR", "1")], false)] {
+        let mut top = Top::open_with(&sandbox, (80, 24), &[], &env);
+        top.wait_for("completed");
+        top.press("\r", "Activity");
+        let text = top.quit();
+        let colours = text.split("\x1b[").filter_map(|part| part.split_once('m'));
+        let codes: Vec<_> = colours.map(|(codes, _)| codes.to_owned()).collect();
+        let is_colour = |code: &String| code.split(';').any(|code| matches!(code, "31" | "32" | "33" | "36"));
+        let has_more = |code: &String| code.starts_with("38;2") || code.starts_with("48;2");
+        assert_eq!(
+            codes.iter().any(|code| is_colour(code) || code.starts_with("38;5;")),
+            is_coloured,
+            "{env:?} {codes:?}"
+        );
+        assert!(!codes.iter().any(has_more), "{codes:?}");
+    }
 }
 
 #[test]

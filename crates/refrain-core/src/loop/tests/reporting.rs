@@ -11,7 +11,7 @@ use crate::event::{
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::protect::{OtherProgram, Touched};
-use crate::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, make};
+use crate::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck};
 
 fn report(journal: &Journal) -> Report {
@@ -51,6 +51,22 @@ fn however_it_ended_there_is_a_report_that_agrees_with_itself() {
         assert_eq!(given(&report).differences(&report, &[]).unwrap(), [""; 0], "{end:?}");
         assert_eq!((report.refrain.started.as_str(), report.refrain.reported.as_str()), ("0.1.0", "0.2.0"));
     }
+}
+
+#[test]
+fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
+    let shows = |journal: &Journal, expected: &str| {
+        let trail = Trail::of(&journal.records);
+        let shown = match work(&journal.state, &trail) {
+            Work::Folder => "folder".to_owned(),
+            Work::Tree(tree) => tree.to_string()[..2].to_owned(),
+            Work::Gone => "gone".to_owned(),
+        };
+        assert_eq!(shown, expected);
+    };
+    // Before anything, at work, and where nothing was ever proven.
+    shows(&Journal::running().begun(1), "folder");
+    shows(&Journal::ended(End::Paused), "folder");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The tasks of a plan as a picture: a column a wave, a line for each dependency.
 
+use refrain_core::plan::TaskId;
+use refrain_core::text::cut;
 use refrain_core::view::plan::TaskView;
 
 /// The picture.
@@ -7,7 +9,14 @@ pub(super) struct Graph {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) nodes: Vec<Node>,
-    pub(super) edges: Vec<(usize, usize, usize, usize)>,
+    pub(super) edges: Vec<Edge>,
+}
+
+/// That one task waits for another.
+pub(super) struct Edge {
+    /// The line, as SVG draws it.
+    pub(super) path: String,
+    pub(super) is_critical: bool,
 }
 
 /// A task.
@@ -19,13 +28,15 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) says: String,
     pub(super) status: &'static str,
+    pub(super) is_critical: bool,
 }
 
 const COLUMN: usize = 200;
 const LINE: usize = 40;
 const WIDTH: usize = 150;
 
-pub(super) fn graph(tasks: &[TaskView]) -> Graph {
+/// The picture of these tasks, and of what decides how long they still take.
+pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
     let mut heights = Vec::<usize>::new();
     let mut nodes = Vec::new();
     let placed: Vec<_> = tasks.iter().filter_map(|task| Some((task, task.wave?))).collect();
@@ -34,16 +45,24 @@ pub(super) fn graph(tasks: &[TaskView]) -> Graph {
         heights.resize(heights.len().max(column + 1), 0);
         let (x, y) = (column * COLUMN + 8, heights[column] * LINE + 8);
         heights[column] += 1;
-        let name: String = format!("{} {}", task.id, task.title).chars().take(22).collect();
+        let name = cut(&format!("{} {}", task.id, task.title), 21).into_owned();
         let says = format!("{} {}: {}", task.id, task.title, task.status.as_str());
-        nodes.push(Node { x, y, text_x: x + 6, text_y: y + 18, name, says, status: task.status.as_str() });
+        let is_critical = critical.contains(&task.id);
+        let status = task.status.as_str();
+        nodes.push(Node { x, y, text_x: x + 6, text_y: y + 18, name, says, status, is_critical });
     }
     let place = |id| placed.iter().position(|(task, _)| task.id == id).and_then(|place| nodes.get(place));
     let mut edges = Vec::new();
     for (at, (task, _)) in placed.iter().enumerate() {
         for dependency in &task.dependencies {
             if let (Some(from), Some(to)) = (place(dependency.clone()), nodes.get(at)) {
-                edges.push((from.x + WIDTH, from.y + 14, to.x, to.y + 14));
+                let (x, y, to_x, to_y) = (from.x + WIDTH, from.y + 14, to.x, to.y + 14);
+                // It leaves and arrives level, and so is told from others that cross it.
+                let path =
+                    format!("M{x} {y}C{} {y} {} {to_y} {to_x} {to_y}", x + 30, to_x.saturating_sub(30));
+                let is_critical =
+                    critical.windows(2).any(|pair| pair[0] == *dependency && pair[1] == task.id);
+                edges.push(Edge { path, is_critical });
             }
         }
     }

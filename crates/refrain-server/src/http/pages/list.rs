@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use refrain_core::view::progress;
 use refrain_engine::now;
 use serde::Deserialize;
 
@@ -69,12 +70,11 @@ pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants
 fn row(row: Row) -> Shown {
     let Row { project, object, brief } = row;
     let object: Object = serde_json::from_str(object.get()).unwrap_or_default();
-    let most = brief.max_iterations.map_or_else(|| "∞".to_owned(), |most| most.to_string());
     Shown {
         href: format!("/p/{project}/{}", brief.id),
         id: brief.id.to_string(),
         status: brief.status.as_str(),
-        iterations: format!("{}/{most}", brief.iteration),
+        iterations: progress(brief.iteration, brief.max_iterations),
         cost: money(object.usage.cost_usd),
         at: brief.updated_at.to_string(),
         ago: ago(brief.updated_at, now()),

@@ -4,6 +4,7 @@
 mod act;
 mod assets;
 mod chart;
+mod found;
 mod graph;
 mod list;
 mod one;
@@ -34,6 +35,7 @@ pub(super) fn router() -> Router<Arc<Door>> {
         .route("/p/{project}/{id}/diff", get(text::difference))
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
+        .route("/p/{project}/{id}/attempts/{attempt}/activity", get(found::show))
         .route("/p/{project}/{id}/attempts/{attempt}/logs/{log}", get(text::log))
         .route("/p/{project}/{id}/{action}", post(act::act))
 }
@@ -68,13 +70,26 @@ struct Head {
     status: &'static str,
     reason: String,
     needs: String,
-    progress: Option<(u32, u32)>,
+    /// Of a task of a plan: the plan, and the task in words.
+    task: Option<(String, String)>,
+    progress: Option<Progress>,
     facts: Vec<(&'static str, String)>,
+    /// The tree that waits for approval, where one does; empty where it has no name.
+    approves: Option<String>,
     can_stop: bool,
     can_cancel: bool,
     can_resume: bool,
     can_steer: bool,
     can_archive: bool,
+}
+
+/// How far it is.
+struct Progress {
+    label: &'static str,
+    done: u64,
+    /// None where there is no end to it.
+    most: Option<u64>,
+    says: String,
 }
 
 /// A page that failed, as a page.

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{Iteration, Status, StatusWord, Usage, Word};
+use refrain_core::view::{Gate, Iteration, Status, StatusWord, Usage, Word};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
-use super::{Frame, Head, ago, at, money, page, plan, shown};
+use super::{Frame, Head, Progress, ago, at, money, page, plan, shown};
 use crate::desk::{Activity, Desk, Place, Refusal, Standing};
 use crate::http::api::At;
 use crate::http::door::Door;
@@ -22,8 +22,6 @@ struct Page {
     frame: Frame,
     base: String,
     head: Head,
-    /// The tree that waits for approval, where one does; empty where it has no name.
-    approves: Option<String>,
     attempt: Option<String>,
     activity: Activity,
     charts: Vec<Chart>,
@@ -37,8 +35,29 @@ struct Row {
     outcome: String,
     tokens: String,
     cost: String,
-    gates: Vec<refrain_core::view::Gate>,
+    gates: Vec<Ran>,
     preview: String,
+}
+
+/// A gate, and where its log is.
+struct Ran {
+    name: String,
+    says: &'static str,
+    class: &'static str,
+    of: String,
+    run: u32,
+}
+
+impl From<&Gate> for Ran {
+    fn from(gate: &Gate) -> Self {
+        let (of, run) = gate.ran;
+        let (says, class) = match (gate.passed, gate.hard) {
+            (true, _) => ("passed", "good"),
+            (false, true) => ("failed", "bad"),
+            (false, false) => ("failed, soft", "bad"),
+        };
+        Self { name: gate.name.clone(), says, class, of: of.to_string(), run }
+    }
 }
 
 pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
@@ -48,13 +67,11 @@ pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) ->
     shown(&door, found, |(standing, activity)| match standing {
         Standing::Plan(status) => plan::show(frame, base, &status),
         Standing::Loop(status) => {
-            let attempt = status.iterations.iter().flatten().next_back().map(name);
+            let attempt = status.iterations.iter().flatten().next_back().map(|it| it.id().to_string());
             let rows = status.iterations.iter().flatten().rev().map(row).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
             let head = head(&status);
-            let awaited = status.approval.filter(|approval| approval.state == Word::Awaited);
-            let approves = awaited.map(|approval| approval.tree.unwrap_or_default());
-            page(&Page { frame, base, head, approves, attempt, activity, charts, iterations: rows })
+            page(&Page { frame, base, head, attempt, activity, charts, iterations: rows })
         }
     })
 }
@@ -64,17 +81,12 @@ fn look(desk: &Desk, place: &Place) -> Result<(Standing, Activity), Refusal> {
     let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
     let activity = match &standing {
         Standing::Loop(status) => match status.iterations.iter().flatten().next_back() {
-            Some(last) => desk.activity(place, &name(last), None, None)?,
+            Some(last) => desk.activity(place, &last.id().to_string(), None, None)?,
             None => nothing,
         },
         Standing::Plan(_) => nothing,
     };
     Ok((standing, activity))
-}
-
-/// An attempt as people write it.
-fn name(it: &Iteration) -> String {
-    if it.attempt > 1 { format!("{}.{}", it.n, it.attempt) } else { it.n.to_string() }
 }
 
 fn head(status: &Status) -> Head {
@@ -108,13 +120,21 @@ fn head(status: &Status) -> Head {
     if let Some(ended) = status.ended_at {
         facts.push(("Stopped", at(ended, now)));
     }
+    let awaited = status.approval.as_ref().filter(|approval| approval.state == Word::Awaited);
     Head {
         id: status.id.to_string(),
         status: status.status.as_str(),
         reason: status.reason.clone(),
         needs: status.needs.clone().unwrap_or_default(),
-        progress: status.max_iterations.map(|most| (status.charged, most)),
+        task: status.task.as_ref().map(|it| (it.plan.to_string(), format!("{} {}", it.id, it.title))),
+        progress: Some(Progress {
+            label: "Iteration",
+            done: status.iteration.into(),
+            most: status.max_iterations.map(u64::from),
+            says: status.progress(),
+        }),
         facts,
+        approves: awaited.map(|approval| approval.tree.clone().unwrap_or_default()),
         can_stop: !stopped,
         can_cancel: !is_final,
         can_resume: stopped && !is_final,
@@ -148,13 +168,13 @@ fn row(it: &Iteration) -> Row {
         },
     );
     Row {
-        name: name(it),
+        name: it.id().to_string(),
         took: took(it)
             .map_or_else(|| ago(it.started_at, now()).replace(" ago", ", goes on"), |took| took.to_string()),
         outcome,
         tokens: tokens(&it.usage),
         cost: money(it.usage.cost_usd),
-        gates: it.gates.clone(),
+        gates: it.gates.iter().map(Ran::from).collect(),
         preview: it.summary.clone().or_else(|| it.preview.clone()).unwrap_or_default(),
     }
 }
@@ -162,7 +182,7 @@ fn row(it: &Iteration) -> Row {
 #[expect(clippy::cast_precision_loss, reason = "a bar is a few pixels")]
 fn charts(all: &[Iteration]) -> Vec<Chart> {
     let of = |value: &dyn Fn(&Iteration) -> Option<f64>| -> Vec<_> {
-        all.iter().map(|it| (name(it), value(it))).collect()
+        all.iter().map(|it| (it.id().to_string(), value(it))).collect()
     };
     let count = |it: &Iteration| match (it.usage.input_tokens, it.usage.output_tokens) {
         (None, None) => None,

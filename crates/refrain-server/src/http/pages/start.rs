@@ -17,9 +17,24 @@ use crate::http::door::Door;
 struct Page {
     frame: Frame,
     told: String,
+    /// At which field; empty where it is about none.
+    at: &'static str,
     preview: String,
     folders: Vec<String>,
-    asked: Typed,
+    fields: Vec<Field>,
+    /// Whether a person is to be asked last of all.
+    asks: bool,
+}
+
+/// A field of the form.
+struct Field {
+    name: &'static str,
+    label: &'static str,
+    value: String,
+    /// How many lines it has; 0 of one that has no more than one.
+    rows: u32,
+    /// What a browser holds it against.
+    bounds: &'static str,
 }
 
 /// What the form says: as it was typed, so that nobody types it twice.
@@ -63,7 +78,16 @@ pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Typed
 async fn form(door: &Arc<Door>, told: String, preview: String, asked: Typed) -> Response {
     let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
     let folders = projects.into_iter().map(|project| project.folder).collect();
-    page(&Page { frame: Frame::of_all(door), told, preview, folders, asked })
+    let (asks, fields) = (asked.require_approval.is_some(), asked.fields());
+    let at = at(&told, &fields);
+    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks })
+}
+
+/// The field that an error is about: the first that it names.
+fn at(told: &str, fields: &[Field]) -> &'static str {
+    let words = told.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let named = |word: &str| fields.iter().find(|field| field.name == word.to_ascii_lowercase());
+    words.take(12).find_map(named).map_or("", |field| field.name)
 }
 
 fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
@@ -78,6 +102,33 @@ fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
 }
 
 impl Typed {
+    fn fields(self) -> Vec<Field> {
+        let one = |name, label, value, bounds| Field { name, label, value, rows: 0, bounds };
+        let text = |name, label, value, rows, bounds| Field { name, label, value, rows, bounds };
+        let agent = "Agent: claude, codex, opencode, gemini, or one of the configuration";
+        vec![
+            text("goal", "Goal", self.goal, 5, "required maxlength=\"10000\""),
+            one("workspace", "Folder", self.workspace, "list=\"folders\""),
+            one("agent", agent, self.agent, ""),
+            one("command", "Or a command", self.command, ""),
+            one("model", "Model", self.model, ""),
+            one("name", "Name", self.name, "pattern=\"[a-z0-9][a-z0-9\\-]*\" maxlength=\"64\""),
+            text("gates", "Gates, one command a line", self.gates, 3, ""),
+            one(
+                "max_iterations",
+                "Iterations at most",
+                self.max_iterations,
+                "type=\"number\" min=\"1\" max=\"200\"",
+            ),
+            one(
+                "max_cost_usd",
+                "Dollars at most",
+                self.max_cost_usd,
+                "type=\"number\" min=\"0.01\" max=\"50\" step=\"0.01\"",
+            ),
+        ]
+    }
+
     fn start(self) -> Result<Start, Refusal> {
         let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let gates =
@@ -114,6 +165,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("max_iterations 0: accepted are whole numbers from 1 to 200", "max_iterations")]
+    #[case("workspace /etc: accepted is a folder inside /home/you, links followed", "workspace")]
+    #[case("nothing says who works: accepted are agent (claude, codex) or command", "agent")]
+    #[case("invalid value 'A' for 'name': accepted are small letters", "name")]
+    #[case("the disk is full", "")]
+    fn an_error_is_shown_at_the_field_that_it_names(#[case] told: &str, #[case] name: &str) {
+        assert_eq!(at(told, &Typed::default().fields()), name);
+    }
 
     #[rstest]
     #[case("--name=job", "--name=job")]

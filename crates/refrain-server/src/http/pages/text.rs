@@ -22,6 +22,7 @@ struct Page {
     frame: Frame,
     title: String,
     back: String,
+    note: String,
     part: Option<Part>,
     lines: Vec<Line>,
 }
@@ -53,20 +54,27 @@ pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Plac
     shown(&door, found, |found| {
         let stat = found.stat.lines().map(|line| Line { class: "", text: line.to_owned() });
         let diff = found.diff.lines().map(|line| Line { class: class(line), text: line.to_owned() });
-        show(&door, &place, "What it has changed so far".to_owned(), None, stat.chain(diff).collect())
+        let title = "What it has changed so far".to_owned();
+        let between = (!found.diff.is_empty()).then(|| Line { class: "", text: String::new() });
+        let lines = stat.chain(between).chain(diff).collect::<Vec<_>>();
+        let note = match lines.is_empty() && found.note.contains("against") {
+            true => format!("{} Nothing is different.", found.note),
+            false => found.note,
+        };
+        page(&Page { note, ..Page::of(&door, &place, title, lines) })
     })
 }
 
 pub(super) async fn notes(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
     let of = place.clone();
     let found = door.at_desk(move |desk| desk.notes(&of)).await;
-    shown(&door, found, |text| show(&door, &place, "Notes".to_owned(), None, lines(&text)))
+    shown(&door, found, |text| page(&Page::of(&door, &place, "Notes".to_owned(), lines(&text))))
 }
 
 pub(super) async fn told(State(door): State<Arc<Door>>, At(of): At<Attempt>) -> Response {
     let (place, title) = (of.place(), format!("Prompt of iteration {}", of.attempt));
     let found = door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await;
-    shown(&door, found, |text| show(&door, &place, title, None, lines(&text)))
+    shown(&door, found, |text| page(&Page::of(&door, &place, title, lines(&text))))
 }
 
 pub(super) async fn log(
@@ -79,14 +87,16 @@ pub(super) async fn log(
         door.at_desk(move |desk| desk.log(&of.place(), (&of.attempt, &of.log), from, Some(PART))).await;
     shown(&door, found, |found| {
         let before = found.from.saturating_sub(PART);
-        let part = Part { from: found.from, before, next: found.next, total: found.total };
-        show(&door, &place, title, Some(part), lines(&found.text))
+        let part = Some(Part { from: found.from, before, next: found.next, total: found.total });
+        page(&Page { part, ..Page::of(&door, &place, title, lines(&found.text)) })
     })
 }
 
-fn show(door: &Door, place: &Place, title: String, part: Option<Part>, lines: Vec<Line>) -> Response {
-    let back = format!("/p/{}/{}", place.project, place.id);
-    page(&Page { frame: Frame::of(door, place), title, back, part, lines })
+impl Page {
+    fn of(door: &Door, place: &Place, title: String, lines: Vec<Line>) -> Self {
+        let back = format!("/p/{}/{}", place.project, place.id);
+        Self { frame: Frame::of(door, place), title, back, note: String::new(), part: None, lines }
+    }
 }
 
 fn lines(text: &str) -> Vec<Line> {
@@ -96,6 +106,7 @@ fn lines(text: &str) -> Vec<Line> {
 /// What a line of a difference is.
 fn class(line: &str) -> &'static str {
     match line.as_bytes().first() {
+        Some(b'd') if line.starts_with("diff --git ") => "file",
         Some(b'+') => "add",
         Some(b'-') => "del",
         Some(b'@') => "at",

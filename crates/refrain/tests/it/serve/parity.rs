@@ -173,7 +173,7 @@ const TABLE: &[Row] = &[
         route: "POST /projects/{project}/loops/{id}/approve",
         tool: Err("an agent that approves its own work proves nothing"),
         page: Ok("/p/{project}/{id}/approve"),
-        top: Ok("TOPHELP"),
+        top: Ok("approve, or send back, after asking"),
         acts: true,
         does: approve,
     },

@@ -38,8 +38,8 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// A new one, with nothing remembered.
-    pub(crate) fn open(sandbox: &Sandbox) -> Self {
+    /// A new one, with nothing remembered, and with more options.
+    pub(crate) fn open(sandbox: &Sandbox, more: &[&str]) -> Self {
         let driver = sandbox.tool("chromedriver", &["--port=0"]).spawn();
         let port = eventually("chromedriver says its port", || {
             let said = driver.stdout();
@@ -48,7 +48,8 @@ impl Browser {
         });
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let profile = format!("--user-data-dir={}", sandbox.root().join("tmp/chromium").display());
-        let options: Vec<_> = OPTIONS.iter().copied().chain([profile.as_str()]).collect();
+        let more = more.iter().copied().chain([profile.as_str()]);
+        let options: Vec<_> = OPTIONS.iter().copied().chain(more).collect();
         let wishes = json!({ "goog:chromeOptions": { "args": options } });
         let client = runtime.block_on(
             ClientBuilder::new(HttpConnector::new())

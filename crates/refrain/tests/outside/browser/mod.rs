@@ -1,6 +1,7 @@
 //! The dashboard as a person uses it, in Chromium: by mouse, by keyboard, on a narrow screen, beside an agent that means ill.
 
 mod driver;
+mod looks;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -23,10 +24,15 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same, where the browser is started with more options.
+    fn with(options: &[&str]) -> Self {
         let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_refrain"));
         let go = sandbox.gate("go");
         let (server, said) = serve(&sandbox, "0");
-        let browser = Browser::open(&sandbox);
+        let browser = Browser::open(&sandbox, options);
         browser.go(said["open"].as_str().unwrap());
         browser.shows("Loops");
         let url = said["url"].as_str().unwrap().to_owned();
@@ -96,7 +102,7 @@ fn main_job_is_started_watched_steered_paused_resumed_and_cancelled() {
     place.sandbox.wait_for_status("job", "paused");
     browser.fill("form[action$='/resume'] input[name=max_iterations]", "12");
     browser.click("form[action$='/resume'] button");
-    browser.shows("of 12");
+    browser.shows("/12");
     browser.click("form[action$='/cancel'] input[name=now]");
     browser.click("form[action$='/cancel'] button");
     browser.shows("cancelled");

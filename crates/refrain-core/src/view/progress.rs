@@ -1,0 +1,39 @@
+//! How far something is, and what its parts are called: said here once, so that no two surfaces say it differently.
+
+use super::{Iteration, Status};
+use crate::ids::AttemptId;
+
+/// How far something is: the iteration that it is in, and how many it may have.
+#[must_use]
+pub fn progress(iteration: u32, cap: Option<u32>) -> String {
+    match cap {
+        Some(cap) => format!("{iteration}/{cap}"),
+        None => format!("{iteration}/∞"),
+    }
+}
+
+impl Status {
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        progress(self.iteration, self.max_iterations)
+    }
+}
+
+impl Iteration {
+    /// Its name.
+    #[must_use]
+    pub fn id(&self) -> AttemptId {
+        AttemptId { iteration: self.n, attempt: self.attempt }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_cap_says_so() {
+        assert_eq!([progress(3, Some(20)), progress(3, None)], ["3/20", "3/∞"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! What an attempt's agent did, as far as it says so: the last of it, a part, or what of it has some words in it.
+
+use std::ops::ControlFlow;
+
+use refrain_core::agent::{AgentEvent, Speaker};
+use refrain_core::text::clip;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::watching::{of_attempt, within};
+use super::{Desk, Place, Refusal};
+
+/// How long a line of what an agent said may be, in bytes.
+const LONGEST_LINE: usize = 4 << 10;
+/// How many lines are found at a time.
+const MOST_FOUND: usize = 200;
+/// How long what is looked for may be, in characters.
+const LONGEST_WANTED: usize = 200;
+
+/// A part of what an agent did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Activity {
+    /// The first byte of the stream that it was read from.
+    pub(crate) from: u64,
+    /// Where the next part begins.
+    pub(crate) next: u64,
+    /// How many bytes there are now.
+    pub(crate) total: u64,
+    /// What it did, in order.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One thing that an agent did.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Line {
+    /// What it is: text, thought, tool, result, failed, fault, notice, output.
+    pub(crate) kind: &'static str,
+    /// In words.
+    pub(crate) text: String,
+    /// At which byte of the stream it stands, where it was searched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<u64>,
+}
+
+impl Desk {
+    /// What an attempt's agent did, as far as it says so.
+    pub(crate) fn activity(
+        &self,
+        place: &Place,
+        attempt: &str,
+        from: Option<u64>,
+        limit: Option<u64>,
+    ) -> Result<Activity, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        let heard = service.heard(&id, of_attempt(attempt)?, from, within(limit)?)?;
+        let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
+        Ok(heard.map_or(nothing, |heard| Activity {
+            from: heard.from,
+            next: heard.next,
+            total: heard.total,
+            lines: heard.said.iter().flat_map(lines).collect(),
+        }))
+    }
+
+    /// What of it has these words in it, from a byte on; `next` is where to look on, as long as that is not the end.
+    pub(crate) fn search(
+        &self,
+        place: &Place,
+        attempt: &str,
+        wanted: &str,
+        from: Option<u64>,
+    ) -> Result<Activity, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        if wanted.trim().is_empty() || wanted.chars().count() > LONGEST_WANTED {
+            let length = wanted.chars().count();
+            let accepted = format!("accepted are 1 to {LONGEST_WANTED} characters that are not all blank");
+            return Err(Refusal::new(format!("find of {length} characters: {accepted}")));
+        }
+        let (lower, from, mut found) = (wanted.to_lowercase(), from.unwrap_or(0), Vec::new());
+        let searched = service.search(&id, of_attempt(attempt)?, (wanted, from), &mut |at, event| {
+            let around = |line: Line| Some(Line { at: Some(at), text: around(&line.text, &lower)?, ..line });
+            found.extend(whole(&event).into_iter().filter_map(around));
+            if found.len() >= MOST_FOUND { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        let (next, total) = searched.map_or((from, from), |searched| (searched.next, searched.total));
+        Ok(Activity { from, next, total, lines: found })
+    }
+}
+
+/// As much of the text as is shown, with what is looked for in it; none where it has not.
+fn around(text: &str, wanted: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let at = lower.find(wanted)?;
+    // Where lower case is of another length the place is not the same: then its begin is shown.
+    let at = if lower.len() == text.len() { at } else { 0 };
+    let from = text.floor_char_boundary(at.saturating_sub(LONGEST_LINE / 2));
+    let before = if from > 0 { "…" } else { "" };
+    Some(format!("{before}{}", clip(&text[from..], LONGEST_LINE)))
+}
+
+/// What there is to be shown of an event, each line as long as lines may be.
+fn lines(event: &AgentEvent) -> Vec<Line> {
+    let clipped = |line: Line| Line { text: clip(&line.text, LONGEST_LINE).into_owned(), ..line };
+    whole(event).into_iter().map(clipped).collect()
+}
+
+/// The same, however long; what is no stream of events comes as whole lines.
+fn whole(event: &AgentEvent) -> Vec<Line> {
+    match event {
+        AgentEvent::Notice(text) => text.lines().map(|text| Line::of("output", text)).collect(),
+        _ => line(event).into_iter().collect(),
+    }
+}
+
+impl Line {
+    fn of(kind: &'static str, text: &str) -> Self {
+        Self { kind, text: text.to_owned(), at: None }
+    }
+}
+
+fn line(event: &AgentEvent) -> Option<Line> {
+    let said = |kind, text: &str| {
+        let text = text.trim_end();
+        (!text.is_empty()).then(|| Line::of(kind, text))
+    };
+    match event {
+        AgentEvent::Text { text, by: Speaker::Agent, .. } => said("text", text),
+        AgentEvent::Text { text, by: Speaker::SubAgent, .. } => said("sub-agent", text),
+        AgentEvent::Thought(text) => said("thought", text),
+        AgentEvent::ToolCall { name, about, .. } => said("tool", &format!("{name} {about}")),
+        AgentEvent::ToolResult { ok: Some(false), output } => said("failed", output),
+        AgentEvent::ToolResult { output, .. } => said("result", output),
+        AgentEvent::Retry(fault) => said("notice", &format!("it tries again: {}", fault.message)),
+        AgentEvent::Fault(fault) => said("fault", &fault.message),
+        AgentEvent::Notice(_)
+        | AgentEvent::Session(_)
+        | AgentEvent::Tokens { .. }
+        | AgentEvent::Cost { .. }
+        | AgentEvent::Final { .. }
+        | AgentEvent::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_shown_however_far_behind_it_stands() {
+        let long = format!("{}NEEDLE{}", "é".repeat(9_000), "x".repeat(9_000));
+        let shown = around(&long, "needle").unwrap();
+        assert!(
+            shown.contains("NEEDLE") && shown.starts_with('…') && shown.ends_with('…'),
+            "{}",
+            shown.len()
+        );
+        assert!(shown.len() <= LONGEST_LINE + 3);
+        assert_eq!((around("a needle", "needle"), around("hay", "needle")), (Some("a needle".into()), None));
+    }
+}

@@ -1,0 +1,27 @@
+//! What an attempt printed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Stylize;
+use ratatui::text::Line;
+
+use super::{put, split, title};
+use crate::model::{OneLog, Places};
+use crate::text::flat;
+
+pub(super) fn draw(one: &OneLog, buffer: &mut Buffer, area: Rect) -> Places {
+    let (first, text) = split(area);
+    let Some(pane) = &one.text else {
+        put(buffer, first, 0, &Line::from("reading …").dim());
+        return Places::default();
+    };
+    let search = match pane.search.as_str() {
+        "" => String::new(),
+        search => format!(", /{}: n and N look on", flat(search)),
+    };
+    let words = format!("Log of {}, iteration {}{search}", one.key.id, one.attempt);
+    put(buffer, first, 0, &title(&words, area.width, true));
+    let lines = pane.shown(area.width.into(), text.height.into());
+    (0..).zip(&lines).for_each(|(row, line)| put(buffer, text, row, line));
+    Places { text, ..Places::default() }
+}

@@ -1,0 +1,153 @@
+//! What the pages, and the API behind them, show of a loop's work: what it has changed so far, what its agent did, its logs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::{Sandbox, write};
+
+use super::client::Served;
+use crate::{CLAIM, plain_folder, sandbox};
+
+/// Starts a loop of this agent in the sandbox, and waits until it stands still at the gate `go`.
+fn at_work(sandbox: &Sandbox, does: &str, more: &[&str]) {
+    let _ = sandbox.gate("go");
+    let agent =
+        sandbox.agent("agent", &format!("{does}\necho x > $NOTES/did\nread -r _ < $GATES/go\n{CLAIM}"));
+    let words =
+        [&["start", "--command", &agent, "--name", "job", "--detach", "--quiet"], more, &["Mend it."]];
+    sandbox.refrain(&words.concat()).with_code(0);
+    sandbox.wait_for_note("did");
+}
+
+fn project(served: &Served) -> String {
+    served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned()
+}
+
+fn changes(served: &Served) -> Value {
+    served.gets(&format!("/api/v1/projects/{}/loops/job/diff", project(served))).with_status(200).json()
+}
+
+/// What a person and the loop of these tests change.
+const CHANGES: &str = "echo new >> README.md
+echo 'fn main() {}' > made.rs
+printf 'a\\0b' > picture.bin
+echo \"key = ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8\" > token.txt";
+
+#[test]
+fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
+    let sandbox = sandbox();
+    at_work(&sandbox, CHANGES, &[]);
+    let served = Served::begin(&sandbox, &[]);
+    let found = changes(&served);
+    let (note, stat, diff) = ["note", "stat", "diff"].map(|part| found[part].as_str().unwrap()).into();
+    assert!(note.contains("as it is now, against commit") && note.contains("before it began"), "{note}");
+    assert!(note.contains("Not shown: token.txt"), "{note}");
+    assert!(stat.contains("made.rs") && stat.contains("picture.bin"), "{stat}");
+    assert!(diff.contains("+fn main() {}") && diff.contains("Binary files"), "{diff}");
+    assert!(!found.to_string().contains("ghp_"), "{found}");
+    let left: Vec<_> = fs::read_dir(sandbox.loop_dir("job")).unwrap().flatten().collect();
+    assert!(!left.iter().any(|it| it.file_name().to_string_lossy().contains("seen")), "{left:?}");
+    let page = format!("/p/{}/job/diff", project(&served));
+    served.gets(&page).with_status(200).says("+fn main() {}");
+
+    // What the agent commits by itself is a change too; what nobody sees any more is none.
+    sandbox.git(&["add", "made.rs"]);
+    sandbox.git(&["commit", "-qm", "Make it"]);
+    assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
+    served.ends();
+}
+
+#[test]
+fn what_was_changed_before_a_loop_is_not_its_own_where_it_took_note_of_that() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("mine.txt"), "mine\n");
+    at_work(&sandbox, CHANGES, &["--gate", "true"]);
+    let served = Served::begin(&sandbox, &[]);
+    let found = changes(&served);
+    let diff = found["diff"].as_str().unwrap();
+    assert!(diff.contains("+fn main() {}") && !diff.contains("mine"), "{found}");
+    assert!(!found["note"].as_str().unwrap().contains("before it began is shown"), "{found}");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    served.ends();
+}
+
+#[test]
+fn without_git_it_says_that_nobody_knows_what_was_changed() {
+    let sandbox = plain_folder();
+    at_work(&sandbox, "echo made > made", &[]);
+    let served = Served::begin(&sandbox, &[]);
+    assert!(changes(&served)["note"].as_str().unwrap().contains("without git"), "{}", changes(&served));
+    served.gets(&format!("/p/{}/job/diff", project(&served))).with_status(200).says("without git");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    served.ends();
+}
+
+#[test]
+fn all_that_an_agent_did_is_searched_and_not_only_what_is_shown() {
+    let sandbox = sandbox();
+    let does = "echo 'the first Needle <b>'\nyes hay | head -n 200000\necho needle again\n\
+                echo 'token ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8 of the needle'";
+    at_work(&sandbox, does, &[]);
+    let served = Served::begin(&sandbox, &[]);
+    let api = format!("/api/v1/projects/{}/loops/job/attempts/1/activity", project(&served));
+    let found = served.gets(&format!("{api}?find=NEEDLE")).with_status(200).json();
+    let texts: Vec<_> = found["lines"].as_array().unwrap().iter().map(|line| line["text"].clone()).collect();
+    assert_eq!(texts, [json!("the first Needle <b>"), json!("needle again")], "secrets are nobody's to find");
+    assert_eq!((&found["lines"][0]["at"], &found["next"]), (&json!(0), &found["total"]));
+
+    // More than is told at once is looked for from there on.
+    let some = served.gets(&format!("{api}?find=hay")).json();
+    assert_eq!(some["lines"].as_array().unwrap().len(), 200);
+    let next = some["next"].as_u64().unwrap();
+    assert!(next < some["total"].as_u64().unwrap());
+    let more = served.gets(&format!("{api}?find=hay&from={next}")).json();
+    assert_eq!(more["lines"][0]["at"], json!(next));
+    served.gets(&format!("{api}?find=")).with_status(400).says("find of 0 characters");
+    served.gets(&format!("{api}?find=x&limit=3")).with_status(400).says("limit");
+    let none = served.gets(&format!("{api}?find=nowhere")).json();
+    assert_eq!((&none["lines"], &none["next"]), (&json!([]), &none["total"]));
+
+    let page = format!("/p/{}/job/attempts/1/activity", project(&served));
+    let page = served.gets(&format!("{page}?find=needle")).with_status(200);
+    page.says("the first Needle &#60;b&#62;");
+    page.says("logs/output?from=0");
+    sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
+    served.ends();
+}
+
+#[test]
+fn from_each_gates_result_a_link_leads_to_what_it_printed() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let gate = "tests=echo seen by the gate; echo x >> $NOTES/gates; test $(wc -l < $NOTES/gates) -gt 2";
+    let words = ["start", "--command", &agent, "--name", "job", "--quiet", "--gate", gate, "Mend it."];
+    sandbox.refrain(&words).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let place = format!("/p/{}/job", project(&served));
+    let page = served.gets(&place).with_status(200);
+    page.says("Iteration</label>");
+    let links = page.body.split("href=\"").filter_map(|part| part.split_once('"').map(|(link, _)| link));
+    let logs: Vec<_> = links.filter(|link| link.contains("/logs/gate:tests:")).collect();
+    assert!(!logs.is_empty(), "{page:#?}");
+    for log in logs {
+        served.gets(log).with_status(200).says("seen by the gate");
+    }
+    served.ends();
+}
+
+#[test]
+fn what_cannot_be_started_says_why_at_its_field() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let page = served.posts_with("/start", form, "goal=Mend+it&command=true&max_iterations=900&do=start");
+    let page = page.with_status(400);
+    page.says("id=\"max_iterations-wrong\" class=\"bad\" role=\"alert\">max_iterations 900: accepted are");
+    page.says("aria-invalid=\"true\" aria-describedby=\"max_iterations-wrong\" autofocus");
+    page.says("value=\"true\"");
+    let shown = served.posts_with("/start", form, "goal=Mend+it&command=true&do=preview").with_status(200);
+    assert!(shown.body.find("What will run") < shown.body.find("2. Start"), "{shown:#?}");
+    served.ends();
+}

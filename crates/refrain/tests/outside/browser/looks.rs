@@ -1,0 +1,149 @@
+//! How the pages look, in light and in dark, on wide and on narrow screens, and what the rules of accessibility have against
+//! them; a plan, and keys alone.
+
+use fantoccini::key::Key;
+use testkit::{Signal, eventually, write};
+
+use super::Place;
+
+/// A browser of a person who likes it dark.
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+/// The worker of the plan: it gives up the second task, and waits in each other one to be let go on.
+const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
+[ $number = 2 ] && { echo 'TASK_BLOCKED: there is no oak'; exit 0; }
+echo \"sawing for $number\"; echo x > $NOTES/at-$number
+echo x > f$number.txt; read -r _ < $GATES/go; echo TASK_COMPLETE";
+
+impl Place {
+    /// Starts a plan of four tasks, of which one is given up, and waits until the first is worked on.
+    fn plans(&self) {
+        let task = |id: u32, after: &[u32]| {
+            format!(
+                r#"{{"id": {id}, "title": "Saw board {id} of the floor", "status": "pending", "depends_on": {after:?}}}"#
+            )
+        };
+        let tasks = [task(1, &[]), task(2, &[]), task(3, &[1]), task(4, &[2, 3])].join(",");
+        let folder = self.sandbox.project().join(".scud/tasks");
+        std::fs::create_dir_all(&folder).unwrap();
+        write(&folder.join("floor.json"), format!("{{\"tag\": \"floor\", \"tasks\": [{tasks}]}}\n"));
+        self.sandbox.git(&["add", "-A"]);
+        self.sandbox.git(&["commit", "-qm", "Plan"]);
+        let agent = self.sandbox.agent("worker", WORKER);
+        let words = ["plan", "run", "--tag", "floor", "--command", &agent, "--name", "floor"];
+        self.sandbox.refrain(&[&words[..], &["--verify", "true", "--detach"]].concat()).with_code(0);
+        self.sandbox.wait_for_note("at-1");
+    }
+
+    /// A loop whose journal is none.
+    fn damages(&self) {
+        let agent = self.sandbox.agent("brief", "echo done; echo '<promise>COMPLETE</promise>'");
+        let words = ["start", "--command", &agent, "--name", "torn", "--quiet", "Mend it."];
+        self.sandbox.refrain(&words).with_code(0);
+        write(&self.sandbox.loop_dir("torn").join("journal.jsonl"), "no journal\n");
+    }
+
+    /// Looks at a page, wide and narrow: nothing is in anybody's way, nothing is pushed out of sight.
+    #[track_caller]
+    fn looks(&self, path: &str, shows: &str, name: &str) {
+        let browser = &self.browser;
+        browser.resize(1280, 900);
+        browser.go(&format!("{}{path}", self.url));
+        browser.shows(shows);
+        for (width, height) in [(1280, 1100), (360, 2400)] {
+            browser.resize(width, height);
+            assert_eq!(browser.barriers(), [""; 0], "of {name} at {width} pixels");
+            let is_wide = browser.evaluate("return document.documentElement.scrollWidth > window.innerWidth");
+            assert_eq!(is_wide, false, "{name} is pushed out of sight at {width} pixels");
+            browser.picture(&format!("{name}-{width}"));
+        }
+    }
+
+    /// Looks at every page.
+    fn looks_at_all(&self, theme: &str) {
+        self.damages();
+        self.plans();
+        let agent = self.agent("echo 'fn main() {}' > made.rs; echo at work");
+        self.starts(&agent);
+        let browser = &self.browser;
+        let project = browser.evaluate("return document.body.dataset.project");
+        let project = project.as_str().unwrap();
+        let named = |page: &str| format!("{theme}-{page}");
+        self.looks("/", "torn", &named("list"));
+        self.looks(&format!("/p/{project}/job"), "at work", &named("loop"));
+        self.looks(&format!("/p/{project}/job/diff"), "fn main", &named("diff"));
+        self.looks(&format!("/p/{project}/job/attempts/1/logs/output"), "at work", &named("log"));
+        self.looks(&format!("/p/{project}/job/attempts/1/activity?find=WORK"), "1 found", &named("found"));
+        self.looks(&format!("/p/{project}/floor"), "there is no oak", &named("plan"));
+        self.looks("/start", "2. Start", &named("start"));
+        browser.fill("#goal", "Mend it.");
+        browser.fill("#workspace", "/nowhere");
+        browser.click("button[value=start]");
+        browser.shows("accepted is a folder");
+        assert_eq!(browser.evaluate("return document.activeElement.id"), "workspace", "where it is wrong");
+        assert_eq!(browser.barriers(), [""; 0], "of a form with an error");
+        browser.picture(&named("start-wrong"));
+        browser.fill("#workspace", self.sandbox.project().to_str().unwrap());
+        browser.fill("#command", "true");
+        browser.click("button[value=preview]");
+        browser.shows("What will run");
+        browser.picture(&named("start-preview"));
+        for id in ["job", "floor"] {
+            self.sandbox.refrain(&["cancel", id, "--now"]);
+        }
+        self.sandbox.refrain(&["plan", "cancel", "floor", "--now"]);
+    }
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn every_page_is_read_by_everybody_in_the_light() {
+    Place::new().looks_at_all("light");
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn every_page_is_read_by_everybody_in_the_dark() {
+    let place = Place::with(&[DARK]);
+    let is_dark = place.browser.evaluate("return matchMedia('(prefers-color-scheme: dark)').matches");
+    assert_eq!(is_dark, true);
+    place.looks_at_all("dark");
+}
+
+#[test]
+#[ignore = "it needs a browser: cargo xtask e2e browser"]
+fn a_plan_is_seen_as_it_goes_on_and_led_by_keys_alone() {
+    let place = Place::new();
+    let browser = &place.browser;
+    place.plans();
+    browser.go(&format!("{}/", place.url));
+    browser.shows("floor");
+    let reach = |text: &str| {
+        eventually(&format!("tab leads to {text}"), || {
+            browser.press(&[Key::Tab]);
+            let script = "const at = document.activeElement; return at.innerText || at.name";
+            (browser.evaluate(script) == text).then_some(())
+        });
+    };
+    reach("floor");
+    browser.press(&[Key::Enter]);
+    for part in ["Wave 1", "there is no oak", "4 waits for 2, 3", "attempt 1 is running", "1/3"] {
+        browser.shows(part);
+    }
+    // To the loop of the task that is worked on, and back.
+    let of_task = browser.evaluate("return document.querySelector('#current a').innerText");
+    reach(of_task.as_str().unwrap());
+    browser.press(&[Key::Enter]);
+    browser.shows("Activity of iteration 1");
+    browser.evaluate("history.back()");
+    browser.shows("Critical path");
+    place.go.let_one_pass();
+    place.sandbox.wait_for_note("at-3");
+    browser.shows("1/2 tasks");
+    reach("Cancel for good");
+    browser.press(&[Key::Tab, Key::Space]);
+    browser.press(&[Key::Shift, Key::Tab, Key::Null]);
+    browser.press(&[Key::Enter]);
+    browser.shows("cancelled");
+    place.server.signal(Signal::TERM);
+    place.server.wait().with_code(0);
+}
