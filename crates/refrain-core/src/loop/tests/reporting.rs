@@ -64,9 +64,11 @@ fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
         };
         assert_eq!(shown, expected);
     };
-    // Before anything, at work, and where nothing was ever proven.
-    shows(&Journal::new().begun(1), "folder");
-    shows(&Journal::ended(End::Paused), "folder");
+    let mut journal = Journal::running();
+    shows(&journal, "folder");
+    // Given back before anything was proven: somebody else may have it.
+    journal.state.git.released = true;
+    shows(&journal, "gone");
 }
 
 #[test]
