@@ -75,6 +75,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         is_final: true,
         resumed: true,
         last_tool: Some("Bash".into()),
+        pool: None,
         unknown: 3,
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
