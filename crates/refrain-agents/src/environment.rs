@@ -180,3 +180,34 @@ pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
 pub fn mark(spec: &Spec) -> String {
     format!("REFRAIN_STATE_FILE={}", spec.state_file())
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::acp::testing::spec;
+
+    #[rstest]
+    #[case(AgentKind::Claude, &[], None)]
+    #[case(AgentKind::Generic, &[("HOME", "/h")], None)]
+    #[case(AgentKind::Claude, &[("HOME", "/h")], Some("claude login"))]
+    #[case(AgentKind::Claude, &[("HOME", "/h"), ("ANTHROPIC_API_KEY", "")], Some("claude login"))]
+    #[case(AgentKind::Claude, &[("ANTHROPIC_API_KEY", "k"), ("CLAUDE_CODE_OAUTH_TOKEN", "t")], Some("claude api-key"))]
+    #[case(AgentKind::Claude, &[("CLAUDE_CODE_OAUTH_TOKEN", "t")], Some("claude subscription"))]
+    #[case(AgentKind::Codex, &[("HOME", "/h"), ("ANTHROPIC_API_KEY", "k")], Some("codex login"))]
+    #[case(AgentKind::Codex, &[("CODEX_API_KEY", "k")], Some("codex api-key"))]
+    fn who_pays_has_a_short_name(
+        #[case] kind: AgentKind,
+        #[case] env: &[(&str, &str)],
+        #[case] expected: Option<&str>,
+    ) {
+        let mut spec = spec("agent", &[]);
+        spec.agent.kind = kind;
+        let env: Vec<(OsString, OsString)> =
+            env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let pool = pool(&spec, &env);
+        assert_eq!(pool.as_ref().and_then(|pool| Some(pool.rsplit_once(' ')?.0)), expected, "{pool:?}");
+        assert_eq!(pool, super::pool(&spec, &env));
+    }
+}

@@ -32,6 +32,8 @@ pub enum Answer {
 /// A request that came.
 #[derive(Clone, Debug)]
 pub struct Received {
+    /// What was asked for.
+    pub path: String,
     /// `webhook-id`.
     pub id: String,
     /// What it said.
@@ -130,6 +132,12 @@ impl Receiver {
         format!("http://{}/loops", self.address)
     }
 
+    /// The same without a path.
+    #[must_use]
+    pub fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Everything that came so far.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
@@ -150,6 +158,7 @@ impl Shared {
         let request = Incoming::read(&mut BufReader::new(&stream)).ok()??;
         let header = |name: &str| request.header(name).to_owned();
         let received = Received {
+            path: request.path.clone(),
             id: header("webhook-id"),
             authorization: header("authorization"),
             timestamp: header("webhook-timestamp"),

@@ -23,7 +23,7 @@ mod map;
 mod pipes;
 mod talk;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod wire;

@@ -30,14 +30,17 @@ const SECONDS: [f64; 20] = [
     655.36, 1310.72, 2621.44, 5242.88,
 ];
 
+/// What a span adds to a metric, and what tells the series apart that it goes into, beside the span's own attributes.
+type Added = (f64, Option<Attribute>);
+
 /// A metric that is asked of spans.
 struct Metric {
     name: &'static str,
     unit: &'static str,
     about: &'static str,
     shape: Shape,
-    /// What each span adds to it, and to which of its series beside those of `labels`.
-    of: fn(&Span) -> Vec<(f64, Option<Attribute>)>,
+    /// What each span adds to it.
+    of: fn(&Span) -> Vec<Added>,
     /// The attributes of spans that tell its series apart.
     labels: &'static [&'static str],
 }
@@ -121,22 +124,22 @@ const METRICS: [Metric; 6] = [
     },
 ];
 
-fn once(span: &Span, kind: Kind) -> Vec<(f64, Option<Attribute>)> {
+fn once(span: &Span, kind: Kind) -> Vec<Added> {
     if span.kind == kind { vec![(1.0, None)] } else { Vec::new() }
 }
 
-fn took(span: &Span) -> Vec<(f64, Option<Attribute>)> {
+fn took(span: &Span) -> Vec<Added> {
     vec![(span.end.duration_since(span.start).as_secs_f64().max(0.0), None)]
 }
 
-fn cost(span: &Span) -> Vec<(f64, Option<Attribute>)> {
+fn cost(span: &Span) -> Vec<Added> {
     match span.attribute("refrain.cost_usd") {
         Some(Value::Number(cost)) if span.kind == Kind::Agent => vec![(*cost, None)],
         Some(_) | None => Vec::new(),
     }
 }
 
-fn tokens(span: &Span) -> Vec<(f64, Option<Attribute>)> {
+fn tokens(span: &Span) -> Vec<Added> {
     let used = |(name, kind): (&str, &str)| match span.attribute(name) {
         #[expect(clippy::cast_precision_loss, reason = "nobody uses so many")]
         Some(Value::Count(count)) => {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::StatusWord;
 use crate::agent::Usd;
-use crate::text::{clip, printable};
+use crate::text::printable;
 use crate::usage::{By, Group, Part, Report, Sum};
 
 /// A label of a metric: its name, and its value.
@@ -116,10 +116,13 @@ impl Text {
 /// How large the picture is, and its parts.
 const WIDTH: u32 = 720;
 const ROW: u32 = 26;
-const NAMES: u32 = 200;
+const NAMES: u32 = 250;
 const SUMS: u32 = 110;
 /// So many groups are drawn: of days the last, of all else the dearest.
 const DRAWN: usize = 40;
+/// How long a name may be, and the title, in characters: of more, the end tells more.
+const NAME: usize = 30;
+const TITLE: usize = 80;
 
 /// What each group cost, as bars: a picture in SVG that shows itself in light and dark. Where nobody told any cost, bars are
 /// of attempts.
@@ -141,16 +144,16 @@ pub fn picture(report: &Report) -> String {
     let height = 60 + rows * ROW;
     let what = if has_cost { "Cost" } else { "Attempts" };
     let whose = report.project.as_deref().unwrap_or("all projects");
-    let title = escape(&format!("{what} by {}: {whose}", report.by.as_str()));
+    let title = escape(&format!("{what} by {}: {}", report.by.as_str(), end_of(whose, TITLE)));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
-         role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>text{{font:13px sans-serif;fill:#222}}\
+         role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>text{{font-family:sans-serif;font-size:13px;fill:#222}}\
          rect{{fill:#2f6f9f}}@media(prefers-color-scheme:dark){{text{{fill:#ddd}}rect{{fill:#6fb1e0}}}}</style>\n\
          <text x=\"8\" y=\"24\" font-weight=\"bold\">{title}</text>\n"
     );
     for (row, group) in (0..).zip(&groups) {
         let y = 44 + row * ROW;
-        let name = escape(&clip(group.key.as_deref().unwrap_or("unknown"), 30));
+        let name = escape(&end_of(group.key.as_deref().unwrap_or("unknown"), NAME));
         let wide = length(group) / longest * f64::from(WIDTH - NAMES - SUMS);
         let sum = match (has_cost, group.used.usage.cost_usd) {
             (true, Some(cost)) => Usd::from(cost).to_string(),
@@ -168,6 +171,12 @@ pub fn picture(report: &Report) -> String {
         svg.push_str("<text x=\"8\" y=\"59\">Nothing was used.</text>\n");
     }
     svg + "</svg>\n"
+}
+
+/// The end of a text that is too long, with a mark.
+fn end_of(text: &str, most: usize) -> String {
+    let cut = text.chars().count().saturating_sub(most);
+    if cut == 0 { text.to_owned() } else { format!("…{}", text.chars().skip(cut + 1).collect::<String>()) }
 }
 
 fn escape(text: &str) -> String {
@@ -296,6 +305,14 @@ mod tests {
             }
         }
         assert!(seen.iter().any(|(_, labels)| labels.iter().any(|(_, it)| it == "a\"} 9\nrefrain_x{b=\"\\")));
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_the_picture_shows_its_end() {
+        assert_eq!(
+            (end_of("abc", 3), end_of("äbcd", 3), end_of("", 3)),
+            ("abc".into(), "…cd".into(), "".into())
+        );
     }
 
     #[test]

@@ -24,17 +24,26 @@ const KEPT: usize = 1000;
 
 /// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
 #[derive(Clone, Debug, Default)]
-pub struct Exporter(Arc<Mutex<Vec<JoinHandle<Option<String>>>>>);
+pub struct Exporter(Arc<Mutex<Vec<Following>>>);
+
+/// A thread that follows a journal, and what wakes it.
+type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
 
 impl Exporter {
-    fn add(&self, thread: JoinHandle<Option<String>>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    fn add(&self, following: Following) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(following);
     }
 
-    /// Waits until all is sent, or given up, and answers with why.
+    /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let over = |(thread, pulse): Following| {
+            // A loop that was dropped under its runner does not say so.
+            pulse.update(|beat| beat.over = true);
+            thread
+        };
+        let threads: Vec<_> = all.into_iter().map(over).collect();
         // If one panicked, nothing more of it is sent; the loop is what it is.
         threads.into_iter().fold(None, |trouble, thread| trouble.or(thread.join().unwrap_or(None)))
     }
@@ -52,7 +61,7 @@ impl Runner {
         Ok(exporter)
     }
 
-    fn follow_for(&self, telemetry: Telemetry) -> io::Result<JoinHandle<Option<String>>> {
+    fn follow_for(&self, telemetry: Telemetry) -> io::Result<Following> {
         let state = self.journal.state();
         let redactor = Redactor::new(&state.spec, []);
         let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
@@ -70,9 +79,10 @@ impl PlanRunner {
         let redactor = Redactor::new(&journal.state().spec.each, []);
         // That it was started, or resumed, is news.
         let when = When::Behind(journal.state().seq.saturating_sub(1));
-        let thread = follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
+        let following =
+            follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
         let exporter = Exporter::default();
-        exporter.add(thread);
+        exporter.add(following);
         self.telling = Some(Telling { telemetry, exporter: exporter.clone() });
         Ok(exporter)
     }
@@ -88,8 +98,8 @@ pub(crate) struct Telling {
 impl Telling {
     /// The loop is about to be driven. What cannot be told harms nobody.
     pub(crate) fn of(&self, runner: &Runner) {
-        if let Ok(thread) = runner.follow_for(self.telemetry.clone()) {
-            self.exporter.add(thread);
+        if let Ok(following) = runner.follow_for(self.telemetry.clone()) {
+            self.exporter.add(following);
         }
     }
 }
@@ -103,19 +113,14 @@ enum When {
     AtTheEnd(u64),
 }
 
-fn follow<T, S>(
-    journal: &Journal<S>,
-    pulse: Arc<Pulse>,
-    when: When,
-    mut owed: Owed,
-) -> io::Result<JoinHandle<Option<String>>>
+fn follow<T, S>(journal: &Journal<S>, pulse: Arc<Pulse>, when: When, mut owed: Owed) -> io::Result<Following>
 where
     T: Traced<Event = S::Event>,
     S: Fold,
     S::Event: Send + 'static,
 {
-    let mut tail = Tail::of(journal);
-    Ok(spawn(move || {
+    let (mut tail, woken) = (Tail::of(journal), Arc::clone(&pulse));
+    let thread = spawn(move || {
         let mut tracer: Option<T> = None;
         loop {
             let beat = pulse.beat();
@@ -129,7 +134,7 @@ where
                 owed.settle(tracer.as_ref());
             }
             if beat.over {
-                return owed.trouble;
+                return owed.trouble.or(owed.lost);
             }
             let journal = |seen: Beat| seen.journal;
             let mut seen = beat;
@@ -138,7 +143,8 @@ where
                 seen = pulse.wait(seen, None);
             }
         }
-    }))
+    });
+    Ok((thread, woken))
 }
 
 /// What a collector is owed.
@@ -152,14 +158,27 @@ pub(super) struct Owed {
     metrics: Vec<Span>,
     /// Since when metrics are owed.
     since: Option<Timestamp>,
-    pub(super) trouble: Option<String>,
+    /// Why the last of it was not taken, and is kept.
+    trouble: Option<String>,
+    /// Why something is lost.
+    lost: Option<String>,
 }
 
 impl Owed {
     pub(super) fn new(telemetry: Telemetry, redactor: Redactor) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (held, traces, metrics) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { telemetry, runtime, redactor, held, traces, metrics, since: None, trouble: None })
+        Ok(Self {
+            telemetry,
+            runtime,
+            redactor,
+            held,
+            traces,
+            metrics,
+            since: None,
+            trouble: None,
+            lost: None,
+        })
     }
 
     /// One more record; says whether what is owed is to be sent now.
@@ -228,7 +247,7 @@ impl Owed {
         match metrics {
             Err(refused) if !refused.is_maybe_taken => self.keep(refused, |owed| &mut owed.metrics),
             taken => {
-                self.trouble = self.trouble.take().or(taken.err().map(|refused| refused.why));
+                self.lost = self.lost.take().or(taken.err().map(|refused| refused.why));
                 self.metrics.clear();
                 self.since = until.or(self.since);
             }
@@ -260,6 +279,6 @@ impl Owed {
             self.see(&mut tracer, record, When::AtTheEnd(last.saturating_sub(1)));
         }
         self.settle(tracer.as_ref());
-        self.trouble
+        self.trouble.or(self.lost)
     }
 }

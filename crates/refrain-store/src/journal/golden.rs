@@ -75,6 +75,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         is_final: true,
         resumed: true,
         last_tool: Some("Bash".into()),
+        pool: Some("claude api-key 3f2a91".into()),
         unknown: 3,
         pool: Some("claude subscription".into()),
     };

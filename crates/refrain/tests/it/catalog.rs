@@ -149,7 +149,7 @@ fn usage_adds_up_and_never_takes_unknown_for_nothing() {
     };
     assert_eq!(keys(all("agent")), [json!("claude"), json!("generic")]);
     assert_eq!(keys(all("model")), [json!("claude-opus-4"), json!(null)]);
-    let spread = json!({"loops": 2, "min": 1, "p25": 1.0, "median": 1.0, "p75": 1.0, "max": 1});
+    let spread = json!({"loops": 2, "min": 1, "p25": 1.0, "median": 1.0, "p75": 1.0, "max": 1, "sum": 2});
     assert_eq!(by_project["iterations_to_done"], spread);
     let stops = json!([
         {"status": "completed", "why": null, "loops": 2}, {"status": "iteration-cap", "why": null, "loops": 1}

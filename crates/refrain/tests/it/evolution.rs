@@ -159,5 +159,5 @@ fn a_reflection_that_fails_changes_nothing_and_nobody_reflects_unasked() {
     write(&sandbox.project().join("refrain.toml"), "[evolution]\nagent = \"claude\"\n");
     sandbox.refrain(&["trust"]).with_code(0);
     let run = sandbox.refrain(&["start", "Do it.", "--command", "true"]).with_code(2);
-    assert!(run.stderr.contains("only in your own config.toml"), "{run:?}");
+    assert!(run.stderr.contains("accepted only in your own /"), "{run:?}");
 }
