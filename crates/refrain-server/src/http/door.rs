@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use refrain_engine::{Keys, now};
 
+use super::copies::Copies;
 use super::failure::Failure;
 use super::live::Hub;
 use crate::desk::{Desk, Refusal};
@@ -22,6 +23,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(super) struct Door {
     pub(super) desk: Arc<Desk>,
     pub(super) hub: Arc<Hub>,
+    pub(super) copies: Copies,
     keys: Keys,
     /// What a `Host` may say: whoever is sent here under another name was sent by somebody else.
     pub(super) hosts: Vec<String>,
@@ -43,6 +45,7 @@ impl Door {
             public.iter().filter_map(|origin| origin.split_once("://")).map(|(_, host)| host.to_owned());
         Self {
             hub: Arc::new(Hub::new(Arc::clone(&desk))),
+            copies: Copies::default(),
             keys: desk.keys(),
             hosts: own.into_iter().chain([at.to_string()]).chain(public_host).collect(),
             cookie: format!("refrain_{port}"),

@@ -125,7 +125,7 @@ impl Server {
 fn app(door: &Arc<Door>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
-        .merge(pages::router())
+        .merge(pages::router(door))
         .nest_service("/mcp", tools)
         .layer(middleware::from_fn_with_state(Arc::clone(door), guard::admit));
     let same_origin = door.public.iter().fold(CsrfLayer::new(), |layer, origin| {
