@@ -1,8 +1,13 @@
 //! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file with
 //! the status object of each, which is what one would parse without a catalog.
 //! `catalog BASE LOOPS` fills BASE/projects, BASE/status and the list of projects in BASE/home.
+//!
+//! `catalog BASE LOOPS RUNNING` makes so many in the first project that run as well, as far as anybody sees, for as long as
+//! somebody types: for each line with a number one more event of the loop of that number is recorded, and the clock of
+//! before that printed, in nanoseconds. So `cargo xtask bench serve` knows to the moment when something happened.
 
 use std::error::Error;
+use std::io::{BufRead, Write, stdin, stdout};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
@@ -14,16 +19,21 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::view::{self, Alive};
 use refrain_core::{AttemptId, Spec};
 use refrain_engine::{Project, tool};
+use refrain_proc::identity;
 use refrain_store::journal::{Durability, Journal};
-use refrain_store::projects;
+use refrain_store::{RunnerLock, projects};
 
 const PROJECTS: usize = 20;
 const ATTEMPTS: u32 = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [base, loops] = words.as_slice() else { return Err("usage: catalog BASE LOOPS".into()) };
-    let (base, loops) = (Utf8Path::new(base), loops.parse::<usize>()?);
+    let (base, loops, running) = match words.as_slice() {
+        [base, loops] => (Utf8Path::new(base), loops, 0),
+        [base, loops, running] => (Utf8Path::new(base), loops, running.parse()?),
+        _ => return Err("usage: catalog BASE LOOPS [RUNNING]".into()),
+    };
+    let loops = loops.parse::<usize>()?;
     std::fs::create_dir_all(base.join("status"))?;
     for k in 0..PROJECTS {
         let root = base.join(format!("projects/project-{k:02}"));
@@ -36,7 +46,62 @@ fn main() -> Result<(), Box<dyn Error>> {
             write_loop(&project, number, &base.join("status"))?;
         }
     }
+    if running == 0 {
+        return Ok(());
+    }
+    let first = Project::find(&base.join("projects/project-00"))?;
+    let mut driven: Vec<_> =
+        (0..running).map(|number| Driven::begin(&first, loops + number)).collect::<Result<_, _>>()?;
+    writeln!(stdout(), "they run")?;
+    for line in stdin().lock().lines() {
+        let at = driven.get_mut(line?.parse::<usize>()?).ok_or("there is no such loop")?.go_on()?;
+        writeln!(stdout(), "{at}")?;
+        stdout().flush()?;
+    }
     Ok(())
+}
+
+/// A loop that this process drives.
+struct Driven {
+    journal: Journal,
+    _lock: RunnerLock,
+}
+
+impl Driven {
+    fn begin(project: &Project, number: usize) -> Result<Self, Box<dyn Error>> {
+        let mut spec = spec(&project.root, number)?;
+        spec.limits.max_iterations = None;
+        let dir = project.loop_dir(&spec.id);
+        let lock = RunnerLock::claim(&dir)?.ok_or("somebody drives it")?;
+        let started = LoopStarted { format: FORMAT, refrain: "bench".into(), spec };
+        let mut journal: Journal =
+            Journal::create(dir, Event::LoopStarted(Box::new(started)), refrain_engine::now())?;
+        let recover = journal.state().recover(identity::own());
+        journal.push(recover, refrain_engine::now())?;
+        journal.commit(Durability::Written)?;
+        Ok(Self { journal, _lock: lock })
+    }
+
+    /// Records what comes next; when that was, by the wall clock.
+    fn go_on(&mut self) -> Result<i128, Box<dyn Error>> {
+        let state = self.journal.state();
+        let next = match state.in_flight() {
+            None if state.attempts.len() as u32 == state.iteration => {
+                Event::IterationBegun { iteration: state.iteration + 1 }
+            }
+            None => Event::AttemptStarted(AttemptId { iteration: state.iteration, attempt: 1 }),
+            Some(flight) if flight.spawned.is_none() => {
+                Event::AttemptSpawned { process: identity::own().process }
+            }
+            Some(_) => Event::AttemptFinished(Box::new(finished(false))),
+        };
+        let now = refrain_engine::now();
+        self.journal.push(next, now)?;
+        #[expect(clippy::disallowed_methods, reason = "what is measured is finer than a millisecond")]
+        let before = jiff::Timestamp::now().as_nanosecond();
+        self.journal.commit(Durability::Written)?;
+        Ok(before)
+    }
 }
 
 fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(), Box<dyn Error>> {

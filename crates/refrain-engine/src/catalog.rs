@@ -43,20 +43,40 @@ impl Service {
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
-                let found = catalog.update(&self.project, Shelf::Loops, detail)?;
-                return Ok(rows(found)?.into_iter().chain(self.plan_rows()).collect());
+                return self.listed(catalog.update(&self.project, Shelf::Loops, detail)?);
             }
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
-                let found = catalog.update(&project, Shelf::Loops, detail);
-                all.extend(rows(unless_unreadable(&project, found)?)?);
-                all.extend(Self { project, host: self.host.clone() }.plan_rows());
+                let found = unless_unreadable(&project, catalog.update(&project, Shelf::Loops, detail))?;
+                all.extend(Self { project, host: self.host.clone() }.listed(found)?);
             }
             Ok(all)
         };
-        let mut all = catalog::with(&self.host.data_home, work)?;
+        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+    }
+
+    /// The loops and plans of each of these projects, in no order, by one look into the catalog.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be listed; a project that cannot be read is named among its rows.
+    pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
+        let Some(first) = services.first() else { return Ok(Vec::new()) };
+        let work = |catalog: &mut Catalog| {
+            let listed = |service: &Self| {
+                let found = catalog.update(&service.project, Shelf::Loops, detail);
+                service.listed(unless_unreadable(&service.project, found)?)
+            };
+            services.iter().map(listed).collect()
+        };
+        Ok(catalog::with(&first.host.data_home, work)?)
+    }
+
+    /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
+    fn listed(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+        let mut all = rows(found)?;
+        all.extend(self.plan_rows());
         all.retain(|row| plan_of(row).is_none());
-        Ok(sorted(all))
+        Ok(all)
     }
 
     /// The loops of a plan's tasks, last touched first.

@@ -139,7 +139,7 @@ pub struct Roster {
 #[derive(Debug)]
 enum Known {
     /// It is on the list.
-    Listed(Watched),
+    Listed(Box<Watched>),
     /// The loop of a task is its plan's affair.
     OfTask,
 }
@@ -231,7 +231,7 @@ impl Roster {
 
     fn listed(&self) -> impl Iterator<Item = &Watched> {
         self.known.values().filter_map(|known| match known {
-            Known::Listed(watched) => Some(watched),
+            Known::Listed(watched) => Some(watched.as_ref()),
             Known::OfTask => None,
         })
     }
@@ -270,7 +270,7 @@ impl Roster {
                 let mut watched = Watched::new(service, &brief);
                 // Of what is driven more is known than a list says; what stopped is as the list has it.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
-                known.insert(watched.dir.0.clone(), Known::Listed(watched));
+                known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
             }
             let seen = seen.or_else(|| Glimpse::of(*brief, None));
             entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));

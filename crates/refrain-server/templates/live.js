@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const body = document.body, gone = document.getElementById("gone");
-  let after = body.dataset.after, timer = null, reading = false, again = false;
+  let after = body.dataset.after, timer = null, read = -Infinity, reading = false, again = false;
   const others = "BroadcastChannel" in window ? new BroadcastChannel("refrain") : null;
 
   function concerns(news) {
@@ -29,20 +29,23 @@
 
   if (others) others.onmessage = ({ data }) => { after = data.after || after; hear(data.kind, data.news); };
 
+  // What happens behind a silence is shown at once, and of a storm no more than anybody can read. A page that nobody sees waits.
   function soon() {
-    if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, 300);
+    if (timer === null) timer = setTimeout(() => { timer = null; renew(); }, Math.max(20, read + 300 - performance.now()));
   }
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; soon(); } });
 
   async function renew() {
     if (!document.querySelector("[data-live]")) return;
-    if (reading) { again = true; return; }
+    if (reading || document.hidden) { again = true; return; }
     reading = true;
+    read = performance.now();
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" }, redirect: "follow" });
       if (answer.ok) put(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch { /* The stream says so, too. */ }
     reading = false;
-    if (again) { again = false; soon(); }
+    if (again && !document.hidden) { again = false; soon(); }
   }
 
   function put(page) {

@@ -28,6 +28,8 @@ mod running;
 mod sample;
 mod sandbox;
 mod schedule;
+mod serve;
+mod serving;
 mod sessions;
 mod startup;
 mod stats;
@@ -35,6 +37,7 @@ mod strace;
 mod suite;
 mod tools;
 mod top;
+mod web;
 mod worktree;
 
 pub(crate) use suite::{Options, run};

@@ -24,6 +24,8 @@ CPU is that of all processes together, the agent's included. Judge CPU and count
   the next decision, output kept and searched, nothing else. *nosync floor*: the same without the syncs.
 * *true*: `/bin/true`, the least that a program can do.
 * *a JSON file each*: a program that reads and parses a file with the status object of each loop, and prints nothing.
+* *inotify alone*: how soon a program hears of an append that waits for the system's notice and does nothing else; *list
+  --all-projects --json*: the command line, which reads the same rows; *the stylesheet*: a file from memory, through the same server.
 * *bare run*: an agent program's own run with the command line, environment and prompt that Refrain gives it, its output
   in files, one run after another. *Bare runs once more* says how far such runs differ from each other.
 

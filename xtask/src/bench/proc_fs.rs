@@ -34,6 +34,21 @@ pub(crate) fn voluntary_switches(pid: i32) -> Option<u64> {
     Some(sum)
 }
 
+/// For how long the threads of a process ran, in seconds.
+pub(crate) fn cpu(pid: i32) -> Option<f64> {
+    let mut sum = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+        sum += text.split_whitespace().next().and_then(|ran| ran.parse::<f64>().ok()).unwrap_or_default();
+    }
+    Some(sum / 1e9)
+}
+
+/// The memory of a process in KiB, what it shares with others counted by halves, thirds and so on.
+pub(crate) fn proportional(pid: i32) -> Option<u64> {
+    number(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")
+}
+
 /// The processes below `root`, itself first.
 pub(crate) fn descendants(root: i32) -> Vec<i32> {
     let mut all = Vec::new();

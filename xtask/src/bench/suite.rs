@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    plan_run, report, schedule, sessions, startup, top, worktree,
+    plan_run, report, schedule, serve, sessions, startup, top, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -53,6 +53,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("sessions", sessions::run),
     ("idle", idle::run),
     ("top", top::run),
+    ("serve", serve::run),
     ("lingering", lingering::run),
     ("cancel", cancel::run),
     ("commit", commit::run),

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use super::proc_fs::{descendants, voluntary_switches};
+use super::proc_fs::{cpu, descendants, voluntary_switches};
 use super::report::{Row, Unit};
 use super::running::{PATIENCE, Running};
 use super::sandbox::{LOOP, Sandbox};
@@ -44,7 +44,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
     let (before, began) = (top.cpu()?, Instant::now());
     pause(Duration::from_millis(window));
-    let percent = (top.cpu()? - before) / began.elapsed().as_nanos() as f64 * 100.0;
+    let percent = (top.cpu()? - before) / began.elapsed().as_secs_f64() * 100.0;
     drop(talking);
     // Its runner is gone: that is seen, and then nothing happens any more.
     pause(Duration::from_millis(settle + 3000));
@@ -89,15 +89,9 @@ impl Top {
         stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).doing("press a key")
     }
 
-    /// Nanoseconds that its threads ran.
+    /// Seconds that its threads ran.
     fn cpu(&self) -> Result<f64> {
-        let mut sum = 0.0;
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).doing("look at refrain top")?;
-        for task in tasks.flatten() {
-            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            sum += text.split_whitespace().next().and_then(|ran| ran.parse::<f64>().ok()).unwrap_or_default();
-        }
-        Ok(sum)
+        cpu(self.pid).map_or_else(|| fail("refrain top has ended"), Ok)
     }
 
     fn switches(&self) -> Result<f64> {

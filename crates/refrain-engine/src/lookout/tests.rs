@@ -33,8 +33,8 @@ fn heard(lookout: &mut Lookout) -> Vec<String> {
         News::Printed(whose, _) => format!("{} prints", whose.id),
         News::Listed => "listed".to_owned(),
     };
-    let looks = std::iter::repeat_with(|| lookout.wait(Some(Duration::from_secs(1)))).take(10);
-    let mut heard: Vec<_> = looks.skip_while(Vec::is_empty).next().unwrap_or_default();
+    let mut looks = std::iter::repeat_with(|| lookout.wait(Some(Duration::from_secs(1)))).take(10);
+    let mut heard: Vec<_> = looks.find(|news| !news.is_empty()).unwrap_or_default();
     // What one look found may be only the half of it.
     heard.extend(lookout.wait(Some(Duration::ZERO)));
     heard.into_iter().map(word).collect()

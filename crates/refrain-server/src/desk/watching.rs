@@ -149,29 +149,19 @@ impl Desk {
                 && (text.is_empty() || shown().contains(&text))
         };
         let (mut found, mut unread) = (Vec::new(), Vec::new());
-        for service in self.services() {
-            let project = name(&service);
-            if filter.project.as_ref().is_some_and(|wanted| *wanted != project) {
-                continue;
-            }
-            let is_whole = self.is_whole(&service);
-            let is_seen = |brief: &Brief| is_whole || self.sees(&service, &brief.id);
-            match service.list_with(false, Detail::Object) {
-                Ok(rows) => {
-                    for row in rows {
-                        match row {
-                            Listed::Loop(brief) if is_wanted(&brief) && is_seen(&brief) => {
-                                found.push((project.clone(), brief))
-                            }
-                            Listed::Loop(_) => {}
-                            Listed::Damaged { name, error } => {
-                                unread.push(format!("{name}: {}", chain(&error)))
-                            }
-                        }
+        let mut services = self.services();
+        services.retain(|service| filter.project.as_ref().is_none_or(|wanted| *wanted == name(service)));
+        for (service, rows) in services.iter().zip(Service::list_each(&services, Detail::Object)?) {
+            let (project, is_whole) = (name(service), self.is_whole(service));
+            let is_seen = |brief: &Brief| is_whole || self.sees(service, &brief.id);
+            for row in rows {
+                match row {
+                    Listed::Loop(brief) if is_wanted(&brief) && is_seen(&brief) => {
+                        found.push((project.clone(), brief))
                     }
+                    Listed::Loop(_) => {}
+                    Listed::Damaged { name, error } => unread.push(format!("{name}: {}", chain(&error))),
                 }
-                // One project that cannot be read hides no other.
-                Err(error) => unread.push(format!("{project}: {}", chain(&error))),
             }
         }
         found.sort_by_key(|(_, brief)| std::cmp::Reverse(brief.updated_at));

@@ -6,6 +6,7 @@
 
 mod address;
 mod api;
+mod copies;
 mod door;
 mod failure;
 mod guard;

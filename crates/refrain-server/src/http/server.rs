@@ -162,7 +162,7 @@ impl Server {
 fn app(door: &Arc<Door>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
-        .merge(pages::router())
+        .merge(pages::router(door))
         .method_not_allowed_fallback(failure::no_method)
         .nest_service("/mcp", tools)
         .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST, request, next)))

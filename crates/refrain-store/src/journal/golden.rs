@@ -77,7 +77,6 @@ fn reported(exit: Exit, until: Until) -> Event {
         last_tool: Some("Bash".into()),
         pool: Some("claude api-key 3f2a91".into()),
         unknown: 3,
-        pool: Some("claude subscription".into()),
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }

@@ -15,23 +15,26 @@ mod text;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Router, middleware};
 use jiff::Timestamp;
 use refrain_core::spec::Millis;
 
+use super::copies;
 use super::door::Door;
 use super::failure::Failure;
 use crate::desk::Place;
 
 /// The pages.
-pub(super) fn router() -> Router<Arc<Door>> {
+pub(super) fn router(door: &Arc<Door>) -> Router<Arc<Door>> {
     Router::new()
         .route("/", get(list::show))
-        .route("/start", get(start::show).post(start::start))
         .route("/p/{project}/{id}", get(one::show))
+        // What is read anew with the news.
+        .layer(middleware::from_fn_with_state(Arc::clone(door), copies::share))
+        .route("/start", get(start::show).post(start::start))
         .route("/p/{project}/{id}/diff", get(text::difference))
         .route("/p/{project}/{id}/notes", get(text::notes))
         .route("/p/{project}/{id}/attempts/{attempt}/prompt", get(text::told))
