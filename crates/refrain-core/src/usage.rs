@@ -134,6 +134,9 @@ pub enum By {
 }
 
 impl By {
+    /// Each of them.
+    pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
+
     /// What it is called.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -94,8 +94,8 @@ impl Redactor {
             inside(part.start, &mut from);
             inside(part.end, &mut to);
         }
-        let from = from.unwrap_or(clean.len() + (part.start - at));
-        let to = to.unwrap_or(clean.len() + (part.end - at));
+        let from = from.unwrap_or_else(|| clean.len() + (part.start - at));
+        let to = to.unwrap_or_else(|| clean.len() + (part.end - at));
         clean.push_str(&text[at..]);
         (clean, from..to)
     }

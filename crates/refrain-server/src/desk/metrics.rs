@@ -1,7 +1,7 @@
 //! What a scraper is told of all loops.
 
 use jiff::tz::TimeZone;
-use refrain_core::usage::{By, Tally};
+use refrain_core::usage::By;
 use refrain_core::view::metrics;
 use refrain_engine::{Detail, Listed};
 
@@ -12,15 +12,12 @@ impl Desk {
     /// first. One that cannot be read is left out.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.service(&self.folder(None)?)?;
-        let (tally, _) = service.usage(self.everywhere, None, || Tally::new(By::Agent, TimeZone::UTC))?;
-        let project = (!self.everywhere).then(|| service.project().root.to_string());
-        let parts = tally.parts();
-        let report = tally.report(None, "UTC".to_owned(), project);
+        let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
             Listed::Damaged { .. } => None,
         });
-        Ok(metrics::prometheus(&report, &parts, words))
+        Ok(metrics::prometheus(&used.report, &used.parts, words))
     }
 }

@@ -115,15 +115,11 @@ impl Desk {
 
     /// What loops used: those of one project, of all where all are open, or else of the first.
     pub(crate) fn usage(&self, asked: &UsageOf) -> Result<Report, Refusal> {
-        let by = match asked.by.as_deref().unwrap_or("day") {
-            "day" => By::Day,
-            "project" => By::Project,
-            "agent" => By::Agent,
-            "model" => By::Model,
-            other => {
-                return Err(Refusal::new(format!("by {other}: accepted are day, project, agent and model")));
-            }
-        };
+        let wanted = asked.by.as_deref().unwrap_or(By::Day.as_str());
+        let by = By::ALL.into_iter().find(|by| by.as_str() == wanted).ok_or_else(|| {
+            let accepted = By::ALL.map(By::as_str).join(", ");
+            Refusal::new(format!("by {wanted}: accepted are {accepted}"))
+        })?;
         let zone = TimeZone::system();
         let since = asked.since.as_deref().map(|since| {
             let refused = |why: &dyn fmt::Display| Refusal::new(format!("since {since}: {why}"));

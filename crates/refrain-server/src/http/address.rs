@@ -79,6 +79,8 @@ pub(super) struct Names {
     pub(super) origin: String,
     /// Where programs on this machine do.
     pub(super) direct: String,
+    /// The hosts of people, beside those that a certificate is good for; the first is the origin's.
+    people: Vec<String>,
     /// The hosts of programs, to whom no browser is to send what lets it in.
     programs: Vec<String>,
     tls: Option<Box<Tls>>,
@@ -98,19 +100,26 @@ impl Names {
     pub(super) fn new(way: Way, at: SocketAddr) -> Self {
         let (ip, port) = (at.ip(), at.port());
         let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
-        let programs: Vec<_> = own.into_iter().chain([at.to_string()]).collect();
+        let numbers: Vec<_> = own.into_iter().chain([at.to_string()]).collect();
         let direct = format!("http://{at}");
         match way {
-            Way::Proxy(origin) => Self { origin, direct, programs, tls: None },
+            // Some proxies pass on the name that they know it by themselves.
+            Way::Proxy(origin) => {
+                let host = origin.split_once("://").map_or("", |(_, host)| host).to_owned();
+                let people = [host].into_iter().chain(numbers).collect();
+                Self { origin, direct, people, programs: Vec::new(), tls: None }
+            }
             Way::Tls(tls) => {
-                let host = tls.host(ip).unwrap_or_else(|| ip.to_string());
-                let origin = format!("https://{host}:{port}");
-                Self { direct: origin.clone(), origin, programs: Vec::new(), tls: Some(tls) }
+                let host = format!("{}:{port}", tls.host(ip).unwrap_or_else(|| ip.to_string()));
+                let origin = format!("https://{host}");
+                let direct = origin.clone();
+                Self { origin, direct, people: vec![host], programs: Vec::new(), tls: Some(tls) }
             }
             Way::Loopback => {
-                let is_named = ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST);
-                let host = if is_named { format!("{NAME}:{port}") } else { at.to_string() };
-                Self { origin: format!("http://{host}"), direct, programs, tls: None }
+                let named = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+                let host = if named.contains(&ip) { format!("{NAME}:{port}") } else { at.to_string() };
+                let origin = format!("http://{host}");
+                Self { origin, direct, people: vec![host], programs: numbers, tls: None }
             }
         }
     }
@@ -118,23 +127,23 @@ impl Names {
     /// Whose name a `Host` is; none where it is nobody's here.
     pub(super) fn whose(&self, host: &str) -> Option<Under> {
         let host = host.to_ascii_lowercase();
-        let host = host.strip_suffix(self.default_port()).unwrap_or(&host);
-        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
-        let is_peoples = host == own.strip_suffix(self.default_port()).unwrap_or(own)
-            || self.tls.as_ref().is_some_and(|tls| tls.is_good_for(without_port(host)));
-        if is_peoples {
-            return Some(Under::People(host.to_owned()));
+        // What a client leaves out.
+        let default_port = if self.is_secure() { ":443" } else { ":80" };
+        let short = |host: &str| host.strip_suffix(default_port).unwrap_or(host).to_owned();
+        let host = short(&host);
+        let is_it = |name: &String| short(name) == host;
+        let is_certified = || self.tls.as_ref().is_some_and(|tls| tls.is_good_for(without_port(&host)));
+        if self.people.iter().any(is_it) || is_certified() {
+            return Some(Under::People(host));
         }
-        let is_programs = |name: &String| name.strip_suffix(":80").unwrap_or(name) == host;
-        self.programs.iter().any(is_programs).then_some(Under::Programs)
+        self.programs.iter().any(is_it).then_some(Under::Programs)
     }
 
     /// What a `Host` may be.
     pub(super) fn accepted(&self) -> String {
-        let own = self.origin.split_once("://").map_or("", |(_, host)| host);
         let certified = self.tls.iter().flat_map(|tls| tls.names());
-        let mut all = vec![own];
-        all.extend(certified.chain(&self.programs).map(String::as_str));
+        let mut all: Vec<_> =
+            self.people.iter().chain(certified).chain(&self.programs).map(String::as_str).collect();
         all.dedup();
         all.join(", ")
     }
@@ -142,11 +151,6 @@ impl Names {
     /// Whether people come over TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.origin.starts_with("https:")
-    }
-
-    /// What a client leaves out.
-    fn default_port(&self) -> &'static str {
-        if self.is_secure() { ":443" } else { ":80" }
     }
 }
 
@@ -202,7 +206,7 @@ mod tests {
     #[case(None, "127.0.0.2:7773", "127.0.0.2:7773", Some(true))]
     #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org", Some(true))]
     #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org:443", Some(true))]
-    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "127.0.0.1:7773", Some(false))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "127.0.0.1:7773", Some(true))]
     #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "refrain.localhost:7773", None)]
     fn a_name_is_that_of_browsers_or_of_programs_or_nobodys(
         #[case] proxy: Option<&str>,

@@ -299,6 +299,55 @@ fn it_ends_when_it_is_told_whoever_listens() {
     }
 }
 
+/// Parts of a log are read one by one; what lies across the edge of two is in neither.
+#[test]
+fn a_secret_is_hidden_wherever_a_log_is_cut() {
+    let sandbox = sandbox();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let line = "MIIEowIBAAKCAQEAx7Jm0dQ2b8Zt1kq9uE4Wv5rY3nH6pL0sX2cV8bN4mK7jF1gD\n";
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n", line.repeat(20));
+    // The key lies across the first edge, the token across the second, in a line without an end.
+    let fill = "all is well here\n".repeat(65_536 / 17 - 40);
+    let text = format!("{fill}{key}and on\n");
+    let long = "x".repeat(2 * 65_536 - text.len() - 20);
+    let text = format!("{text}{long} {token} {long}\nthe end\n");
+    let file = sandbox.root().join("log");
+    testkit::write(&file, &text);
+    let agent = sandbox.agent("agent", &format!("cat {}\n{CLAIM}", file.display()));
+    sandbox.refrain(&["start", "Mend it.", "--command", &agent, "--name", "job", "--quiet"]).with_code(0);
+    let served = Served::begin(&sandbox, &[]);
+    let project = served.gets("/api/v1/projects").json()[0]["name"].as_str().unwrap().to_owned();
+    let attempt = format!("/api/v1/projects/{project}/loops/job/attempts/1");
+    let at = text.find(&token).unwrap();
+    let ends = |part: &serde_json::Value| part["next"].as_u64() >= part["total"].as_u64();
+    for (what, step) in [("logs/output", 65_536), ("activity", 65_536), ("logs/output", 1_048_576)] {
+        let (mut from, mut all) = (0, String::new());
+        loop {
+            let part =
+                served.gets(&format!("{attempt}/{what}?from={from}&limit={step}")).with_status(200).json();
+            all.push_str(&part.to_string());
+            from = part["next"].as_u64().unwrap();
+            if ends(&part) {
+                break;
+            }
+        }
+        assert!(
+            all.contains("all is well here") && all.contains("and on") && all.contains("the end"),
+            "{what}"
+        );
+        assert!(
+            !all.contains("MIIEow") && !all.contains("ghp_") && !all.contains("P6q7R8"),
+            "{what} by {step}"
+        );
+    }
+    // Nor is a piece of it shown to whoever asks from the middle of it.
+    for from in [at - 5, at + 2, at + 20, at + 38] {
+        let part = served.gets(&format!("{attempt}/logs/output?from={from}&limit=30")).with_status(200);
+        assert!(!part.body.contains("P6q7R8") && !part.body.contains("g7H8"), "{from}: {}", part.body);
+    }
+    served.ends();
+}
+
 #[test]
 fn what_waits_for_a_person_is_approved_from_its_page_and_over_http() {
     let sandbox = sandbox();

@@ -45,7 +45,8 @@ impl Served {
         let session = sandbox.spawn(&[&["serve", "--port", "0", "--json"], more].concat());
         let said: Value = eventually("it says where it is", || serde_json::from_str(&session.stdout()).ok());
         let url = said["url"].as_str().unwrap();
-        let port = url.rsplit(':').next().unwrap().parse().unwrap();
+        let direct = said["direct"].as_str().unwrap();
+        let port = direct.rsplit(':').next().unwrap().parse().unwrap();
         let invitation = said["open"].as_str().unwrap().strip_prefix(url).unwrap().to_owned();
         let url = url.to_owned();
         Self { session, port, token, invitation, url }

@@ -1,10 +1,12 @@
 //! One table of what can be done with loops and plans, and by which surface; every row of it is done, by each that has it, and
 //! comes to the same. Where a surface does not have it, it is for the reason that stands there.
 
+mod does;
+
 use std::fs;
 
-use serde_json::{Value, json};
-use testkit::{Sandbox, eventually};
+use serde_json::Value;
+use testkit::Sandbox;
 
 use super::client::Served;
 use crate::{CLAIM, sandbox};
@@ -39,7 +41,7 @@ const TABLE: &[Row] = &[
         page: Ok("/"),
         top: Ok("filter the list"),
         acts: false,
-        does: list,
+        does: does::list,
     },
     Row {
         verb: "status",
@@ -48,7 +50,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}"),
         top: Ok("open a loop, a plan"),
         acts: false,
-        does: status,
+        does: does::status,
     },
     Row {
         verb: "show",
@@ -57,7 +59,7 @@ const TABLE: &[Row] = &[
         page: Err("a page shows what the events come to"),
         top: Err(A_READER),
         acts: false,
-        does: show,
+        does: does::show,
     },
     Row {
         verb: "logs",
@@ -66,7 +68,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/attempts/1/logs/output"),
         top: Err(A_READER),
         acts: false,
-        does: logs,
+        does: does::logs,
     },
     Row {
         verb: "report",
@@ -75,7 +77,7 @@ const TABLE: &[Row] = &[
         page: Err("it is a document of its own"),
         top: Err(A_READER),
         acts: false,
-        does: report,
+        does: does::report,
     },
     Row {
         verb: "export",
@@ -84,7 +86,7 @@ const TABLE: &[Row] = &[
         page: Err("it is for other systems"),
         top: Err("it is for other systems"),
         acts: false,
-        does: export,
+        does: does::export,
     },
     Row {
         verb: "verify",
@@ -93,7 +95,7 @@ const TABLE: &[Row] = &[
         page: Err("it reads all that was kept, and is asked for by name"),
         top: Err("it reads all that was kept, and is asked for by name"),
         acts: false,
-        does: verify,
+        does: does::verify,
     },
     Row {
         verb: "usage",
@@ -102,7 +104,7 @@ const TABLE: &[Row] = &[
         page: Err("it is drawn by usage --svg, and by what scrapes the metrics"),
         top: Err(A_READER),
         acts: false,
-        does: usage,
+        does: does::usage,
     },
     Row {
         verb: "usage --format prometheus",
@@ -111,7 +113,7 @@ const TABLE: &[Row] = &[
         page: Err("it is for a scraper"),
         top: Err("it is for a scraper"),
         acts: false,
-        does: metrics,
+        does: does::metrics,
     },
     Row {
         verb: "watch",
@@ -120,7 +122,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}"),
         top: Ok("follow what happens"),
         acts: false,
-        does: watch,
+        does: does::watch,
     },
     Row {
         verb: "list --plan x",
@@ -129,7 +131,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/x"),
         top: Ok("or the loop of a task"),
         acts: false,
-        does: rounds,
+        does: does::rounds,
     },
     Row {
         verb: "start",
@@ -138,7 +140,7 @@ const TABLE: &[Row] = &[
         page: Ok("/start"),
         top: Err("a goal is written in an editor, not in a line"),
         acts: true,
-        does: start,
+        does: does::start,
     },
     Row {
         verb: "plan run",
@@ -147,7 +149,7 @@ const TABLE: &[Row] = &[
         page: Err(A_PLAN),
         top: Err(A_PLAN),
         acts: true,
-        does: plan_run,
+        does: does::plan_run,
     },
     Row {
         verb: "pause",
@@ -156,7 +158,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/pause"),
         top: Ok("pause after the iteration, or at once"),
         acts: true,
-        does: pause_and_resume,
+        does: does::pause_and_resume,
     },
     Row {
         verb: "resume",
@@ -175,7 +177,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/approve"),
         top: Ok("approve, or send back, after asking"),
         acts: true,
-        does: approve,
+        does: does::approve,
     },
     Row {
         verb: "steer",
@@ -184,7 +186,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/steer"),
         top: Ok("steer: tell the agent something"),
         acts: true,
-        does: steer,
+        does: does::steer,
     },
     Row {
         verb: "cancel",
@@ -193,7 +195,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/cancel"),
         top: Ok("cancel, after asking"),
         acts: true,
-        does: cancel,
+        does: does::cancel,
     },
     Row {
         verb: "archive",
@@ -202,7 +204,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/archive"),
         top: Err(A_PERSON),
         acts: true,
-        does: archive,
+        does: does::archive,
     },
     Row {
         verb: "plan tune",
@@ -211,7 +213,7 @@ const TABLE: &[Row] = &[
         page: Ok("/p/{project}/{id}/tune"),
         top: Err("what its task is told is written in an editor"),
         acts: true,
-        does: tune,
+        does: does::tune,
     },
 ];
 
@@ -381,225 +383,4 @@ fn what_can_be_done_is_done_wherever_it_is_asked_for() {
     TABLE.iter().filter(|row| row.acts).for_each(|row| (row.does)(&world, row));
     world.served.ends();
     world.sandbox.nobody_survives();
-}
-
-fn ids(rows: &Value, of: impl Fn(&Value) -> &Value) -> Vec<String> {
-    let mut ids: Vec<_> =
-        rows.as_array().unwrap().iter().map(|row| of(row)["id"].as_str().unwrap().to_owned()).collect();
-    ids.sort_unstable();
-    ids
-}
-
-fn list(world: &World, row: &Row) {
-    let told = ids(&world.cli(&["list"]), |row| row);
-    assert_eq!(told, ["job", "x"]);
-    assert_eq!(ids(&world.gets(row, "")["loops"], |row| &row["loop"]), told);
-    let tool = world.tool(row, json!({"include_finished": true}));
-    assert_eq!(ids(&tool["loops"], |row| row), told);
-    world.shows(row, "", "/job");
-}
-
-fn status(world: &World, row: &Row) {
-    for (id, words) in [("job", &["status", "job"][..]), ("x", &["status", "x"]), ("x", &["plan", "status"])]
-    {
-        let told = world.cli(words);
-        assert_eq!((&told["id"], &told["status"]), (&json!(id), &json!("completed")));
-        assert_eq!(world.gets(row, id), told);
-        assert_eq!(world.tool(row, json!({"loop_id": id}))["loop"]["status"], "completed");
-        world.shows(row, id, "completed");
-    }
-}
-
-fn show(world: &World, row: &Row) {
-    for id in ["job", "x"] {
-        let told = world.cli(&["show", id]);
-        let page = world.served.gets(&(world.at(row.route, id) + "?from=1&limit=1000")).with_status(200);
-        let lines: Vec<Value> = page.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(Value::Array(lines), told);
-    }
-}
-
-fn logs(world: &World, row: &Row) {
-    let told = world.sandbox.refrain(&["logs", "job"]).with_code(0).stdout;
-    let log = world.gets(row, "job")["text"].as_str().unwrap().to_owned();
-    assert!(log.contains("at work") && told.contains(&log), "{log:?} of {told:?}");
-    world.shows(row, "job", "at work");
-}
-
-fn report(world: &World, row: &Row) {
-    let told = world.cli(&["report", "job"]);
-    assert_eq!(world.gets(row, "job"), told);
-    assert_eq!(world.tool(row, json!({"loop_id": "job"}))["report"], told);
-}
-
-fn export(world: &World, row: &Row) {
-    for format in ["json", "synthex", "descartes", "ralph", "randroid"] {
-        let told = world.sandbox.refrain(&["export", "job", "--as", format]).with_code(0).stdout;
-        let path = world.at(row.route, "job") + "?format=" + format;
-        assert_eq!(world.served.gets(&path).with_status(200).body, told, "{format}");
-    }
-    let bad = world.at(row.route, "job") + "?format=toml";
-    world.served.gets(&bad).with_status(400).says("format toml: accepted are json, synthex");
-    world.served.gets(&world.at(row.route, "x")).with_status(400).says("x is a plan");
-}
-
-fn verify(world: &World, row: &Row) {
-    for id in ["job", "x"] {
-        let told = world.cli(&["verify", id]);
-        assert_eq!(world.posts(row, id, json!({})), told);
-        assert!(told.to_string().contains(r#""agrees":true"#), "{told:#}");
-    }
-}
-
-fn usage(world: &World, row: &Row) {
-    assert_eq!(world.gets(row, ""), world.cli(&["usage", "--all-projects"]));
-    for by in ["day", "project", "agent", "model"] {
-        let told = world.cli(&["usage", "--by", by, "--since", "2026-01-01"]);
-        assert!(told["total"]["loops"].as_u64() >= Some(1), "{told:#}");
-        let query = format!("?by={by}&since=2026-01-01&project={}", world.project);
-        assert_eq!(world.served.gets(&(world.at(row.route, "") + &query)).with_status(200).json(), told);
-    }
-    for (query, says) in [
-        ("by=hour", "by hour: accepted are day, project, agent and model"),
-        ("since=yesterday", "since yesterday: accepted are a date like 2026-11-01"),
-        ("project=nowhere", "there is no project nowhere"),
-        ("until=now", "until: there is no such parameter; accepted are by, project, since"),
-    ] {
-        let refused = world.served.gets(&(world.at(row.route, "") + "?" + query));
-        assert!(matches!(refused.status, 400 | 404) && refused.body.contains(says), "{refused:#?}");
-    }
-}
-
-fn metrics(world: &World, row: &Row) {
-    let told = world.sandbox.refrain(&["usage", "--format", "prometheus", "--all-projects"]).with_code(0);
-    let line = "refrain_loops{status=\"completed\"}";
-    let of = |text: &str| text.lines().find(|it| it.starts_with(line)).map(str::to_owned);
-    assert_eq!(of(&world.served.gets(&world.at(row.route, "")).body), of(&told.stdout));
-}
-
-fn watch(world: &World, row: &Row) {
-    assert_eq!(world.served.listens(None).next().event, "hello");
-    world.shows(row, "job", "data-after=");
-}
-
-fn rounds(world: &World, row: &Row) {
-    let told = ids(&world.cli(&["list", "--plan", "x"]), |row| row);
-    let rounds = world.gets(row, "x");
-    assert_eq!((rounds[0]["task"].as_str(), rounds[0]["round"].as_u64()), (Some("1"), Some(1)));
-    assert_eq!(told, [rounds[0]["loop"].as_str().unwrap()]);
-    world.shows(row, "x", rounds[0]["loop"].as_str().unwrap());
-}
-
-fn start(world: &World, row: &Row) {
-    let asked =
-        |name: &str| json!({"goal": "Mend it.", "command": world.waiting, "name": name, "max_iterations": 3});
-    world.at_work("by-cli");
-    world.ends("by-cli");
-    world.posts(row, "", asked("by-api"));
-    world.works("by-api");
-    world.ends("by-api");
-    world.tool(row, asked("by-tool"));
-    world.works("by-tool");
-    world.ends("by-tool");
-    let form = format!("goal=Mend+it.&command={}&name=by-page&do=start", world.waiting);
-    world.forms(row, "", &form);
-    world.works("by-page");
-    world.ends("by-page");
-}
-
-fn plan_run(world: &World, row: &Row) {
-    let worker = format!("{} pine", world.worker);
-    world.plan("cli", &worker, 0);
-    let asked = |tag: &str| json!({"tag": tag, "name": tag, "command": worker, "verify": VERIFY});
-    world.posts(row, "", asked("api"));
-    world.sandbox.wait_for_status("api", "completed");
-    world.tool(row, asked("tool"));
-    world.sandbox.wait_for_status("tool", "completed");
-}
-
-fn pause_and_resume(world: &World, row: &Row) {
-    let resume = TABLE.iter().find(|row| row.verb == "resume").unwrap();
-    world.at_work("paused");
-    let is_paused = || drop(world.sandbox.wait_for_status("paused", "paused"));
-    world.sandbox.refrain(&["pause", "paused", "--now"]).with_code(0);
-    is_paused();
-    world.sandbox.refrain(&["resume", "paused", "--detach", "--quiet"]).with_code(0);
-    world.works("paused");
-    world.posts(row, "paused", json!({"now": true}));
-    is_paused();
-    world.posts(resume, "paused", json!({}));
-    world.works("paused");
-    world.forms(row, "paused", "now=true");
-    is_paused();
-    world.forms(resume, "paused", "max_iterations=30");
-    assert_eq!(world.sandbox.wait_for_status("paused", "running")["max_iterations"], 30);
-    world.ends("paused");
-}
-
-fn approve(world: &World, row: &Row) {
-    let agent = world.sandbox.agent("claims", CLAIM);
-    for id in ["approved-cli", "approved-api", "approved-page"] {
-        let words = ["start", "Mend it.", "--command", &agent, "--name", id, "--require-approval", "--quiet"];
-        world.sandbox.refrain(&words).with_code(14);
-        match id {
-            "approved-cli" => drop(world.sandbox.refrain(&["approve", id, "--quiet"]).with_code(0)),
-            "approved-api" => drop(world.posts(row, id, json!({}))),
-            _ => world.forms(row, id, ""),
-        }
-        world.sandbox.wait_for_status(id, "completed");
-    }
-}
-
-fn steer(world: &World, row: &Row) {
-    world.at_work("steered");
-    world.sandbox.refrain(&["steer", "steered", "Mind the oak."]).with_code(0);
-    world.posts(row, "steered", json!({"text": "Mind the elm."}));
-    world.tool(row, json!({"loop_id": "steered", "text": "Mind the ash."}));
-    world.forms(row, "steered", "text=Mind+the+fir.");
-    let asked = eventually("all were heard", || {
-        let journal = world.sandbox.journal("steered");
-        let asked: Vec<_> = journal.iter().filter(|it| it["event"]["type"] == "asked").cloned().collect();
-        (asked.len() == 4).then(|| serde_json::to_string(&asked).unwrap())
-    });
-    assert!(["oak", "elm", "ash", "fir"].iter().all(|wood| asked.contains(wood)), "{asked}");
-    world.ends("steered");
-}
-
-fn cancel(world: &World, row: &Row) {
-    for id in ["c-cli", "c-api", "c-tool", "c-page"] {
-        world.at_work(id);
-        match id {
-            "c-cli" => drop(world.sandbox.refrain(&["cancel", id, "--now"]).with_code(0)),
-            "c-api" => drop(world.posts(row, id, json!({"now": true}))),
-            "c-tool" => drop(world.tool(row, json!({"loop_id": id, "now": true}))),
-            _ => world.forms(row, id, "now=true"),
-        }
-        world.sandbox.wait_for_status(id, "cancelled");
-    }
-}
-
-/// Those that were cancelled above.
-fn archive(world: &World, row: &Row) {
-    world.sandbox.refrain(&["archive", "c-cli"]).with_code(0);
-    world.posts(row, "c-api", json!({}));
-    world.forms(row, "c-page", "");
-    let left = ids(&world.cli(&["list"]), |row| row);
-    assert!(left.contains(&"c-tool".to_owned()), "{left:?}");
-    assert!(!["c-cli", "c-api", "c-page"].iter().any(|id| left.contains(&(*id).to_owned())), "{left:?}");
-}
-
-fn tune(world: &World, row: &Row) {
-    for id in ["tune-cli", "tune-api", "tune-page"] {
-        world.plan(id, &world.worker, 14);
-        match id {
-            "tune-cli" => {
-                let words = ["plan", "tune", "1", "--name", id, "--words", "Use pine."];
-                drop(world.sandbox.refrain(&words).with_code(0));
-            }
-            "tune-api" => drop(world.posts(row, id, json!({"task": "1", "text": "Use pine."}))),
-            _ => world.forms(row, id, "task=1&text=Use+pine."),
-        }
-        world.sandbox.refrain(&["plan", "resume", id, "--quiet"]).with_code(0);
-        assert_eq!(world.sandbox.status(id)["status"], "completed");
-    }
 }
