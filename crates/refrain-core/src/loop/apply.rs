@@ -404,18 +404,14 @@ impl LoopState {
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
                 let was = self.ended.take().map(|ended| ended.end);
-                self.pause = None;
-                self.wait = None;
+                (self.pause, self.wait, self.rested_since) = (None, None, None);
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
                 // What was the last iteration may not be the last any more.
                 self.weigh_claim();
-                self.rested_since = None;
-                self.cost_unknown = false;
-                (self.untold, self.untold_judges) = (0, 0);
-                self.given_up = None;
-                self.blocked = 0;
+                (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
+                (self.given_up, self.blocked) = (None, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }

@@ -21,7 +21,6 @@ use crate::values;
 /// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
 /// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     /// Which; the only one that is blocked, where it is left out
     id: Option<LoopId>,

@@ -9,7 +9,7 @@ impl LoopState {
         self.git.head.clone_from(&base.head);
         let new = base.clone();
         let commits = self.spec.git.workflow.commits();
-        let is_all_new = commits && (self.git.last.is_none() || self.has_committed_all());
+        let is_all_new = commits && (self.attempts.is_empty() || self.has_committed_all());
         self.git.base = Some(match self.git.base.take() {
             None => {
                 self.git.began.clone_from(&new.head);

@@ -1,10 +1,11 @@
 //! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
 //! worktree given back at the end.
 
-use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, oid, spec};
+use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, RepoPath, Skipped, Workflow};
 use crate::r#loop::{Grant, Phase, Step};
+use crate::spec::{ProtectSpec, Spec};
 use crate::view;
 
 fn apart() -> Journal {
@@ -231,4 +232,29 @@ fn a_reason_names_the_iteration_that_is_not_committed() {
     assert_eq!(journal.state.iteration, 2);
     let reason = view::status(&journal.state, view::Alive::NOBODY).reason;
     assert!(reason.contains("; iteration 1 is not committed: git does not know who commits"), "{reason}");
+}
+
+#[test]
+fn what_was_never_committed_is_the_loops_own_still_where_the_base_is_taken_anew() {
+    let taken = |dirty: Vec<Dirty>| {
+        Event::BaseTaken(Box::new(Base {
+            head: Some(oid(0)),
+            protected: Some(oid(5)),
+            dirty,
+            ..Base::default()
+        }))
+    };
+    let gated = Spec { gates: gates([true]), ..spec() };
+    let mut journal = Journal::of(Spec { protect: frozen(), ..gated });
+    journal.state.spec.git.workflow = Workflow::Commit;
+    let journal = journal.taken_over().then(taken(Vec::new())).takes(0).gates_end(&[1]);
+    let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[1]);
+    let journal = journal.asks(Ask::Pause(Urgency::AfterIteration)).obey().resumes();
+    assert_eq!(journal.next(), Step::TakeBase, "a person may have changed what is protected");
+    let work = Dirty { path: RepoPath::from_bytes(b"work"), stamp: None };
+    assert_eq!(journal.then(taken(vec![work])).state.git.base.unwrap().dirty, []);
+}
+
+fn frozen() -> ProtectSpec {
+    ProtectSpec { frozen: vec!["ci/**".into()], ..ProtectSpec::default() }
 }
