@@ -106,7 +106,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where nothing can be read at all.
-    pub fn usage(
+    pub(crate) fn usage(
         &self,
         everywhere: bool,
         since: Option<Timestamp>,

@@ -7,7 +7,6 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
 use refrain_core::view::{Iteration, Usage, Word};
-use refrain_core::{AttemptId, agent};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::phrase::{self, counted, thousands};

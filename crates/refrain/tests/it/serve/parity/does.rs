@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use testkit::eventually;
 
+use crate::CLAIM;
+
 use super::{Row, TABLE, VERIFY, World};
 
 fn ids(rows: &Value, of: impl Fn(&Value) -> &Value) -> Vec<String> {
