@@ -52,7 +52,9 @@ fn what_a_loop_has_changed_is_shown_before_anything_is_proven_or_committed() {
 
     // What the agent commits by itself is a change too; what nobody sees any more is none.
     sandbox.git(&["add", "made.rs"]);
-    sandbox.git(&["commit", "-qm", "Make it"]);
+    // Git dates it to the second, and a start of the same second comes behind it.
+    let later = sandbox.tool("git", &["commit", "-qm", "Make it"]);
+    later.env("GIT_COMMITTER_DATE", "2040-01-01T00:00:00Z").run().with_code(0);
     assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));
     sandbox.refrain(&["cancel", "job", "--now"]).with_code(0);
     assert!(changes(&served)["diff"].as_str().unwrap().contains("+fn main() {}"));

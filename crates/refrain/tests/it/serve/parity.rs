@@ -129,7 +129,7 @@ const TABLE: &[Row] = &[
         route: "GET /projects/{project}/loops/{id}/rounds",
         tool: Err("loop_status has those that go on"),
         page: Ok("/p/{project}/x"),
-        top: Ok("or the loop of a task"),
+        top: Ok("a task, a log"),
         acts: false,
         does: does::rounds,
     },
