@@ -559,13 +559,17 @@ fn a_loop_that_goes_on_again_is_followed_again() {
         status: Some(status),
     };
     update(&mut model, Message::Told(Box::new(told)));
-    let paused = glimpse("job", StatusWord::Paused, 3);
-    update(&mut model, Message::News(RosterNews::Some(vec![paused])));
+    let news = |status, updated_at| {
+        Message::News(RosterNews::Some(vec![Glimpse { updated_at, ..glimpse("job", status, 3) }]))
+    };
+    let then = state().updated_at;
+    update(&mut model, news(StatusWord::Paused, then));
     assert_eq!(update(&mut model, Message::Over(key("job"), None)), []);
-    let on = glimpse("job", StatusWord::Running, 3);
     let watched = [Effect::Watch(Some((key("job"), false)))];
-    assert_eq!(update(&mut model, Message::News(RosterNews::Some(vec![on.clone()]))), watched);
-    assert_eq!(update(&mut model, Message::News(RosterNews::Some(vec![on]))), [], "once");
+    let later = then + std::time::Duration::from_millis(1);
+    // However it stands by now: it may have stopped again before anybody looked.
+    assert_eq!(update(&mut model, news(StatusWord::Blocked, later)), watched);
+    assert_eq!(update(&mut model, news(StatusWord::Blocked, later)), [], "once");
 }
 
 #[test]

@@ -141,9 +141,9 @@ fn again(model: &mut Model) -> Vec<Effect> {
         Opened::Plan(one) => (one.over.is_some(), one.status.as_ref().map(|plan| plan.updated_at)),
         Opened::Log(_) => return Vec::new(),
     };
-    let seen = model.glimpse(&key).filter(|seen| !seen.status.has_stopped());
-    let goes_on = seen.is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
-    if !(is_over && goes_on) {
+    // It may have stopped again by now.
+    let went_on = model.glimpse(&key).is_some_and(|seen| told.is_none_or(|told| seen.updated_at > told));
+    if !(is_over && went_on) {
         return Vec::new();
     }
     match model.opened.last_mut() {

@@ -16,17 +16,14 @@ use super::stats::{median, p99};
 use super::suite::Bench;
 use super::web::{Browser, LOOK};
 use crate::failure::{Doing, Result, fail};
-use crate::process::{capture, cargo, pause, succeed, wall_clock_ns};
+use crate::process::{capture, pause, wall_clock_ns};
 
 const SUBJECT: &str = "Dashboard";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (loops, running) = bench.pick((1000, 50), (60, 5));
     let sandbox = Sandbox::new(&bench.tools)?;
-    let mut build = cargo();
-    build.current_dir(&bench.workspace.root);
-    succeed(build.args(["build", "--release", "--quiet", "-p", "refrain-engine", "--example", "catalog"]))?;
-    let program = bench.workspace.target.join("release/examples/catalog");
+    let program = bench.tools.example_path("catalog");
     let mut driven = Driven::begin(&sandbox, program, loops - running, running)?;
     let served = Served::begin(bench, &sandbox)?;
     let mut rows = vec![Row::reported(SUBJECT, "memory at rest (PSS)", served.memory()?, Unit::Memory)];
