@@ -30,7 +30,7 @@ pub enum Kept {
 }
 
 /// A part of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The first byte of it.
     pub from: u64,
@@ -67,8 +67,17 @@ impl Service {
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 
+    /// What the loop was asked for.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
+        let spec = journal::read(&self.locate(id)?.dir)?.state.spec;
+        Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
+    }
+
     /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line where it can. None where
-    /// nothing was printed.
+    /// there is no such log.
     ///
     /// # Errors
     /// [`EngineError`] where there is no such loop, or it cannot be read.
@@ -88,7 +97,15 @@ impl Service {
             Kept::Gate(name, run) => of.gate(name, *run),
             Kept::Critique => of.critique(),
         };
-        let Some((from, bytes, total)) = part(&path, from, most) else { return Ok(None) };
+        let Some((from, bytes, total)) = part(&path, from, most) else {
+            // A file is made by its first byte.
+            let is_one = match kept {
+                Kept::Output | Kept::Errors => true,
+                Kept::Gate(name, _) => spec.gates.iter().any(|gate| gate.name == *name),
+                Kept::Critique => spec.critique.is_some(),
+            };
+            return Ok((is_one && of.0.is_dir()).then(Part::default));
+        };
         let next = from + bytes.len() as u64;
         let text = cleaned(&Redactor::new(&spec, []), &path, from, &bytes);
         Ok(Some(Part { from, next, total, text }))

@@ -109,6 +109,9 @@ impl Desk {
     /// The rounds of a plan's tasks, the first first.
     pub(crate) fn rounds(&self, place: &Place) -> Result<Vec<Round>, Refusal> {
         let (service, id) = self.open_place(place)?;
+        if !service.has_plan(&id) {
+            return Err(Refusal::new(format!("{id} is a loop; accepted are plans")));
+        }
         let rounds = service.plan_rounds(&id)?.into_iter();
         Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
     }

@@ -194,6 +194,12 @@ impl Desk {
         self.read(&Address { project: name(&service), id, part: Part::State })
     }
 
+    /// What a loop was asked for.
+    pub(crate) fn goal(&self, place: &Place) -> Result<String, Refusal> {
+        let (service, id) = self.open_place(place)?;
+        Ok(service.goal(&id)?)
+    }
+
     /// What an attempt's agent was told.
     pub(crate) fn told(&self, place: &Place, attempt: &str) -> Result<String, Refusal> {
         let (service, id) = self.open_place(place)?;

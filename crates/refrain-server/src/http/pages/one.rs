@@ -22,6 +22,7 @@ struct Page {
     frame: Frame,
     base: String,
     head: Head,
+    goal: String,
     attempt: Option<String>,
     activity: Activity,
     charts: Vec<Chart>,
@@ -64,29 +65,32 @@ pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) ->
     let frame = Frame::of(&door, &place);
     let base = format!("/p/{}/{}", place.project, place.id);
     let found = door.at_desk(move |desk| look(desk, &place)).await;
-    shown(&door, found, |(standing, activity)| match standing {
+    shown(&door, found, |(standing, goal, activity)| match standing {
         Standing::Plan(status) => plan::show(frame, base, &status),
         Standing::Loop(status) => {
             let attempt = status.iterations.iter().flatten().next_back().map(|it| it.id().to_string());
             let rows = status.iterations.iter().flatten().rev().map(row).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
             let head = head(&status);
-            page(&Page { frame, base, head, attempt, activity, charts, iterations: rows })
+            page(&Page { frame, base, head, goal, attempt, activity, charts, iterations: rows })
         }
     })
 }
 
-fn look(desk: &Desk, place: &Place) -> Result<(Standing, Activity), Refusal> {
+fn look(desk: &Desk, place: &Place) -> Result<(Standing, String, Activity), Refusal> {
     let standing = desk.standing(place)?;
     let nothing = Activity { from: 0, next: 0, total: 0, lines: Vec::new() };
-    let activity = match &standing {
-        Standing::Loop(status) => match status.iterations.iter().flatten().next_back() {
-            Some(last) => desk.activity(place, &last.id().to_string(), None, None)?,
-            None => nothing,
-        },
-        Standing::Plan(_) => nothing,
+    let (goal, activity) = match &standing {
+        Standing::Loop(status) => {
+            let activity = match status.iterations.iter().flatten().next_back() {
+                Some(last) => desk.activity(place, &last.id().to_string(), None, None)?,
+                None => nothing,
+            };
+            (desk.goal(place)?, activity)
+        }
+        Standing::Plan(_) => (String::new(), nothing),
     };
-    Ok((standing, activity))
+    Ok((standing, goal, activity))
 }
 
 fn head(status: &Status) -> Head {

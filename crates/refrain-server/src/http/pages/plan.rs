@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 use refrain_core::plan::TaskId;
+use refrain_core::spec::Millis;
 use refrain_core::view::plan::{
     BlockedTask, CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord, critical_path,
 };
@@ -112,7 +113,7 @@ fn head(status: &PlanStatus) -> Head {
         ("Used", money(usage.cost_usd)),
         ("Started", at(status.started_at, now())),
     ];
-    if let Some(estimate) = &status.estimate {
+    if let Some(estimate) = status.estimate.as_ref().filter(|estimate| estimate.left_ms > Millis(0)) {
         facts.push(("Left", estimate.left_ms.to_string()));
     }
     Head {
