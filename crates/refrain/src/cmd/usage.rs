@@ -79,6 +79,11 @@ impl From<ByArg> for By {
 
 /// Prints the sums; what could not be read is named.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let is_scraped = args.format == Format::Prometheus;
+    if is_scraped && args.since.is_some() {
+        let error = "--since goes with no --format prometheus: what was used since then shrinks, and its counters may not";
+        return Err(CliError::usage(error).hint("accepted is --format table or json with --since"));
+    }
     let service = context.service()?;
     // Unlike elsewhere its name is wanted, so it is looked up.
     let zone = TimeZone::system();
