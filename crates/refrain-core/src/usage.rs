@@ -225,7 +225,7 @@ pub struct Spent {
 
 /// What tells what was used apart, but for when.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+pub struct Series {
     /// The project's folder.
     pub project: String,
     /// The loop's agent.
@@ -244,7 +244,7 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
-    parts: BTreeMap<Part, Adding>,
+    series: BTreeMap<Series, Adding>,
     done: Vec<u32>,
     verified: u64,
     stops: Vec<(End, u64)>,
@@ -291,7 +291,7 @@ impl Tally {
             total: Adding::default(),
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
-            parts: BTreeMap::new(),
+            series: BTreeMap::new(),
             done: Vec::new(),
             verified: 0,
             stops: Vec::new(),
@@ -317,7 +317,7 @@ impl Tally {
         };
         group.add(spent);
         let Spent { project, agent, model, pool, .. } = spent.clone();
-        self.parts.entry(Part { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
+        self.series.entry(Series { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
     }
 
     /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
@@ -340,8 +340,8 @@ impl Tally {
 
     /// What was added, by all that tells it apart but the day.
     #[must_use]
-    pub fn parts(&self) -> Vec<(Part, Sum)> {
-        self.parts.iter().map(|(part, adding)| (part.clone(), adding.sum())).collect()
+    pub fn series(&self) -> Vec<(Series, Sum)> {
+        self.series.iter().map(|(one, adding)| (one.clone(), adding.sum())).collect()
     }
 
     /// The report on what was added.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::Standing;
-use refrain_core::usage::{By, LookingBack, Part, Report, Sum, Tally};
+use refrain_core::usage::{By, LookingBack, Series, Report, Sum, Tally};
 use refrain_store::memory::{JudgesAsked, MemoryError};
 
 use crate::catalog::Listed;
@@ -16,7 +16,7 @@ pub struct Used {
     /// The object.
     pub report: Report,
     /// The same, by all that tells it apart but the day.
-    pub parts: Vec<(Part, Sum)>,
+    pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
     /// What else could not be told, which takes nothing from the sums.
@@ -62,9 +62,9 @@ impl Service {
             untold.push(error.into());
             JudgesAsked::default()
         });
-        let parts = tally.parts();
+        let series = tally.series();
         let report = Report { caps, looking_back: said(looking_back), ..tally.report(since, name, project) };
-        Ok(Used { report, parts, unread, untold })
+        Ok(Used { report, series, unread, untold })
     }
 
     fn caps_now(&self) -> Result<Vec<Standing>, Untold> {

@@ -18,6 +18,6 @@ impl Desk {
             Listed::Loop(brief) => Some(brief.status),
             Listed::Damaged { .. } => None,
         });
-        Ok(metrics::prometheus(&used.report, &used.parts, words))
+        Ok(metrics::prometheus(&used.report, &used.series, words))
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
-    let Used { report, parts, unread, untold } =
+    let Used { report, series, unread, untold } =
         service.used(args.all_projects, since, args.by.into(), &zone)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
@@ -114,7 +114,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
                 Listed::Loop(brief) => Some(brief.status),
                 Listed::Damaged { .. } => None,
             });
-            out::print_whole(&metrics::prometheus(&report, &parts, words))?;
+            out::print_whole(&metrics::prometheus(&report, &series, words))?;
         }
     }
     Ok(Code::Done.into())
