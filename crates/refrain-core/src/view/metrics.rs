@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::StatusWord;
 use crate::agent::Usd;
 use crate::text::printable;
-use crate::usage::{By, Group, Series, Report, Sum};
+use crate::usage::{By, Group, Report, Series, Sum};
 
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
@@ -197,7 +197,7 @@ mod tests {
     use crate::usage::{Spent, Tally};
 
     fn tally(by: By, model: &str) -> Tally {
-        let mut tally = Tally::new(by, TimeZone::UTC);
+        let mut tally = Tally::new(by, TimeZone::UTC).in_series();
         let tokens = Tokens { input: Some(900), cached_input: None, output: Some(50) };
         for (of, cost, model) in [(1, Some(Usd(1_500_000_000)), Some(model.to_owned())), (2, None, None)] {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();

@@ -91,7 +91,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
     let Used { report, series, unread, untold } =
-        service.used(args.all_projects, since, args.by.into(), &zone)?;
+        service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
         let error = match error {
