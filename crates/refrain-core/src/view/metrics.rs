@@ -113,7 +113,7 @@ impl Text {
     }
 }
 
-/// How large the picture is, and its series.
+/// How large the picture is, and its parts.
 const WIDTH: u32 = 720;
 const ROW: u32 = 26;
 const NAMES: u32 = 250;

@@ -1,7 +1,7 @@
 //! An observer on a thread of its own in the runner's process: it reads a journal, sends what came to its end when an
-//! iteration, or a task, is over, and can change nothing. What a collector does not take is kept for the next time, and given
-//! up when the loop has stopped. A span that is sent twice is known by its id; a sum is not, and is given up where nobody
-//! knows whether it was taken.
+//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next time, and
+//! given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent twice is known by its
+//! id; a sum is not, and is given up where nobody knows whether it was taken.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use std::thread::{JoinHandle, spawn};
 
 use jiff::Timestamp;
 use refrain_core::event::Event;
-use refrain_core::trace::{Kind, PlanTracer, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::trace::{Kind, PlanTracer, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
 use refrain_core::{Fold, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Refused, Telemetry};
+use super::{Refusal, Refused, Target, Telemetry};
 use crate::pulse::{Beat, Pulse};
 use crate::redact::Redactor;
 use crate::{PlanRunner, Runner};
 
-/// So many spans are kept for a collector that takes none; of more, the last.
+/// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
 
 /// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
@@ -229,7 +229,7 @@ impl Owed {
         let Some(tracer) = tracer else { return };
         let (telemetry, resource) = (&self.telemetry, self.telemetry.resource(tracer.own()));
         let traces = telemetry.traces.as_ref().filter(|_| !self.traces.is_empty());
-        let traces = traces.map(|target| telemetry.send(target, otlp(&self.traces, &resource)));
+        let traces = traces.map(|target| send_spans(telemetry, target, &self.traces, &resource));
         let until = self.metrics.iter().map(|span| span.end).max();
         let metrics = telemetry.metrics.as_ref().zip(self.since).and_then(|(target, since)| {
             Some(telemetry.send(target, otlp_metrics(&self.metrics, since, &resource)?))
@@ -240,32 +240,62 @@ impl Owed {
         let both = async { tokio::join!(maybe(traces), maybe(metrics)) };
         let (traces, metrics) = self.runtime.block_on(both);
         self.trouble = None;
-        match traces {
-            Ok(()) => self.traces.clear(),
-            Err(refused) => self.keep(refused, |owed| &mut owed.traces),
+        let (taken, refused) = traces.unwrap_or_default();
+        self.traces.drain(..taken);
+        if let Some(refused) = refused {
+            self.keep(refused, |owed| &mut owed.traces);
         }
-        match metrics {
-            Err(refused) if !refused.is_maybe_taken => self.keep(refused, |owed| &mut owed.metrics),
-            taken => {
-                self.lost = self.lost.take().or(taken.err().map(|refused| refused.why));
+        let refused = metrics.and_then(Result::err);
+        match refused {
+            Some(refused) if refused.how == Refusal::ForNow => self.keep(refused, |owed| &mut owed.metrics),
+            given_up => {
+                self.lost = self.lost.take().or(given_up.map(|refused| refused.why));
                 self.metrics.clear();
                 self.since = until.or(self.since);
             }
         }
     }
 
+    /// What was refused is kept for another time, as far as there is to be one.
     fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
-        self.trouble.get_or_insert(refused.why);
         let owed = which(self);
-        owed.drain(..owed.len().saturating_sub(KEPT));
+        let too_many = match refused.how {
+            Refusal::ForNow | Refusal::Unanswered => owed.len().saturating_sub(KEPT),
+            Refusal::TooLarge | Refusal::ForGood => owed.len(),
+        };
+        owed.drain(..too_many);
+        if too_many > 0 {
+            self.lost.get_or_insert_with(|| refused.why.clone());
+        }
+        self.trouble.get_or_insert(refused.why);
     }
 }
 
+/// Sends spans, so many at once as are taken; answers how many were, and why the others were not.
+async fn send_spans(
+    telemetry: &Telemetry,
+    target: &Target,
+    spans: &[Span],
+    resource: &Resource,
+) -> (usize, Option<Refused>) {
+    let (mut taken, mut at_once) = (0, KEPT);
+    let mut rest = spans;
+    while !rest.is_empty() {
+        let (next, behind) = rest.split_at(rest.len().min(at_once));
+        match telemetry.send(target, otlp(next, resource)).await {
+            Ok(()) => (taken, rest) = (taken + next.len(), behind),
+            Err(refused) if refused.how == Refusal::TooLarge && next.len() > 1 => at_once = next.len() / 2,
+            Err(refused) => return (taken, Some(refused)),
+        }
+    }
+    (taken, None)
+}
+
 /// What there is to do, if there is something.
-async fn maybe(work: Option<impl Future<Output = Result<(), Refused>>>) -> Result<(), Refused> {
+async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
-        Some(work) => work.await,
-        None => Ok(()),
+        Some(work) => Some(work.await),
+        None => None,
     }
 }
 

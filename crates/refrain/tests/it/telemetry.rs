@@ -224,6 +224,35 @@ fn what_is_refused_is_told_later_and_nothing_twice() {
 }
 
 #[test]
+fn what_is_refused_for_good_is_not_told_again_but_said() {
+    for status in [400, 401, 404, 500] {
+        let receiver = Receiver::start([Answer::Status(status), Answer::Status(status)]);
+        let sandbox = sandbox();
+        let run = run_claude(&sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.base())]).with_code(0);
+        let received = receiver.wait_for(4);
+        assert!(run.stderr.contains(&format!("it answered {status}")), "{run:?}");
+        assert_eq!(sum(&sent(&received[2..], "/v1/metrics"), "refrain.iterations", ""), 1.0, "{status}");
+        let spans: Vec<Value> = sent(&received[2..], "/v1/traces").iter().flat_map(spans).collect();
+        assert_eq!((named(&spans, "iteration 1").len(), named(&spans, "iteration 2").len()), (0, 1));
+    }
+}
+
+#[test]
+fn what_is_too_large_is_told_in_pieces() {
+    let receiver = Receiver::start([Answer::Status(413)]);
+    let sandbox = sandbox();
+    let env = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/v1/traces", receiver.base()))];
+    let run = run(&sandbox, &env.each_ref().map(|(name, url)| (*name, url.as_str()))).with_code(0);
+    assert_eq!(run.stderr, "");
+    let received = receiver.wait_for(4);
+    let whole = spans(&received[0].json);
+    let all: Vec<Value> = sent(&received[1..], "/v1/traces").iter().flat_map(spans).collect();
+    assert_eq!(all[..whole.len()], whole, "each of them once, and in order");
+    assert!(whole.len() > 1 && spans(&received[1].json).len() == whole.len() / 2);
+    assert_eq!((named(&all, "iteration 1").len(), named(&all, "loop").len()), (1, 1));
+}
+
+#[test]
 fn one_that_never_answers_holds_no_loop_up_and_sums_that_may_be_taken_are_not_told_again() {
     let receiver = Receiver::start([Answer::Hang, Answer::Hang]);
     let sandbox = sandbox();
