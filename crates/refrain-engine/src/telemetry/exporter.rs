@@ -197,25 +197,22 @@ impl Owed {
         let is_part = spans.iter().any(|span| matches!(span.kind, Kind::Iteration | Kind::Task));
         match when {
             When::Behind(past) if record.seq <= past => return false,
-            When::Behind(_) => self.owe(spans, record.at),
+            When::Behind(_) => self.owe(spans),
             When::AtTheEnd(past) => {
                 self.held.extend(spans);
                 let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
                 // Of a run that was over before somebody else told.
                 if record.seq > past {
-                    let since = held.iter().map(|span| span.start).min();
-                    self.owe(held, since.unwrap_or(record.at));
+                    self.owe(held);
                 }
             }
         }
         is_whole || is_part
     }
 
-    fn owe(&mut self, spans: Vec<Span>, at: Timestamp) {
-        if spans.is_empty() {
-            return;
-        }
-        self.since.get_or_insert(at);
+    fn owe(&mut self, spans: Vec<Span>) {
+        let began = spans.iter().map(|span| span.start).min();
+        self.since = self.since.or(began);
         if self.telemetry.metrics.is_some() {
             self.metrics.extend(spans.iter().cloned());
         }
