@@ -24,29 +24,46 @@ const KEPT: usize = 1000;
 
 /// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
 #[derive(Clone, Debug, Default)]
-pub struct Exporter(Arc<Mutex<Vec<Following>>>);
+pub struct Exporter(Arc<Mutex<Followed>>);
+
+#[derive(Debug, Default)]
+struct Followed {
+    now: Vec<Following>,
+    /// Why something was not told of what is over.
+    trouble: Option<String>,
+}
 
 /// A thread that follows a journal, and what wakes it.
 type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
 
 impl Exporter {
     fn add(&self, following: Following) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(following);
+        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Followed { now, trouble } = &mut *followed;
+        // A plan may have more rounds than there is room for threads that are over.
+        let over = now.extract_if(.., |(thread, _)| thread.is_finished());
+        *trouble = over.fold(trouble.take(), |trouble, (thread, _)| trouble.or(said(thread)));
+        now.push(following);
     }
 
     /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let Followed { now, trouble } =
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let over = |(thread, pulse): Following| {
             // A loop that was dropped under its runner does not say so.
             pulse.update(|beat| beat.over = true);
             thread
         };
-        let threads: Vec<_> = all.into_iter().map(over).collect();
-        // If one panicked, nothing more of it is sent; the loop is what it is.
-        threads.into_iter().fold(None, |trouble, thread| trouble.or(thread.join().unwrap_or(None)))
+        let threads: Vec<_> = now.into_iter().map(over).collect();
+        threads.into_iter().fold(trouble, |trouble, thread| trouble.or(said(thread)))
     }
+}
+
+/// Why it did not tell all. If it panicked, nothing more of it is sent; the loop is what it is.
+fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
+    thread.join().unwrap_or(None)
 }
 
 impl Runner {
