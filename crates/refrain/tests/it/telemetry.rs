@@ -194,6 +194,12 @@ fn metrics_say_what_is_new_and_add_up_to_the_whole() {
     assert_eq!(sum(&metrics, "refrain.loops", "completed"), 1.0);
     assert!(sum(&metrics, "gen_ai.client.operation.duration", "invoke_agent") > 0.0);
     assert!(sum(&metrics, "refrain.gate.duration", "\"test\"") > 0.0);
+    let first = spans(&traces[0]).into_iter().map(|span| span["startTimeUnixNano"].clone());
+    let first = first.min_by_key(|nanos| nanos.as_str().map(str::to_owned));
+    let begins = self::metrics(&metrics[0])
+        .iter()
+        .find_map(|metric| metric.pointer("/sum/dataPoints/0/startTimeUnixNano").cloned());
+    assert_eq!(begins, first, "the first sums begin with their first span");
     let resource = &metrics[0]["resourceMetrics"][0]["resource"];
     assert!(
         resource.to_string().contains("\"nightly\"") && resource.to_string().contains("\"team\""),
