@@ -225,7 +225,7 @@ pub struct Spent {
 
 /// What tells what was used apart, but for when.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+pub struct Series {
     /// The project's folder.
     pub project: String,
     /// The loop's agent.
@@ -244,7 +244,8 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
-    parts: BTreeMap<Part, Adding>,
+    /// Of each series, where that is asked for.
+    series: Option<BTreeMap<Series, Adding>>,
     done: Vec<u32>,
     verified: u64,
     stops: Vec<(End, u64)>,
@@ -291,12 +292,18 @@ impl Tally {
             total: Adding::default(),
             groups: BTreeMap::new(),
             days: BTreeMap::new(),
-            parts: BTreeMap::new(),
+            series: None,
             done: Vec::new(),
             verified: 0,
             stops: Vec::new(),
             unused: u64::MAX,
         }
+    }
+
+    /// The same, that adds up each series beside it.
+    #[must_use]
+    pub fn in_series(self) -> Self {
+        Self { series: Some(BTreeMap::new()), ..self }
     }
 
     /// A number for a loop that has none: far from those that count from below.
@@ -316,8 +323,10 @@ impl Tally {
             By::Pool => self.groups.entry(spent.pool.clone()).or_default(),
         };
         group.add(spent);
-        let Spent { project, agent, model, pool, .. } = spent.clone();
-        self.parts.entry(Part { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
+        if let Some(series) = &mut self.series {
+            let Spent { project, agent, model, pool, .. } = spent.clone();
+            series.entry(Series { project, agent: agent.to_string(), model, pool }).or_default().add(spent);
+        }
     }
 
     /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
@@ -338,10 +347,10 @@ impl Tally {
         }
     }
 
-    /// What was added, by all that tells it apart but the day.
+    /// What was added, by all that tells it apart but the day; nothing where that was not asked for.
     #[must_use]
-    pub fn parts(&self) -> Vec<(Part, Sum)> {
-        self.parts.iter().map(|(part, adding)| (part.clone(), adding.sum())).collect()
+    pub fn series(&self) -> Vec<(Series, Sum)> {
+        self.series.iter().flatten().map(|(one, adding)| (one.clone(), adding.sum())).collect()
     }
 
     /// The report on what was added.

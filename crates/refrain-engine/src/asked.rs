@@ -99,10 +99,14 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     };
     let keeper = KeeperSpec { program: host.program.clone(), mark: format!("{MARK}={file}"), env };
     let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
-    let stderr = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
-    let stderr = String::from_utf8_lossy(&stderr);
-    let heard = ear.conclude(ending.exit, &stderr);
-    let said = judge::message(&heard, &log, &ending, &stderr).map_err(nothing)?;
+    let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed);
+    let heard = ear.conclude(ending.exit, &printed);
+    let said = judge::message(&heard, &log, &ending, &printed).map_err(nothing)?;
+    for raw in [log, stderr] {
+        // The answer is what is kept; whoever asks next here removes what is left.
+        let _ = fs::remove_file(raw);
+    }
     Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
 }
 

@@ -83,8 +83,31 @@ struct Target {
 #[derive(Debug)]
 struct Refused {
     why: String,
+    how: Refusal,
+}
+
+/// How it did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Another time it may.
+    ForNow,
     /// It may have been taken all the same: there was no answer.
-    is_maybe_taken: bool,
+    Unanswered,
+    /// It is too much at once.
+    TooLarge,
+    /// It never will.
+    ForGood,
+}
+
+impl Refusal {
+    /// As OTLP over HTTP has it: only these four say that it is to be tried again.
+    const fn of(status: u16) -> Self {
+        match status {
+            429 | 502 | 503 | 504 => Self::ForNow,
+            413 => Self::TooLarge,
+            _ => Self::ForGood,
+        }
+    }
 }
 
 /// The variables of OpenTelemetry that are set here; an empty one is as good as none.
@@ -208,13 +231,14 @@ impl Telemetry {
         let request = self.client.post(target.url.clone()).timeout(PATIENCE).headers(target.headers.clone());
         let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
         // The URL may hold what is nobody's business.
-        let status = answer.map_err(|error| Refused {
-            is_maybe_taken: !error.is_connect() && !error.is_builder(),
+        let answer = answer.map_err(|error| Refused {
+            how: if error.is_connect() || error.is_builder() { Refusal::ForNow } else { Refusal::Unanswered },
             why: chain(&error.without_url()),
         })?;
-        let status = status.status();
-        let why = || Refused { why: format!("it answered {}", status.as_u16()), is_maybe_taken: false };
-        if status.is_success() { Ok(()) } else { Err(why()) }
+        let status = answer.status();
+        let code = status.as_u16();
+        let refused = || Refused { why: format!("it answered {code}"), how: Refusal::of(code) };
+        if status.is_success() { Ok(()) } else { Err(refused()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::Standing;
-use refrain_core::usage::{By, LookingBack, Part, Report, Sum, Tally};
+use refrain_core::usage::{By, LookingBack, Report, Series, Sum, Tally};
 use refrain_store::memory::{JudgesAsked, MemoryError};
 
 use crate::catalog::Listed;
@@ -15,8 +15,8 @@ use crate::{EngineError, Service, now};
 pub struct Used {
     /// The object.
     pub report: Report,
-    /// The same, by all that tells it apart but the day.
-    pub parts: Vec<(Part, Sum)>,
+    /// The same, by all that tells it apart but the day, where that is asked for.
+    pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
     /// What else could not be told, which takes nothing from the sums.
@@ -38,7 +38,8 @@ pub enum Untold {
 }
 
 impl Service {
-    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone.
+    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
+    /// wants each series, too.
     ///
     /// # Errors
     /// [`EngineError`] where nothing can be read at all.
@@ -48,8 +49,13 @@ impl Service {
         since: Option<Timestamp>,
         by: By,
         zone: &TimeZone,
+        in_series: bool,
     ) -> Result<Used, EngineError> {
-        let (tally, unread) = self.usage(everywhere, since, || Tally::new(by, zone.clone()))?;
+        let tally = || {
+            let tally = Tally::new(by, zone.clone());
+            if in_series { tally.in_series() } else { tally }
+        };
+        let (tally, unread) = self.usage(everywhere, since, tally)?;
         let project = (!everywhere).then(|| self.project().root.to_string());
         let offset = || now().to_zoned(zone.clone()).offset().to_string();
         let name = zone.iana_name().map_or_else(offset, str::to_owned);
@@ -62,9 +68,9 @@ impl Service {
             untold.push(error.into());
             JudgesAsked::default()
         });
-        let parts = tally.parts();
+        let series = tally.series();
         let report = Report { caps, looking_back: said(looking_back), ..tally.report(since, name, project) };
-        Ok(Used { report, parts, unread, untold })
+        Ok(Used { report, series, unread, untold })
     }
 
     fn caps_now(&self) -> Result<Vec<Standing>, Untold> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::StatusWord;
 use crate::agent::Usd;
 use crate::text::printable;
-use crate::usage::{By, Group, Part, Report, Sum};
+use crate::usage::{By, Group, Report, Series, Sum};
 
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
@@ -15,7 +15,7 @@ type Label<'a> = (&'static str, &'a str);
 #[must_use]
 pub fn prometheus(
     report: &Report,
-    parts: &[(Part, Sum)],
+    series: &[(Series, Sum)],
     listed: impl Iterator<Item = StatusWord>,
 ) -> String {
     let mut text = Text::default();
@@ -30,7 +30,7 @@ pub fn prometheus(
     for (word, count) in &standing {
         text.sample("refrain_loops", &[("status", word.as_str())], *count);
     }
-    used(&mut text, parts);
+    used(&mut text, series);
     text.head("refrain_loops_stopped", "gauge", "Loops that stopped, by how.");
     for stop in &report.stops {
         let why = stop.why.and_then(|why| serde_json::to_value(why).ok());
@@ -65,7 +65,7 @@ pub fn prometheus(
 }
 
 /// What was used only grows, but where loops are thrown away: to a scraper that looks like a start from nothing.
-fn used(text: &mut Text, parts: &[(Part, Sum)]) {
+fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
     let amounts: [(&str, &str, &[Label<'_>], Amount); 5] = [
@@ -85,7 +85,7 @@ fn used(text: &mut Text, parts: &[(Part, Sum)]) {
         if !help.is_empty() {
             text.head(name, "counter", help);
         }
-        for (Part { project, agent, model, pool }, sum) in parts {
+        for (Series { project, agent, model, pool }, sum) in series {
             let (model, pool) = (model.as_deref().unwrap_or("unknown"), pool.as_deref().unwrap_or("unknown"));
             let of = [("project", project.as_str()), ("agent", agent), ("model", model), ("pool", pool)];
             if let Some(amount) = amount(sum) {
@@ -197,7 +197,7 @@ mod tests {
     use crate::usage::{Spent, Tally};
 
     fn tally(by: By, model: &str) -> Tally {
-        let mut tally = Tally::new(by, TimeZone::UTC);
+        let mut tally = Tally::new(by, TimeZone::UTC).in_series();
         let tokens = Tokens { input: Some(900), cached_input: None, output: Some(50) };
         for (of, cost, model) in [(1, Some(Usd(1_500_000_000)), Some(model.to_owned())), (2, None, None)] {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();
@@ -212,9 +212,9 @@ mod tests {
 
     fn scraped(model: &str) -> String {
         let tally = tally(By::Model, model);
-        let parts = tally.parts();
+        let series = tally.series();
         let listed = [StatusWord::Running, StatusWord::Running].into_iter();
-        prometheus(&tally.report(None, "UTC".into(), None), &parts, listed)
+        prometheus(&tally.report(None, "UTC".into(), None), &series, listed)
     }
 
     #[test]

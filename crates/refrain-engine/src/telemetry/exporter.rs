@@ -1,7 +1,7 @@
 //! An observer on a thread of its own in the runner's process: it reads a journal, sends what came to its end when an
-//! iteration, or a task, is over, and can change nothing. What a collector does not take is kept for the next time, and given
-//! up when the loop has stopped. A span that is sent twice is known by its id; a sum is not, and is given up where nobody
-//! knows whether it was taken.
+//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next time, and
+//! given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent twice is known by its
+//! id; a sum is not, and is given up where nobody knows whether it was taken.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,44 +9,61 @@ use std::thread::{JoinHandle, spawn};
 
 use jiff::Timestamp;
 use refrain_core::event::Event;
-use refrain_core::trace::{Kind, PlanTracer, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::trace::{Kind, PlanTracer, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
 use refrain_core::{Fold, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Refused, Telemetry};
+use super::{Refusal, Refused, Target, Telemetry};
 use crate::pulse::{Beat, Pulse};
 use crate::redact::Redactor;
 use crate::{PlanRunner, Runner};
 
-/// So many spans are kept for a collector that takes none; of more, the last.
+/// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
 
 /// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
 #[derive(Clone, Debug, Default)]
-pub struct Exporter(Arc<Mutex<Vec<Following>>>);
+pub struct Exporter(Arc<Mutex<Followed>>);
+
+#[derive(Debug, Default)]
+struct Followed {
+    now: Vec<Following>,
+    /// Why something was not told of what is over.
+    trouble: Option<String>,
+}
 
 /// A thread that follows a journal, and what wakes it.
 type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
 
 impl Exporter {
     fn add(&self, following: Following) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(following);
+        let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Followed { now, trouble } = &mut *followed;
+        // A plan may have more rounds than there is room for threads that are over.
+        let over = now.extract_if(.., |(thread, _)| thread.is_finished());
+        *trouble = over.fold(trouble.take(), |trouble, (thread, _)| trouble.or(said(thread)));
+        now.push(following);
     }
 
     /// Nothing is driven any more: waits until all is sent, or given up, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let Followed { now, trouble } =
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let over = |(thread, pulse): Following| {
             // A loop that was dropped under its runner does not say so.
             pulse.update(|beat| beat.over = true);
             thread
         };
-        let threads: Vec<_> = all.into_iter().map(over).collect();
-        // If one panicked, nothing more of it is sent; the loop is what it is.
-        threads.into_iter().fold(None, |trouble, thread| trouble.or(thread.join().unwrap_or(None)))
+        let threads: Vec<_> = now.into_iter().map(over).collect();
+        threads.into_iter().fold(trouble, |trouble, thread| trouble.or(said(thread)))
     }
+}
+
+/// Why it did not tell all. If it panicked, nothing more of it is sent; the loop is what it is.
+fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
+    thread.join().unwrap_or(None)
 }
 
 impl Runner {
@@ -197,25 +214,22 @@ impl Owed {
         let is_part = spans.iter().any(|span| matches!(span.kind, Kind::Iteration | Kind::Task));
         match when {
             When::Behind(past) if record.seq <= past => return false,
-            When::Behind(_) => self.owe(spans, record.at),
+            When::Behind(_) => self.owe(spans),
             When::AtTheEnd(past) => {
                 self.held.extend(spans);
                 let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
                 // Of a run that was over before somebody else told.
                 if record.seq > past {
-                    let since = held.iter().map(|span| span.start).min();
-                    self.owe(held, since.unwrap_or(record.at));
+                    self.owe(held);
                 }
             }
         }
         is_whole || is_part
     }
 
-    fn owe(&mut self, spans: Vec<Span>, at: Timestamp) {
-        if spans.is_empty() {
-            return;
-        }
-        self.since.get_or_insert(at);
+    fn owe(&mut self, spans: Vec<Span>) {
+        let began = spans.iter().map(|span| span.start).min();
+        self.since = self.since.or(began);
         if self.telemetry.metrics.is_some() {
             self.metrics.extend(spans.iter().cloned());
         }
@@ -229,7 +243,7 @@ impl Owed {
         let Some(tracer) = tracer else { return };
         let (telemetry, resource) = (&self.telemetry, self.telemetry.resource(tracer.own()));
         let traces = telemetry.traces.as_ref().filter(|_| !self.traces.is_empty());
-        let traces = traces.map(|target| telemetry.send(target, otlp(&self.traces, &resource)));
+        let traces = traces.map(|target| send_spans(telemetry, target, &self.traces, &resource));
         let until = self.metrics.iter().map(|span| span.end).max();
         let metrics = telemetry.metrics.as_ref().zip(self.since).and_then(|(target, since)| {
             Some(telemetry.send(target, otlp_metrics(&self.metrics, since, &resource)?))
@@ -240,32 +254,62 @@ impl Owed {
         let both = async { tokio::join!(maybe(traces), maybe(metrics)) };
         let (traces, metrics) = self.runtime.block_on(both);
         self.trouble = None;
-        match traces {
-            Ok(()) => self.traces.clear(),
-            Err(refused) => self.keep(refused, |owed| &mut owed.traces),
+        let (taken, refused) = traces.unwrap_or_default();
+        self.traces.drain(..taken);
+        if let Some(refused) = refused {
+            self.keep(refused, |owed| &mut owed.traces);
         }
-        match metrics {
-            Err(refused) if !refused.is_maybe_taken => self.keep(refused, |owed| &mut owed.metrics),
-            taken => {
-                self.lost = self.lost.take().or(taken.err().map(|refused| refused.why));
+        let refused = metrics.and_then(Result::err);
+        match refused {
+            Some(refused) if refused.how == Refusal::ForNow => self.keep(refused, |owed| &mut owed.metrics),
+            given_up => {
+                self.lost = self.lost.take().or(given_up.map(|refused| refused.why));
                 self.metrics.clear();
                 self.since = until.or(self.since);
             }
         }
     }
 
+    /// What was refused is kept for another time, as far as there is to be one.
     fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
-        self.trouble.get_or_insert(refused.why);
         let owed = which(self);
-        owed.drain(..owed.len().saturating_sub(KEPT));
+        let too_many = match refused.how {
+            Refusal::ForNow | Refusal::Unanswered => owed.len().saturating_sub(KEPT),
+            Refusal::TooLarge | Refusal::ForGood => owed.len(),
+        };
+        owed.drain(..too_many);
+        if too_many > 0 {
+            self.lost.get_or_insert_with(|| refused.why.clone());
+        }
+        self.trouble.get_or_insert(refused.why);
     }
 }
 
+/// Sends spans, so many at once as are taken; answers how many were, and why the others were not.
+async fn send_spans(
+    telemetry: &Telemetry,
+    target: &Target,
+    spans: &[Span],
+    resource: &Resource,
+) -> (usize, Option<Refused>) {
+    let (mut taken, mut at_once) = (0, KEPT);
+    let mut rest = spans;
+    while !rest.is_empty() {
+        let (next, behind) = rest.split_at(rest.len().min(at_once));
+        match telemetry.send(target, otlp(next, resource)).await {
+            Ok(()) => (taken, rest) = (taken + next.len(), behind),
+            Err(refused) if refused.how == Refusal::TooLarge && next.len() > 1 => at_once = next.len() / 2,
+            Err(refused) => return (taken, Some(refused)),
+        }
+    }
+    (taken, None)
+}
+
 /// What there is to do, if there is something.
-async fn maybe(work: Option<impl Future<Output = Result<(), Refused>>>) -> Result<(), Refused> {
+async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
-        Some(work) => work.await,
-        None => Ok(()),
+        Some(work) => Some(work.await),
+        None => None,
     }
 }
 

@@ -34,9 +34,8 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where the loop is not there or cannot be read.
     pub fn tell_whole(&self, id: &LoopId, telemetry: Telemetry) -> Result<Option<String>, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let records = journal::records(&dir)?;
-        let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
+        let journal::Whole { records, state, .. } = journal::whole(&self.locate(id)?.dir)?;
+        let redactor = Redactor::new(&state.spec, []);
         Ok(match Owed::new(telemetry, redactor) {
             Ok(owed) => owed.tell_all(&records),
             Err(error) => Some(chain(&error)),

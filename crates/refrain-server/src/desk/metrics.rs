@@ -12,12 +12,12 @@ impl Desk {
     /// first. One that cannot be read is left out.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
         let service = self.service(&self.folder(None)?)?;
-        let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC)?;
+        let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
             Listed::Damaged { .. } => None,
         });
-        Ok(metrics::prometheus(&used.report, &used.parts, words))
+        Ok(metrics::prometheus(&used.report, &used.series, words))
     }
 }

@@ -140,7 +140,7 @@ impl Desk {
             }
         };
         let everywhere = asked.project.is_none() && self.everywhere;
-        Ok(service.used(everywhere, since, by, &zone)?.report)
+        Ok(service.used(everywhere, since, by, &zone, false)?.report)
     }
 
     /// Says when something at an address changes.

@@ -79,14 +79,19 @@ impl From<ByArg> for By {
 
 /// Prints the sums; what could not be read is named.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let is_scraped = args.format == Format::Prometheus;
+    if is_scraped && args.since.is_some() {
+        let error = "--since goes with no --format prometheus: what was used since then shrinks, and its counters may not";
+        return Err(CliError::usage(error).hint("accepted is --format table or json with --since"));
+    }
     let service = context.service()?;
     // Unlike elsewhere its name is wanted, so it is looked up.
     let zone = TimeZone::system();
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
     let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
-    let Used { report, parts, unread, untold } =
-        service.used(args.all_projects, since, args.by.into(), &zone)?;
+    let Used { report, series, unread, untold } =
+        service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
         let error = match error {
@@ -109,7 +114,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
                 Listed::Loop(brief) => Some(brief.status),
                 Listed::Damaged { .. } => None,
             });
-            out::print_whole(&metrics::prometheus(&report, &parts, words))?;
+            out::print_whole(&metrics::prometheus(&report, &series, words))?;
         }
     }
     Ok(Code::Done.into())

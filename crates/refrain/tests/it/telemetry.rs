@@ -164,6 +164,8 @@ fn sums_are_there_for_scrapers_and_as_a_picture() {
     assert!(shown.contains("proven by their gates: 1 loop"), "{shown}");
     assert!(fs::read_to_string(sandbox.project().join("spent.svg")).unwrap().starts_with("<svg "));
     sandbox.refrain(&["usage", "--json", "--format", "prometheus"]).with_code(2);
+    let shrinks = sandbox.refrain(&["usage", "--format", "prometheus", "--since", "7d"]).with_code(2);
+    assert!(shrinks.stderr.contains("accepted is --format table or json"), "{shrinks:?}");
     let refused = sandbox.refrain(&["usage", "--format", "yaml"]).with_code(2);
     assert!(refused.stderr.contains("prometheus"), "{refused:?}");
 }
@@ -192,6 +194,12 @@ fn metrics_say_what_is_new_and_add_up_to_the_whole() {
     assert_eq!(sum(&metrics, "refrain.loops", "completed"), 1.0);
     assert!(sum(&metrics, "gen_ai.client.operation.duration", "invoke_agent") > 0.0);
     assert!(sum(&metrics, "refrain.gate.duration", "\"test\"") > 0.0);
+    let first = spans(&traces[0]).into_iter().map(|span| span["startTimeUnixNano"].clone());
+    let first = first.min_by_key(|nanos| nanos.as_str().map(str::to_owned));
+    let begins = self::metrics(&metrics[0])
+        .iter()
+        .find_map(|metric| metric.pointer("/sum/dataPoints/0/startTimeUnixNano").cloned());
+    assert_eq!(begins, first, "the first sums begin with their first span");
     let resource = &metrics[0]["resourceMetrics"][0]["resource"];
     assert!(
         resource.to_string().contains("\"nightly\"") && resource.to_string().contains("\"team\""),
@@ -219,6 +227,35 @@ fn what_is_refused_is_told_later_and_nothing_twice() {
     assert_eq!((taken.len(), sum(&taken, "refrain.iterations", "")), (1, 2.0));
     let spans: Vec<Value> = sent(&received[2..], "/v1/traces").iter().flat_map(spans).collect();
     assert_eq!((named(&spans, "iteration 1").len(), named(&spans, "iteration 2").len()), (1, 1));
+}
+
+#[test]
+fn what_is_refused_for_good_is_not_told_again_but_said() {
+    for status in [400, 401, 404, 500] {
+        let receiver = Receiver::start([Answer::Status(status), Answer::Status(status)]);
+        let sandbox = sandbox();
+        let run = run_claude(&sandbox, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.base())]).with_code(0);
+        let received = receiver.wait_for(4);
+        assert!(run.stderr.contains(&format!("it answered {status}")), "{run:?}");
+        assert_eq!(sum(&sent(&received[2..], "/v1/metrics"), "refrain.iterations", ""), 1.0, "{status}");
+        let spans: Vec<Value> = sent(&received[2..], "/v1/traces").iter().flat_map(spans).collect();
+        assert_eq!((named(&spans, "iteration 1").len(), named(&spans, "iteration 2").len()), (0, 1));
+    }
+}
+
+#[test]
+fn what_is_too_large_is_told_in_pieces() {
+    let receiver = Receiver::start([Answer::Status(413)]);
+    let sandbox = sandbox();
+    let env = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/v1/traces", receiver.base()))];
+    let run = run(&sandbox, &env.each_ref().map(|(name, url)| (*name, url.as_str()))).with_code(0);
+    assert_eq!(run.stderr, "");
+    let received = receiver.wait_for(4);
+    let whole = spans(&received[0].json);
+    let all: Vec<Value> = sent(&received[1..], "/v1/traces").iter().flat_map(spans).collect();
+    assert_eq!(all[..whole.len()], whole, "each of them once, and in order");
+    assert!(whole.len() > 1 && spans(&received[1].json).len() == whole.len() / 2);
+    assert_eq!((named(&all, "iteration 1").len(), named(&all, "loop").len()), (1, 1));
 }
 
 #[test]

@@ -22,6 +22,8 @@ fn a_judge_looks_back_once_on_each_end_and_changes_nothing_about_the_loop() {
     run(&sandbox, "mend", says, "Mend the parser.").with_code(10);
     let learned = testkit::eventually("something is learned", || of_kind(&sandbox, "fact").pop());
     assert_eq!(learned, "Tests need a database");
+    let kept = |name: &str| sandbox.loop_dir("mend").join("memory").join(name).exists();
+    assert_eq!(["md", "log", "stderr.log"].map(|end| kept(&format!("question.{end}"))), [true, false, false]);
     let asked = sandbox.note("asked");
     assert!(asked.contains("Mend the parser.") && asked.contains("split the lexer"), "{asked}");
     let usage = sandbox.refrain(&["usage", "--json"]).with_code(0).json();
