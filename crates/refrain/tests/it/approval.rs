@@ -145,12 +145,15 @@ fn a_claim_whose_gates_fail_is_never_asked_about() {
 }
 
 #[test]
-fn no_agent_approves() {
+fn no_agent_approves_or_refuses() {
     let sandbox = sandbox();
     waiting(&sandbox, &[]);
-    let inside = sandbox.command(&["approve", "job"]).env("REFRAIN_LOOP_ID", "other").run().with_code(17);
-    assert!(inside.stderr.contains("from inside an attempt"), "{}", inside.stderr);
-    assert_eq!(sandbox.status("job")["status"], "blocked");
+    for words in [&["approve", "job"][..], &["resume", "job"]] {
+        let inside = sandbox.command(words).env("REFRAIN_LOOP_ID", "other").run().with_code(17);
+        assert!(inside.stderr.contains("from inside an attempt"), "{words:?}: {}", inside.stderr);
+        let status = sandbox.status("job");
+        assert_eq!((&status["status"], &status["approval"]["state"]), (&json!("blocked"), &json!("awaited")));
+    }
 }
 
 #[test]
