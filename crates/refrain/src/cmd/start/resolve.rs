@@ -39,9 +39,9 @@ pub(in crate::cmd) fn spec(
         })?;
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
-    if until == Until::Forever && options.work.gates.require_approval {
-        let error = "--require-approval: a loop that goes on for ever is never done; accepted is that without --infinite";
-        return Err(CliError::usage(error));
+    if until == Until::Forever {
+        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
