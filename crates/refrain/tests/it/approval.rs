@@ -181,10 +181,11 @@ fn what_can_wait_for_no_person_says_so() {
     let before = sandbox.snapshot();
     for (words, code, why) in [
         (&["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..], 2, "for ever"),
+        (&["start", "--command", "true", "--infinite", "-p", "x"], 2, "start.require-approval: a loop that"),
         (
-            &["tick", "begin", "/refrain:loop", "--args", "Do it."],
+            &["tick", "begin", "/refrain:loop", "--args", "Do it. --require-approval"],
             1,
-            "start.require-approval: a session waits",
+            "--require-approval: a session waits",
         ),
         (&["approve", "job", "--tree", "no"], 2, "at least 4 hexadecimal digits"),
         (&["approve", "job"], 3, "no loop job"),
@@ -194,4 +195,27 @@ fn what_can_wait_for_no_person_says_so() {
         assert!(run.stderr.contains(why), "{words:?}: {}", run.stderr);
     }
     assert_eq!(sandbox.snapshot(), before, "nothing was touched");
+}
+
+#[test]
+fn who_configured_it_for_loops_still_begins_what_waits_for_no_person() {
+    let sandbox = sandbox();
+    let key = "[start]\nrequire-approval = true\n";
+    write(&sandbox.project().join("refrain.toml"), key);
+    sandbox.refrain(&["trust"]).with_code(0);
+    let begun = ["tick", "begin", "/refrain:loop", "--session-id", "s", "--name", "job", "--args", "Do it."];
+    let run = sandbox.refrain(&begun).with_code(0);
+    assert!(run.stderr.contains("start.require-approval does not count here: a session"), "{}", run.stderr);
+    let tasks = r#"{"tag": "x", "tasks": [{"id": 1, "title": "Write it", "status": "pending"}]}"#;
+    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    let check = ["plan", "check", "--tag", "x", "--command", "true", "--verify", "true"];
+    let run = sandbox.refrain(&check);
+    assert!(run.stderr.contains("start.require-approval does not count here: the tasks"), "{}", run.stderr);
+    let run = sandbox.refrain(&[&check[..], &["--require-approval"]].concat()).with_code(2);
+    assert!(
+        run.stderr.contains("--require-approval: the tasks of a plan wait for no person"),
+        "{}",
+        run.stderr
+    );
 }
