@@ -82,7 +82,7 @@ impl Service {
         };
         let Changes { stat, diff, .. } = repository.changes(began.as_ref(), &tree)?;
         let redactor = Redactor::new(&state.spec, []);
-        let note = note(began.as_ref(), known, left_out.as_deref());
+        let note = note(began.as_ref(), known, left_out.as_deref(), report::is_open(state));
         Ok(Differences {
             note: redactor.clean(&note),
             stat: redactor.clean(&stat),
@@ -101,11 +101,15 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
 }
 
 /// What is shown, in words.
-fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>) -> String {
+fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open: bool) -> String {
     let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])
     });
-    let what = if left_out.is_some() { "Its folder as it is now" } else { "Its last candidate" };
+    let what = match left_out {
+        Some(_) if is_open => "Its folder as it is now, with what came after its end",
+        Some(_) => "Its folder as it is now",
+        None => "Its last candidate",
+    };
     let mut note = format!("{what}, against {from}.");
     if !known {
         note.push_str(" What was changed there before it began is shown too: without gates and commits nobody took note of that.");

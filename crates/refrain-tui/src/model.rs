@@ -118,8 +118,8 @@ pub(crate) enum Asking {
     Help,
     /// Whether this is to be cancelled.
     Cancel(Key),
-    /// Whether what it waits with is good.
-    Approve(Key),
+    /// Whether what it waits with is good: the tree that is shown, where it has one.
+    Approve(Key, Option<String>),
     /// A line.
     Line(Wanted, Input),
 }

@@ -20,11 +20,13 @@ pub enum Act {
         /// What it is granted, as it stands on a command line; empty where nothing is.
         granted: String,
     },
-    /// Go on with a person's word on what waits for it, in a process of its own.
+    /// Finish with what waits for a person, who says that it is good, in a process of its own.
     Approve {
-        /// It is good; else it is sent back.
-        good: bool,
+        /// The tree that they were shown; none where there is no repository.
+        tree: Option<String>,
     },
+    /// Go on without a person's yes to what waits for it, in a process of its own.
+    SendBack,
     /// Stop for good: after the iteration, or at once.
     Cancel {
         /// At once.

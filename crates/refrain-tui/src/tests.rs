@@ -513,14 +513,38 @@ fn who_scrolls_back_stays_there_until_f() {
 }
 
 #[test]
+fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
+    let shows = |model: &mut Model, tree: &str| {
+        let mut status = view::status(&state(), Alive::DRIVEN);
+        let (state, tree) = (view::Word::Awaited, Some(tree.to_owned()));
+        status.approval = Some(view::Approval { state, at: None, iteration: 2, tree });
+        let (key, text, goal) = (key("job"), String::new(), String::new());
+        let told = Told { key, begins: false, text, goal, status: Some(status) };
+        update(model, Message::Told(Box::new(told)));
+    };
+    let mut model = opened(ART);
+    shows(&mut model, "1111");
+    assert_eq!(press(&mut model, "A"), []);
+    // Another waits by now.
+    shows(&mut model, "2222");
+    assert_eq!(press(&mut model, "y"), [Effect::Act(key("job"), Act::Approve { tree: Some("1111".into()) })]);
+    // Nothing of it is shown in the list.
+    let mut model = self::model(ART);
+    let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Blocked, 3)));
+    update(&mut model, Message::News(RosterNews::All(vec![seen])));
+    assert_eq!(press(&mut model, "A"), [Effect::Watch(Some((key("job"), false)))]);
+    assert_eq!((press(&mut model, "Ay"), model.asking), (Vec::new(), None), "it is not read yet");
+}
+
+#[test]
 fn what_cannot_be_undone_is_asked_first() {
     let mut model = opened(ART);
     assert_eq!(press(&mut model, "c"), []);
     assert_eq!(model.asking, Some(Asking::Cancel(key("job"))));
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
-    assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { good: true })]);
-    assert_eq!(press(&mut model, "Ab"), [Effect::Act(key("job"), Act::Approve { good: false })]);
+    assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { tree: None })]);
+    assert_eq!(press(&mut model, "Ab"), [Effect::Act(key("job"), Act::SendBack)]);
     assert_eq!(press(&mut model, "Ax"), []);
     assert_eq!(press(&mut model, "ca"), [Effect::Act(key("job"), Act::Cancel { now: true })]);
     assert_eq!(press(&mut model, "sq?p\n"), [Effect::Act(key("job"), Act::Steer { words: "q?p".into() })]);

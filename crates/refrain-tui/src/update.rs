@@ -198,10 +198,7 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(key) => ask(model, Asking::Cancel(key)),
             None => Vec::new(),
         },
-        KeyCode::Char('A') => match model.meant() {
-            Some(key) => ask(model, Asking::Approve(key)),
-            None => Vec::new(),
-        },
+        KeyCode::Char('A') => ask_for_approval(model),
         KeyCode::Char('s') => match model.meant() {
             Some(key) => ask(model, Asking::Line(Wanted::Steer(key), Input::default())),
             None => Vec::new(),
@@ -220,12 +217,27 @@ fn ask(model: &mut Model, asking: Asking) -> Vec<Effect> {
     Vec::new()
 }
 
+/// A yes is to what is shown: from the list, where nothing of it is, the loop is opened first.
+fn ask_for_approval(model: &mut Model) -> Vec<Effect> {
+    match model.opened.last() {
+        None => open(model),
+        Some(Opened::Loop(one)) => {
+            let Some(status) = &one.status else { return Vec::new() };
+            let tree = status.approval.as_ref().and_then(|approval| approval.tree.clone());
+            let asking = Asking::Approve(one.key.clone(), tree);
+            ask(model, asking)
+        }
+        Some(Opened::Plan(_) | Opened::Log(_)) => Vec::new(),
+    }
+}
+
 fn act(model: &mut Model, act: Act) -> Vec<Effect> {
     let Some(key) = model.meant() else { return Vec::new() };
     let doing = match &act {
         Act::Pause { .. } => "pausing",
         Act::Resume { .. } => "resuming",
         Act::Approve { .. } => "approving",
+        Act::SendBack => "sending back",
         Act::Cancel { .. } => "cancelling",
         Act::Steer { .. } => "telling",
     };
@@ -242,9 +254,9 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
             KeyCode::Char('a') => done(model, loop_key, Act::Cancel { now: true }),
             _ => Vec::new(),
         },
-        Asking::Approve(loop_key) => match key.code {
-            KeyCode::Char('y') => done(model, loop_key, Act::Approve { good: true }),
-            KeyCode::Char('b') => done(model, loop_key, Act::Approve { good: false }),
+        Asking::Approve(loop_key, tree) => match key.code {
+            KeyCode::Char('y') => done(model, loop_key, Act::Approve { tree }),
+            KeyCode::Char('b') => done(model, loop_key, Act::SendBack),
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {

@@ -50,7 +50,14 @@ impl LoopState {
             (Some(_), Phase::Proving(proving)) => {
                 proof.approval = Some(Approval::Given(at));
                 proving.hindered = None;
-                proving.to_check = true;
+                match &proving.candidate {
+                    Some(shown) if shown.is_same(shown) => proving.to_check = true,
+                    // Nobody can tell whether it is another by now: the gates are asked once more.
+                    Some(_) | None => {
+                        proving.candidate = None;
+                        proving.results.clear();
+                    }
+                }
                 self.rounds = 0;
             }
             (Some(_) | None, phase) => {

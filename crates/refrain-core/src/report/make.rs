@@ -8,8 +8,8 @@ use super::object::{
 };
 use super::trail::Trail;
 use crate::agent::Usage;
-use crate::event::ClaimSource;
-use crate::git::Oid;
+use crate::event::{ClaimSource, End};
+use crate::git::{Checkout, Oid};
 use crate::r#loop::{Attempt, LoopState, Proof, Saved};
 use crate::spec::Spec;
 use crate::text::cut_middle;
@@ -58,17 +58,26 @@ pub enum Work<'a> {
 }
 
 /// What shows what a loop has changed so far. Behind its last attempt a candidate was taken, or the folder is looked at, as
-/// long as nobody else had it since: a worktree of its own that was given back, or one of a plan's tasks.
+/// long as nobody else had it since: a worktree of its own that was given back, or one of a plan's tasks, or the one that
+/// everybody works in, once the loop ended there.
 #[must_use]
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
     let is_proven = state.attempts.last().is_some_and(|last| last.proof.is_some());
     let has_left = state.git.released || is_over && state.spec.task.is_some();
+    let is_open = is_open(state);
     match tree(state, trail) {
-        Some(tree) if has_left || is_over && is_proven => Work::Tree(tree),
+        Some(tree) if has_left || is_over && is_proven || is_open => Work::Tree(tree),
         None if has_left => Work::Gone,
         Some(_) | None => Work::Folder,
     }
+}
+
+/// Whether others work in the loop's folder by now: it ended, for more than a pause, where it was started.
+#[must_use]
+pub fn is_open(state: &LoopState) -> bool {
+    let is_apart = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
+    !is_apart && state.ended.is_some_and(|ended| ended.end != End::Paused)
 }
 
 /// The report on the loop.

@@ -11,7 +11,7 @@ mod trail;
 mod verdict;
 
 pub use compare::Given;
-pub use make::{Found, Work, make, tree, work};
+pub use make::{Found, Work, is_open, make, tree, work};
 pub use object::{
     AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof,
     JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SavedWork, SealedFile, Spent,

@@ -169,6 +169,10 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
             refuse_in_a_project(&layer.given, &user_file)?;
             project_caps = Caps::from(&layer.config.budget);
             only_lowers(&mut layer.given, &user_caps, &project_caps);
+            // It may ask for a person, and not do without one whom its user wants to be asked.
+            layer.given.retain(|path, given| {
+                *path != start("require-approval") || given.value.as_bool() == Some(true)
+            });
             layers.push(layer.given);
             ProjectFile::Trusted(file.path)
         }

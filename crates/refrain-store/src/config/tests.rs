@@ -84,6 +84,23 @@ impl Home {
     }
 }
 
+#[rstest]
+#[case::a_project_asks_for_a_person("", "true", Some(true))]
+#[case::it_does_not_do_without_one("require-approval = true", "false", Some(true))]
+#[case::it_says_nothing_with_a_no("", "false", None)]
+fn a_project_only_adds_a_persons_approval(
+    #[case] user: &str,
+    #[case] project: &str,
+    #[case] expected: Option<bool>,
+) {
+    let home = Home::new().user(&format!("[start]\n{user}\n"));
+    let home = home.project(&format!("[start]\nrequire-approval = {project}\n"));
+    assert_eq!(home.load().config.start.require_approval, expected);
+    // The user's own word for this once.
+    let home = home.variable("REFRAIN_REQUIRE_APPROVAL", "false");
+    assert_eq!(home.load().config.start.require_approval, Some(false));
+}
+
 #[test]
 fn each_layer_is_above_the_one_before_and_each_value_knows_where_it_stands() {
     let home = Home::new()

@@ -23,7 +23,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
             let what = format!("cancel {}? y after its iteration, a at once, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }
-        Some(Asking::Approve(key)) => {
+        Some(Asking::Approve(key, _)) => {
             let what = format!("approve {}? y it is good, b sends it back, any other key no", key.id);
             put(buffer, last, 0, &Line::from(cut(&what, area.width.into()).into_owned()).yellow().bold());
         }

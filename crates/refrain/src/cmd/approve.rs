@@ -76,9 +76,11 @@ struct Words {
     args: Args,
 }
 
-/// Approves what this loop waits with, and lets it finish in a process of its own; nothing is printed.
-pub(super) fn in_background(context: &Context, id: &LoopId) -> Result<(), CliError> {
-    run(context, &Words::try_parse_from([id.as_str(), "--detach", "--quiet"])?.args).map(drop)
+/// Approves what this loop waits with, if that is this tree, and lets it finish in a process of its own; nothing is printed.
+pub(super) fn in_background(context: &Context, id: &LoopId, tree: Option<&str>) -> Result<(), CliError> {
+    let tree = tree.map(|tree| format!("--tree={tree}"));
+    let words = [id.as_str(), "--detach", "--quiet"].into_iter().chain(tree.as_deref());
+    run(context, &Words::try_parse_from(words)?.args).map(drop)
 }
 
 /// Whether it waits for approval.

@@ -84,7 +84,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if args.id.is_none() {
         approve::refuse_by_accident(&service.status(&id)?)?;
     }
-    // An agent that resumes its own loop would end itself; one that grants more decides over a person's money.
+    // An agent that resumes its own loop would end itself; one that grants more decides over a person's money; one that lets
+    // go on what waits for approval says no in a person's name.
     let grant = Grant {
         max_iterations: args.max_iterations,
         max_duration: args.max_duration,
@@ -92,7 +93,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         max_tokens: args.max_tokens,
     };
     let grants = grant != Grant::default();
-    if let Some(own) = context.inside.as_ref().filter(|own| grants || *own == id.as_str()) {
+    if let Some(own) = &context.inside
+        && (grants || own == id.as_str() || approve::is_awaited(&service.status(&id)?))
+    {
         return Err(from_inside(own));
     }
     if args.show.detach {

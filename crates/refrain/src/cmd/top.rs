@@ -82,9 +82,9 @@ impl Program for Verbs {
             Act::Cancel { now } => cancel::cancel(service, id, *now, slow),
             Act::Steer { words } => steer::steer(service, id, words, |_| slow),
             Act::Resume { granted } => self.resume(service, id, granted),
-            Act::Approve { good: true } => approve::in_background(&self.context_of(service), id)
+            Act::Approve { tree } => approve::in_background(&self.context_of(service), id, tree.as_deref())
                 .map(|()| format!("{id} is approved, and finishes")),
-            Act::Approve { good: false } => self.send_back(service, id),
+            Act::SendBack => self.send_back(service, id),
         };
         done.map_err(|error| match error.lacks() {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),

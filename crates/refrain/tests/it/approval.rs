@@ -145,12 +145,15 @@ fn a_claim_whose_gates_fail_is_never_asked_about() {
 }
 
 #[test]
-fn no_agent_approves() {
+fn no_agent_approves_or_refuses() {
     let sandbox = sandbox();
     waiting(&sandbox, &[]);
-    let inside = sandbox.command(&["approve", "job"]).env("REFRAIN_LOOP_ID", "other").run().with_code(17);
-    assert!(inside.stderr.contains("from inside an attempt"), "{}", inside.stderr);
-    assert_eq!(sandbox.status("job")["status"], "blocked");
+    for words in [&["approve", "job"][..], &["resume", "job"]] {
+        let inside = sandbox.command(words).env("REFRAIN_LOOP_ID", "other").run().with_code(17);
+        assert!(inside.stderr.contains("from inside an attempt"), "{words:?}: {}", inside.stderr);
+        let status = sandbox.status("job");
+        assert_eq!((&status["status"], &status["approval"]["state"]), (&json!("blocked"), &json!("awaited")));
+    }
 }
 
 #[test]
@@ -178,10 +181,11 @@ fn what_can_wait_for_no_person_says_so() {
     let before = sandbox.snapshot();
     for (words, code, why) in [
         (&["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..], 2, "for ever"),
+        (&["start", "--command", "true", "--infinite", "-p", "x"], 2, "start.require-approval: a loop that"),
         (
-            &["tick", "begin", "/refrain:loop", "--args", "Do it."],
+            &["tick", "begin", "/refrain:loop", "--args", "Do it. --require-approval"],
             1,
-            "start.require-approval: a session waits",
+            "--require-approval: a session waits",
         ),
         (&["approve", "job", "--tree", "no"], 2, "at least 4 hexadecimal digits"),
         (&["approve", "job"], 3, "no loop job"),
@@ -191,4 +195,27 @@ fn what_can_wait_for_no_person_says_so() {
         assert!(run.stderr.contains(why), "{words:?}: {}", run.stderr);
     }
     assert_eq!(sandbox.snapshot(), before, "nothing was touched");
+}
+
+#[test]
+fn who_configured_it_for_loops_still_begins_what_waits_for_no_person() {
+    let sandbox = sandbox();
+    let key = "[start]\nrequire-approval = true\n";
+    write(&sandbox.project().join("refrain.toml"), key);
+    sandbox.refrain(&["trust"]).with_code(0);
+    let begun = ["tick", "begin", "/refrain:loop", "--session-id", "s", "--name", "job", "--args", "Do it."];
+    let run = sandbox.refrain(&begun).with_code(0);
+    assert!(run.stderr.contains("start.require-approval does not count here: a session"), "{}", run.stderr);
+    let tasks = r#"{"tag": "x", "tasks": [{"id": 1, "title": "Write it", "status": "pending"}]}"#;
+    std::fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
+    write(&sandbox.project().join(".scud/tasks/x.json"), tasks);
+    let check = ["plan", "check", "--tag", "x", "--command", "true", "--verify", "true"];
+    let run = sandbox.refrain(&check);
+    assert!(run.stderr.contains("start.require-approval does not count here: the tasks"), "{}", run.stderr);
+    let run = sandbox.refrain(&[&check[..], &["--require-approval"]].concat()).with_code(2);
+    assert!(
+        run.stderr.contains("--require-approval: the tasks of a plan wait for no person"),
+        "{}",
+        run.stderr
+    );
 }

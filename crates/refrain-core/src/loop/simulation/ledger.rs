@@ -17,6 +17,7 @@ use crate::gate::{GateName, Verdict};
 use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
+use crate::r#loop::proof::MAX_ROUNDS;
 use crate::spec::{Limits, OnStuck, Spec, Until};
 use crate::state_file::WorkStatus;
 
@@ -88,6 +89,8 @@ pub(super) struct Ledger {
     active: Duration,
     outside: outside::Outside,
     approval: approval::Approval,
+    /// How often what is to be proven of this iteration was another than before, since it was made or approved of.
+    changes: u32,
 }
 
 #[derive(Debug)]
@@ -152,6 +155,7 @@ impl Ledger {
             not_before: None,
             outside: Default::default(),
             approval: Default::default(),
+            changes: 0,
             driven: false,
             had_runner: false,
             active: Duration::ZERO,
@@ -297,7 +301,7 @@ impl Ledger {
                 // What is to be published is looked at once more where somebody else may have worked.
                 let again = self.has_hard_gates()
                     || self.proves() && self.spec.git.workflow.publishes()
-                    || self.spec.approval;
+                    || self.spec.approval && self.claims();
                 if self.claims() && self.ends_by_claim() {
                     self.assert_approved();
                 }
@@ -305,7 +309,10 @@ impl Ledger {
                 assert!(self.driven && !self.sweeping, "somebody may still write");
                 self.assert_proven();
                 self.committed = match &report.result {
-                    CommitResult::Made { tree, .. } => Some(tree.clone()),
+                    CommitResult::Made { tree, .. } => {
+                        self.changes += u32::from(self.tree.as_ref() != Some(tree));
+                        Some(tree.clone())
+                    }
                     CommitResult::Skipped(_) => None,
                 };
             }
@@ -322,14 +329,16 @@ impl Ledger {
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
                 assert!(!self.gave_up, "nobody claims anything");
                 let differs = tree.is_none() || *tree != self.tree;
+                self.changes += u32::from(differs && !self.fresh && tree.is_some());
                 if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
                     self.last = Some(Last::Charged { claim: Some(ClaimSource::Result) });
                 }
                 if std::mem::take(&mut self.fresh) || differs {
-                    self.partial = *partial;
+                    (self.partial, self.touched) = (*partial, false);
                 }
                 self.tree.clone_from(tree);
-                self.touched = !touched.is_empty();
+                // The gates ran with what was touched when they began.
+                self.touched |= !touched.is_empty();
             }
             Event::CandidateRefused { .. } => panic!("no repository here refuses"),
             Event::GateStarted { gate, .. } => {
@@ -448,6 +457,9 @@ impl Ledger {
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
                 self.approval.hear(end, approved.as_ref(), self.tree.as_ref());
+                if approved.is_some() {
+                    self.changes = 0;
+                }
                 assert!(
                     !matches!(end, Some(End::Completed { .. } | End::Cancelled)),
                     "resumed after its end"
@@ -520,7 +532,7 @@ impl Ledger {
     /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
     /// they change it each time.
     fn may_be_refused(&self) -> bool {
-        let is_restless = self.spec.approval && !self.spec.gates.is_empty();
+        let is_restless = self.spec.approval && self.changes >= MAX_ROUNDS;
         self.has_hard_gates() || self.touched || self.approval.sent_back || is_restless
     }
 
@@ -641,6 +653,7 @@ impl Ledger {
         self.steering.retain(|(_, told)| !told);
         self.charged += 1;
         self.approval.sent_back = false;
+        self.changes = 0;
         // What a gate decides about is checked where it is committed.
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;

@@ -13,7 +13,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: promise", 500),
     ("end", "completed: state file", 200),
     ("end", "completed: exit code", 200),
-    ("end", "completed: gates", 30),
+    ("end", "completed: gates", 40),
     ("end", "completed: result", 50),
     ("end", "blocked: gave up", 50),
     ("end", "blocked: state file", 50),

@@ -105,7 +105,9 @@ fn sample_until(seed: u64, spec: &Spec) -> Until {
 /// The same.
 fn sample_approval(seed: u64, spec: &mut Spec) {
     let mut random = Random::new(seed ^ 0x0061_7070);
-    spec.approval = random.once_in(8);
+    // Loops that gates alone end are few already.
+    let by_gates = spec.promise.is_none() && spec.gates.iter().any(|gate| gate.hard);
+    spec.approval = random.once_in(if by_gates { 32 } else { 8 });
     // Without a repository nobody knows of a candidate whether it is another.
     spec.git.candidates |= spec.approval && !random.once_in(4);
 }

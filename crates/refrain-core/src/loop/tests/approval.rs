@@ -8,7 +8,7 @@ use super::journal::{
 };
 use crate::agent::Scope;
 use crate::event::{Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
-use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
+use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::r#loop::{Approval, Grant, LoopState, Refusal, Step};
 use crate::prompt::{Printed, assemble};
 use crate::spec::{Limits, Spec, Until};
@@ -254,4 +254,32 @@ fn without_a_repository_a_yes_is_to_the_attempt() {
     assert_eq!(journal.next(), DONE);
     let approval = journal.state.proof.as_ref().unwrap().approval;
     assert!(matches!(approval, Some(Approval::Given(_))));
+}
+
+#[rstest]
+#[case::without_a_repository(None, false)]
+#[case::with_more_to_it_than_its_tree_shows(Some(oid(1)), true)]
+fn what_may_be_another_unseen_is_proven_once_more_and_the_yes_stands(
+    #[case] tree: Option<Oid>,
+    #[case] partial: bool,
+) {
+    let taken = || Event::CandidateTaken { tree: tree.clone(), partial, touched: Vec::new() };
+    // What has a tree is held to it behind its gates too.
+    let proven = |journal: Journal, code: i32| match (&tree, code) {
+        (Some(_), 0) => journal.then(taken()).gates_end(&[0]).then(taken()),
+        (Some(_) | None, code) => journal.then(taken()).gates_end(&[code]),
+    };
+    let waiting = || {
+        let journal = Journal::gated_by(gates([true]), |spec| spec.approval = true);
+        let journal = journal.then(taken()).gates_end(&[1]).attempts(claim());
+        proven(journal, 0)
+    };
+    assert_eq!(waiting().next(), ASKED);
+    let journal = waiting().obey().approves();
+    assert_eq!(journal.next(), Step::TakeCandidate);
+    let journal = journal.then(taken());
+    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(proven(waiting().obey().approves(), 0).next(), DONE);
+    let journal = proven(waiting().obey().approves(), 1);
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 }, "it was edited meanwhile");
 }

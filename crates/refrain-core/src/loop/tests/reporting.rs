@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::journal::{
-    Journal, candidate_taken, claiming, criticised, gate_finished, gates, id, other_agent, reporting, tokens,
+    Journal, candidate_taken, claiming, criticised, finished, gate_finished, gates, id, oid, other_agent,
+    reporting, task, tokens,
 };
 use crate::agent::{AgentReport, Scope, Usd};
 use crate::event::{
-    AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
+    Ask, AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, GateFinished, Reviewed, Seal,
+    Sealed, Urgency,
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
+use crate::git::Checkout;
 use crate::protect::{OtherProgram, Touched};
 use crate::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
-use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck};
+use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
 
 fn report(journal: &Journal) -> Report {
     let trail = Trail::of(&journal.records);
@@ -55,20 +58,40 @@ fn however_it_ended_there_is_a_report_that_agrees_with_itself() {
 
 #[test]
 fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
-    let shows = |journal: &Journal, expected: &str| {
-        let trail = Trail::of(&journal.records);
-        let shown = match work(&journal.state, &trail) {
-            Work::Folder => "folder".to_owned(),
-            Work::Tree(tree) => tree.to_string()[..2].to_owned(),
-            Work::Gone => "gone".to_owned(),
-        };
-        assert_eq!(shown, expected);
+    let shows = |journal: &Journal, expected: Work<'_>| {
+        assert_eq!(work(&journal.state, &Trail::of(&journal.records)), expected);
     };
     let mut journal = Journal::running();
-    shows(&journal, "folder");
+    shows(&journal, Work::Folder);
     // Given back before anything was proven: somebody else may have it.
     journal.state.git.released = true;
-    shows(&journal, "gone");
+    shows(&journal, Work::Gone);
+    let refused = |change: fn(&mut Spec)| {
+        let journal = Journal::gated_by(gates([true]), change).takes(0).gates_end(&[1]);
+        journal.attempts(claiming(ClaimSource::Promise)).takes(1).gates_end(&[1])
+    };
+    let (last, apart): (_, fn(&mut Spec)) = (oid(1), |spec| {
+        spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
+    });
+    // Ended behind a candidate.
+    let journal = refused(apart).asks(Ask::Pause(Urgency::Now)).obey();
+    shows(&journal, Work::Tree(&last));
+    // Ended behind an attempt of which none was taken.
+    let unseen = |change, ask| {
+        let journal: Journal = refused(change).attempts(finished(Exit::Code(0))).asks(ask);
+        journal.obey()
+    };
+    let mut journal = unseen(apart, Ask::Pause(Urgency::Now));
+    shows(&journal, Work::Folder);
+    journal.state.spec.task = Some(task());
+    shows(&journal, Work::Tree(&last));
+    journal.state.spec.task = None;
+    journal.state.git.released = true;
+    shows(&journal, Work::Tree(&last));
+    // The folder that it was started in is not its own any more once it is over.
+    shows(&unseen(|_| (), Ask::Pause(Urgency::Now)), Work::Folder);
+    shows(&unseen(|_| (), Ask::Cancel(Urgency::Now)), Work::Tree(&last));
+    shows(&Journal::ended(End::Cancelled), Work::Folder);
 }
 
 #[test]

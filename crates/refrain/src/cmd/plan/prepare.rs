@@ -85,15 +85,16 @@ impl Prepared {
             return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
         }
         let service = Service::open(&dir, context.host.clone())?;
-        let settings = settings(context, &service, &mut work)?;
+        let mut settings = settings(context, &service, &mut work)?;
         start::mention_what_does_not_count(&settings);
+        let why = "the tasks of a plan wait for no person: accepted are loops";
+        resolve::forget_approval(&mut settings, why);
         let source = source_args.read(context)?;
         let brief = spec.brief(context, &source_args)?;
         let mut notes = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
         let is_asked = work.gates.require_approval;
         let (each, more) = resolve::common(context, &work, &settings, &service, &dir)?;
         notes.extend(more);
-        let why = "the tasks of a plan wait for no person: accepted are loops";
         resolve::refuse_approval(&each, is_asked, &settings, why)?;
         let spec = PlanSpec {
             id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),

@@ -21,6 +21,7 @@ use super::{Args, prompt};
 use crate::cli::Context;
 use crate::cmd::review_args;
 use crate::error::CliError;
+use crate::out;
 
 /// The specification, and what a person should know of what proves it.
 pub(in crate::cmd) fn spec(
@@ -39,9 +40,9 @@ pub(in crate::cmd) fn spec(
         })?;
     }
     let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
-    if until == Until::Forever && options.work.gates.require_approval {
-        let error = "--require-approval: a loop that goes on for ever is never done; accepted is that without --infinite";
-        return Err(CliError::usage(error));
+    if until == Until::Forever {
+        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
     }
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
@@ -139,6 +140,15 @@ pub(in crate::cmd) fn refuse_approval(
 ) -> Result<(), CliError> {
     let refused = || format!("{}: {why}", who(is_option, settings, "require-approval"));
     if spec.approval { Err(CliError::usage(refused())) } else { Ok(()) }
+}
+
+/// Takes the configured key back where nothing waits for a person, and says so: it is meant for loops, and whoever set it for
+/// all of them still wants the others to begin.
+pub(in crate::cmd) fn forget_approval(settings: &mut Settings, why: &str) {
+    if settings.config.start.require_approval.take() == Some(true) {
+        let who = who(false, settings, "require-approval");
+        out::tell_line("", &format!("note: {who} does not count here: {why}"));
+    }
 }
 
 /// The agent, and whether it can do what is asked of it.

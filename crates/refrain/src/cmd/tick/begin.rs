@@ -309,7 +309,9 @@ fn spec(
 ) -> Result<Spec, CliError> {
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
-    let settings = service.settings(chosen, context.inside.is_none())?;
+    let mut settings = service.settings(chosen, context.inside.is_none())?;
+    let why = "a session waits for no person: accepted is that with refrain start";
+    start::resolve::forget_approval(&mut settings, why);
     let source = match &typed.prompt_file {
         Some(file) if prompt.is_empty() => Some(format!("--prompt-file={file}")),
         Some(_) => {
@@ -324,7 +326,6 @@ fn spec(
     let is_asked = gates.require_approval;
     let start = start.in_session(gates, typed.until.clone(), typed.max);
     let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;
-    let why = "a session waits for no person: accepted is that with refrain start";
     start::resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(CliError::usage), Ok)?;
