@@ -130,6 +130,8 @@ pub(crate) enum Wanted {
     Filter,
     Search,
     Steer(Key),
+    /// What its agent is told that is to work on.
+    SendBack(Key),
     /// What is used up, and is to be granted more of.
     Grant(Key, String),
 }

@@ -26,7 +26,10 @@ pub enum Act {
         tree: Option<String>,
     },
     /// Go on without a person's yes to what waits for it, in a process of its own.
-    SendBack,
+    SendBack {
+        /// What its agent is told of that; empty where nothing is.
+        words: String,
+    },
     /// Stop for good: after the iteration, or at once.
     Cancel {
         /// At once.

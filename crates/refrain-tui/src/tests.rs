@@ -544,7 +544,9 @@ fn what_cannot_be_undone_is_asked_first() {
     assert_eq!(press(&mut model, "x"), []);
     assert_eq!(press(&mut model, "cy"), [Effect::Act(key("job"), Act::Cancel { now: false })]);
     assert_eq!(press(&mut model, "Ay"), [Effect::Act(key("job"), Act::Approve { tree: None })]);
-    assert_eq!(press(&mut model, "Ab"), [Effect::Act(key("job"), Act::SendBack)]);
+    let back = |words: &str| [Effect::Act(key("job"), Act::SendBack { words: words.into() })];
+    assert_eq!(press(&mut model, "Ab\n"), back(""));
+    assert_eq!(press(&mut model, "Abno cake\n"), back("no cake"));
     assert_eq!(press(&mut model, "Ax"), []);
     assert_eq!(press(&mut model, "ca"), [Effect::Act(key("job"), Act::Cancel { now: true })]);
     assert_eq!(press(&mut model, "sq?p\n"), [Effect::Act(key("job"), Act::Steer { words: "q?p".into() })]);

@@ -237,7 +237,7 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
         Act::Pause { .. } => "pausing",
         Act::Resume { .. } => "resuming",
         Act::Approve { .. } => "approving",
-        Act::SendBack => "sending back",
+        Act::SendBack { .. } => "sending back",
         Act::Cancel { .. } => "cancelling",
         Act::Steer { .. } => "telling",
     };
@@ -256,7 +256,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
         },
         Asking::Approve(loop_key, tree) => match key.code {
             KeyCode::Char('y') => done(model, loop_key, Act::Approve { tree }),
-            KeyCode::Char('b') => done(model, loop_key, Act::SendBack),
+            KeyCode::Char('b') => ask(model, Asking::Line(Wanted::SendBack(loop_key), Input::default())),
             _ => Vec::new(),
         },
         Asking::Line(wanted, mut line) => match line.key(key) {
@@ -272,7 +272,7 @@ fn answer(model: &mut Model, asking: Asking, key: KeyEvent) -> Vec<Effect> {
                 match wanted {
                     Wanted::Filter => model.list.filter.clear(),
                     Wanted::Search => search(model, ""),
-                    Wanted::Steer(_) | Wanted::Grant(..) => {}
+                    Wanted::Steer(_) | Wanted::SendBack(_) | Wanted::Grant(..) => {}
                 }
                 Vec::new()
             }
@@ -287,6 +287,7 @@ fn entered(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
         Wanted::Search => search(model, text),
         Wanted::Steer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
         Wanted::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
+        Wanted::SendBack(key) => return done(model, key, Act::SendBack { words: text.trim().to_owned() }),
         Wanted::Grant(key, _) => return done(model, key, Act::Resume { granted: text.to_owned() }),
     }
     Vec::new()

@@ -199,7 +199,9 @@ fn approved(state: &LoopState) -> &'static str {
 /// What a person is asked to approve.
 fn awaits_approval(state: &LoopState) -> String {
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
-    let tree = tree.map_or_else(String::new, |tree| format!(" on tree {}", tree.short()));
+    let is_partial = state.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
+    let more = if is_partial { " and changes that it does not show" } else { "" };
+    let tree = tree.map_or_else(String::new, |tree| format!(" on tree {}{more}", tree.short()));
     let before = state.approved.as_ref().filter(|(approved, _)| {
         state.awaits_approval().is_some_and(|awaited| awaited.attempt == approved.attempt)
     });
@@ -225,7 +227,7 @@ fn decide(state: &LoopState, resume: &str) -> String {
             let worktree = shlex::try_quote(state.spec.worktree.as_str()).unwrap_or_default();
             format!("git -C {worktree} diff {} {}", began.short(), tree.short())
         }
-        (Some(_) | None, _) => format!("refrain show {id}"),
+        (Some(_) | None, _) => format!("refrain logs {id}"),
     };
     format!(
         "see what it changed with {look}, then refrain approve {id}; or send it back: refrain steer {id} TEXT, then {resume}"

@@ -32,6 +32,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
                 Wanted::Filter => "filter: ".to_owned(),
                 Wanted::Search => "search: ".to_owned(),
                 Wanted::Steer(key) => format!("tell {}: ", key.id),
+                Wanted::SendBack(key) => format!("send {} back, and tell it: ", key.id),
                 Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
             };
             let (before, behind) = line.parts();

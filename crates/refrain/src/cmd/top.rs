@@ -64,9 +64,12 @@ impl Verbs {
     }
 
     /// Only what waits for approval.
-    fn send_back(&self, service: &Service, id: &LoopId) -> Result<String, CliError> {
+    fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, CliError> {
         if service.has_plan(id) || !approve::is_awaited(&service.status(id)?) {
             return Err(CliError::new(Code::Refused, format!("{id} does not wait for approval")));
+        }
+        if !words.is_empty() {
+            steer::steer(service, id, words, |_| |_: Option<i32>| {})?;
         }
         resume::in_background(&self.context_of(service), id, "")
             .map(|()| format!("{id} is sent back, and goes on"))
@@ -84,7 +87,7 @@ impl Program for Verbs {
             Act::Resume { granted } => self.resume(service, id, granted),
             Act::Approve { tree } => approve::in_background(&self.context_of(service), id, tree.as_deref())
                 .map(|()| format!("{id} is approved, and finishes")),
-            Act::SendBack => self.send_back(service, id),
+            Act::SendBack { words } => self.send_back(service, id, words),
         };
         done.map_err(|error| match error.lacks() {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),

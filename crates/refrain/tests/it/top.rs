@@ -138,7 +138,8 @@ fn what_waits_for_a_person_is_sent_back_and_approved() {
     top.press("\r", "a person is to approve it");
     top.press("r", "job waits for approval");
     top.press("A", "approve job?");
-    top.press("b", "job is sent back");
+    top.press("b", "send job back");
+    top.press("no cake\r", "job is sent back");
     top.wait_for("2/20");
     sandbox.wait_for_status("job", "blocked");
     top.press("A", "approve job?");
