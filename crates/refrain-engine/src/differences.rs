@@ -28,6 +28,8 @@ const MOST_NAMED: usize = 20;
 pub struct Differences {
     /// What is shown, and against what; where nothing can be shown, why.
     pub note: String,
+    /// Whether anything can be shown: what follows may be empty all the same, where nothing is different.
+    pub is_shown: bool,
     /// The files, with how many lines.
     pub stat: String,
     /// The differences, cut in the middle where they are long; of binary files only the names.
@@ -85,6 +87,7 @@ impl Service {
         let note = note(began.as_ref(), known, left_out.as_deref(), report::is_open(state));
         Ok(Differences {
             note: redactor.clean(&note),
+            is_shown: true,
             stat: redactor.clean(&stat),
             diff: redactor.clean(&diff),
         })

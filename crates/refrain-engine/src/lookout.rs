@@ -14,7 +14,7 @@ use std::fmt;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use crate::{EngineError, Service};
 
 /// So many are watched, and those that are driven.
 const WATCHED: usize = 1000;
-/// How often it is looked for what has grown while the system has no watches left.
+/// How often it is looked at what the system has no watches left for.
 const WITHOUT: Duration = Duration::from_secs(2);
 /// How long before a moment something may have been dated that was on disk only after it, in seconds.
 const SLACK: i64 = 10;
@@ -70,8 +70,9 @@ pub struct Lookout {
     /// How many are watched where nobody drives any; how many may be before some are let go of.
     bound: usize,
     most: usize,
-    /// The system has no watches left.
-    is_short: bool,
+    /// What the system had no watches left for, and when it was last looked at.
+    without: BTreeSet<Utf8PathBuf>,
+    looked: Instant,
 }
 
 #[derive(Debug)]
@@ -113,7 +114,8 @@ impl Lookout {
             outputs: BTreeMap::new(),
             bound,
             most: bound + bound / 8,
-            is_short: false,
+            without: BTreeSet::new(),
+            looked: Instant::now(),
         };
         lookout.cover();
         Ok(lookout)
@@ -127,15 +129,18 @@ impl Lookout {
 
     /// Waits for a change, at most so long; what is new.
     pub fn wait(&mut self, at_most: Option<Duration>) -> Vec<News> {
-        let short = self.is_short.then_some(WITHOUT);
-        let touched = self.notice.wait_for(at_most.into_iter().chain(short).min());
+        let due = (!self.without.is_empty()).then(|| WITHOUT.saturating_sub(self.looked.elapsed()));
+        let mut touched = self.notice.wait_for(at_most.into_iter().chain(due).min());
+        // However much happens to what is watched.
+        if self.looked.elapsed() >= WITHOUT {
+            touched.extend(self.try_again());
+        }
         let mut news = Vec::new();
         if self.list.as_ref().is_some_and(|list| touched.contains(list)) && self.cover() {
             news.push(News::Listed);
         }
         let is_touched = |(folder, service): (&Utf8PathBuf, &Arc<Service>)| {
-            let is_touched = touched.contains(folder) || (self.is_short && touched.is_empty());
-            is_touched.then(|| (service.project.data.clone(), Arc::clone(service)))
+            touched.contains(folder).then(|| (service.project.data.clone(), Arc::clone(service)))
         };
         let services: BTreeMap<_, _> = self.folders.iter().filter_map(is_touched).collect();
         services.values().for_each(|service| self.look_again(service, &mut news));
@@ -153,14 +158,14 @@ impl Lookout {
         for service in (self.open)().into_iter().map(Arc::new) {
             if self.list.is_none() {
                 let list = projects::list(&service.host.data_home);
-                self.notice.watch(&list);
+                self.watch(&list);
                 self.list = Some(list);
             }
             if self.folders.contains_key(&service.project.loops()) {
                 continue;
             }
             for folder in folders(&service.project) {
-                self.notice.watch(&folder);
+                self.watch(&folder);
                 self.folders.insert(folder, Arc::clone(&service));
             }
             found.extend(journals(&service));
@@ -242,7 +247,7 @@ impl Lookout {
         if self.outputs.contains_key(&output) {
             return None;
         }
-        self.notice.watch(&output);
+        self.watch(&output);
         let length = fs::metadata(&output).map_or(0, |meta| meta.len());
         self.outputs.insert(output, Printing { journal: path.to_owned(), attempt, length });
         (length > 0).then_some(News::Printed(whose, attempt))
@@ -262,20 +267,38 @@ impl Lookout {
 
     fn hear_no_more(&mut self, journal: &Utf8Path) {
         let over: Vec<_> = self.outputs.extract_if(.., |_, it| it.journal == journal).collect();
-        over.iter().for_each(|(output, _)| self.notice.forget(output));
+        over.iter().for_each(|(output, _)| self.unwatch(output));
     }
 
+    /// Watches a path, or sees to it that it is looked at from time to time.
     fn watch(&mut self, path: &Utf8Path) {
-        let Some(journal) = self.journals.get_mut(path) else { return };
-        journal.is_watched = self.notice.try_watch(path);
-        if !journal.is_watched {
-            self.is_short = true;
+        let is_watched = self.notice.try_watch(path);
+        if is_watched {
+            self.without.remove(path);
+        } else {
             self.notice.forget(path);
+            self.without.insert(path.to_owned());
+        }
+        if let Some(journal) = self.journals.get_mut(path) {
+            journal.is_watched = is_watched;
         }
     }
 
-    fn forget(&mut self, path: &Utf8Path, news: &mut Vec<News>) {
+    fn unwatch(&mut self, path: &Utf8Path) {
         self.notice.forget(path);
+        self.without.remove(path);
+    }
+
+    /// Watches what there were no watches for, where there are now; which paths these were, as any may have changed.
+    fn try_again(&mut self) -> BTreeSet<Utf8PathBuf> {
+        self.looked = Instant::now();
+        let without = std::mem::take(&mut self.without);
+        without.iter().for_each(|path| self.watch(path));
+        without
+    }
+
+    fn forget(&mut self, path: &Utf8Path, news: &mut Vec<News>) {
+        self.unwatch(path);
         self.hear_no_more(path);
         if !matches!(news.last(), Some(News::Listed)) {
             news.push(News::Listed);

@@ -72,6 +72,38 @@ fn who_stays_at_it_is_heard_to_the_end() {
     drop(lock);
 }
 
+/// As where the system had no watch left for it, the last time that was looked.
+fn is_short_of(lookout: &mut Lookout, path: &Utf8Path) {
+    lookout.unwatch(path);
+    lookout.without.insert(path.to_owned());
+    lookout.journals.entry(path.to_owned()).and_modify(|journal| journal.is_watched = false);
+    lookout.looked = Instant::now().checked_sub(WITHOUT).unwrap();
+}
+
+#[test]
+fn what_there_are_no_watches_for_is_looked_at_however_busy_others_are() {
+    let (place, ids, mut lookout) = outlook(2, 2);
+    let journal = place.service.project().loop_dir(&ids[0]).journal();
+    let (mut quiet, mut busy) = (writer(&place, &ids[0]), writer(&place, &ids[1]));
+    is_short_of(&mut lookout, &journal);
+    record(&mut quiet);
+    record(&mut busy);
+    let mut heard = heard(&mut lookout);
+    heard.sort();
+    assert_eq!(heard, [format!("{} asked", ids[0]), format!("{} asked", ids[1])]);
+    assert!(lookout.without.is_empty() && watched(&lookout) == 2, "there are watches again");
+}
+
+#[test]
+fn a_folder_that_there_is_no_watch_for_is_looked_at() {
+    let (place, _ids, mut lookout) = outlook(1, 2);
+    is_short_of(&mut lookout, &place.service.project().loops());
+    let new = place.begin(7);
+    let came = heard(&mut lookout);
+    assert_eq!(came.first(), Some(&format!("{new} loop.started")), "{came:?}");
+    assert!(lookout.without.is_empty(), "there is a watch again");
+}
+
 #[test]
 fn what_comes_and_goes_is_told() {
     let (place, ids, mut lookout) = outlook(3, 2);

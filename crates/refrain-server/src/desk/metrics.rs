@@ -11,7 +11,7 @@ impl Desk {
     /// What loops used and how they stand, in the text format of Prometheus: of all projects where all are open, else of the
     /// first. One that cannot be read is left out.
     pub(crate) fn metrics(&self) -> Result<String, Refusal> {
-        let service = self.service(&self.folder(None)?)?;
+        let service = self.whole()?;
         let used = service.used(self.everywhere, None, By::Agent, &TimeZone::UTC, true)?;
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {

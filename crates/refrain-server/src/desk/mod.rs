@@ -14,6 +14,9 @@ mod starting;
 mod wanted;
 mod watching;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use camino::Utf8PathBuf;
 use refrain_engine::{EngineError, Host};
 

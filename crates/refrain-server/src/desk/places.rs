@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::{EngineError, Host, Keys, Service};
 
+use super::seeing::name;
 use super::{Desk, DeskError, Refusal, RefusalKind};
 
 impl Desk {
@@ -22,6 +23,9 @@ impl Desk {
             Ok(root) if root.is_dir() => Ok(root),
             _ => Err(DeskError::NoFolder(root.clone())),
         };
+        // Whoever started this is no part of what is started through it, for however long it stays.
+        let mut host = host;
+        host.env.retain(|(name, _)| name != "TRACEPARENT");
         Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()?, everywhere: false })
     }
 
@@ -115,6 +119,19 @@ impl Desk {
     /// Whether all of a project lies in the folders that are open.
     pub(super) fn is_whole(&self, service: &Service) -> bool {
         self.everywhere || self.roots.iter().any(|root| service.project().root.starts_with(root))
+    }
+
+    /// The door to the project of the first root, for sums over all of it.
+    pub(super) fn whole(&self) -> Result<Service, Refusal> {
+        let service = self.service(&self.folder(None)?)?;
+        let project = name(&service);
+        let nothing = || {
+            Refusal::of(
+                RefusalKind::NotFound,
+                format!("project {project} is open in part here, and sums are of all of one"),
+            )
+        };
+        Some(service).filter(|service| self.is_whole(service)).ok_or_else(nothing)
     }
 
     /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the

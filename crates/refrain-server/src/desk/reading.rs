@@ -46,7 +46,7 @@ pub(crate) struct Round {
 pub(crate) struct UsageOf {
     /// Only what ended since then: a date as 2026-11-01, or how long ago, as 7d or 12h.
     pub(crate) since: Option<String>,
-    /// What to add up by: day (also where it is left out), project, agent or model.
+    /// What to add up by: day (also where it is left out), project, agent, model or pool.
     pub(crate) by: Option<String>,
     /// Of one project, by its name; of all that are open where it is left out.
     pub(crate) project: Option<String>,
@@ -131,7 +131,7 @@ impl Desk {
         });
         let since = since.transpose()?;
         let service = match &asked.project {
-            None => self.service(&self.folder(None)?)?,
+            None => self.whole()?,
             Some(project) => {
                 let named = self.services().into_iter().find(|service| name(service) == *project);
                 let nothing =

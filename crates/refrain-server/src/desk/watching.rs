@@ -108,6 +108,10 @@ pub(crate) struct LogPart {
 pub(crate) struct Difference {
     /// What is shown, and against what; where nothing can be shown, why.
     pub(crate) note: String,
+    /// Whether anything can be shown.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) is_shown: bool,
     /// The files, with how many lines.
     pub(crate) stat: String,
     /// The differences, cut in the middle where they are long.
@@ -228,8 +232,8 @@ impl Desk {
     /// What it has changed so far.
     pub(crate) fn difference(&self, place: &Place) -> Result<Difference, Refusal> {
         let (service, id) = self.open_place(place)?;
-        let Differences { note, stat, diff } = service.differences(&id)?;
-        Ok(Difference { note, stat, diff })
+        let Differences { note, is_shown, stat, diff } = service.differences(&id)?;
+        Ok(Difference { note, is_shown, stat, diff })
     }
 }
 

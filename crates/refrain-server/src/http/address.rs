@@ -6,7 +6,7 @@ use super::tls::Tls;
 
 /// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
 /// cookies from what else they open on 127.0.0.1, whatever the port.
-const NAME: &str = "refrain.localhost";
+pub(super) const NAME: &str = "refrain.localhost";
 
 /// Where to listen, and how people come there.
 #[derive(Clone, Debug)]
@@ -63,6 +63,21 @@ impl Address {
         }
         Ok(Self { listen: SocketAddr::new(host, port), way })
     }
+
+    /// Where else the name leads that browsers find it under: to both loopbacks, in whichever order they like.
+    pub(super) fn other(&self, port: u16) -> Option<SocketAddr> {
+        let ip = match self.listen.ip() {
+            ip if !matches!(self.way, Way::Loopback) || !is_named(ip) => return None,
+            IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        Some(SocketAddr::new(ip, port))
+    }
+}
+
+/// Whether browsers are led there by name.
+fn is_named(ip: IpAddr) -> bool {
+    ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
 }
 
 fn is_origin(text: &str) -> bool {
@@ -116,8 +131,7 @@ impl Names {
                 Self { origin, direct, people: vec![host], programs: Vec::new(), tls: Some(tls) }
             }
             Way::Loopback => {
-                let named = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-                let host = if named.contains(&ip) { format!("{NAME}:{port}") } else { at.to_string() };
+                let host = if is_named(ip) { format!("{NAME}:{port}") } else { at.to_string() };
                 let origin = format!("http://{host}");
                 Self { origin, direct, people: vec![host], programs: numbers, tls: None }
             }

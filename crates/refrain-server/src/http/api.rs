@@ -66,11 +66,19 @@ pub(super) struct Nothing {}
 #[serde(deny_unknown_fields)]
 pub(super) struct Sought {
     /// The first byte; the end of the stream where it is left out, its beginning with find.
-    from: Option<u64>,
+    pub(super) from: Option<u64>,
     /// How many bytes; 65536 where it is left out, at most 1048576. Left out with find.
-    limit: Option<u64>,
+    pub(super) limit: Option<u64>,
     /// Only what has this in it, in whatever case: at most some 200 lines; next is where to look on.
-    find: Option<String>,
+    pub(super) find: Option<String>,
+}
+
+/// What is looked for has a bound of its own.
+pub(super) fn unlimited(limit: Option<u64>) -> Result<(), Refusal> {
+    match limit {
+        Some(_) => Err(Refusal::new("limit: accepted is none beside find")),
+        None => Ok(()),
+    }
 }
 
 /// Where a listener left off.
@@ -253,8 +261,10 @@ pub(super) async fn activity(
     Wants(Sought { from, limit, find }): Wants<Sought>,
 ) -> Answer<Activity> {
     let read = door.at_desk(move |desk| match find {
-        Some(_) if limit.is_some() => Err(Refusal::new("limit: accepted is none beside find")),
-        Some(find) => desk.search(&of.place(), &of.attempt, &find, from),
+        Some(find) => {
+            unlimited(limit)?;
+            desk.search(&of.place(), &of.attempt, &find, from)
+        }
         None => desk.activity(&of.place(), &of.attempt, from, limit),
     });
     read.await.map(Json)

@@ -62,3 +62,55 @@ pub(super) async fn share(State(door): State<Arc<Door>>, request: Request, next:
         Err(error) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::routing::get;
+    use axum::{Router, middleware};
+    use hyper::service::Service;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::desk::tests::place;
+    use crate::http::address::{Names, Way};
+
+    /// What each is answered of three: one asks, two more while it is made; and how often it was made.
+    async fn answers(method: Method) -> (Vec<String>, usize) {
+        let (_dir, desk) = place();
+        let names = Names::new(Way::Loopback, "127.0.0.1:7773".parse().unwrap());
+        let door = Arc::new(Door::new(Arc::new(desk), 7773, names));
+        let (made, free) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (count, wait) = (Arc::clone(&made), Arc::clone(&free));
+        let make = move || async move {
+            let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+            let _free = wait.acquire().await;
+            number.to_string()
+        };
+        let router = Router::new().route("/", get(make.clone()).post(make));
+        let app = TowerToHyperService::new(router.layer(middleware::from_fn_with_state(door, share)));
+        let ask = || async {
+            let request = Request::builder().method(method.clone()).uri("/").body(Body::empty()).unwrap();
+            let body = app.call(request).await.unwrap().into_body();
+            String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap()
+        };
+        let (first, second, third, ()) = tokio::join!(ask(), ask(), ask(), async { free.add_permits(3) });
+        (vec![first, second, third], made.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn an_answer_begun_before_somebody_asked_is_none_for_them() {
+        let (answers, made) = answers(Method::GET).await;
+        assert_eq!(answers, ["1", "2", "2"]);
+        assert_eq!(made, 2, "who asked while it was made shares the next");
+    }
+
+    #[tokio::test]
+    async fn what_changes_something_is_done_for_each() {
+        let (mut answers, made) = answers(Method::POST).await;
+        answers.sort();
+        assert_eq!((answers, made), (["1", "2", "3"].map(str::to_owned).to_vec(), 3));
+    }
+}

@@ -80,7 +80,12 @@ impl Failure {
             StatusCode::PAYLOAD_TOO_LARGE => "the request is too large",
             _ if status.is_server_error() => "refrain broke off in the middle of this",
             _ if is_tools => "what was sent is no message of the protocol, or its session is missing",
-            _ => return Self::new(StatusCode::BAD_REQUEST, "the form cannot be read: a field is said twice"),
+            _ => {
+                return Self::new(
+                    StatusCode::BAD_REQUEST,
+                    "the form cannot be read: accepted is each field once, in UTF-8",
+                );
+            }
         };
         Self::new(status, error)
     }
@@ -128,7 +133,8 @@ pub(super) async fn speak(request: Request, next: Next) -> Response {
         return response;
     }
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let is_said = kind.is_some_and(|kind| kind.starts_with("text/html") || kind == "application/json");
+    let is_said =
+        kind.is_some_and(|kind| kind.starts_with("text/html") || kind.starts_with("application/json"));
     let failure = match response.extensions().get::<Failure>() {
         Some(failure) => failure.clone(),
         // It is a page already, or a message of the protocol of tools.

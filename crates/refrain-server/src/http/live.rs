@@ -77,6 +77,12 @@ struct Kept {
     last: u64,
 }
 
+/// The looking out, to its end, however it ends: then all who listen are let go of, and come again.
+struct Looking {
+    hub: Arc<Hub>,
+    beginning: String,
+}
+
 /// Somebody who listens.
 struct Listener {
     hub: Arc<Hub>,
@@ -134,10 +140,11 @@ impl Hub {
             stop,
         };
         if begins {
-            let hub = Arc::clone(self);
+            let looking = Looking { hub: Arc::clone(self), beginning: listener.beginning.clone() };
             let (ready, is_ready) = tokio::sync::oneshot::channel();
-            // A thread of its own, which nobody waits for: it sleeps until something happens.
-            std::thread::spawn(move || hub.look_out(ready));
+            // A thread of its own, which nobody waits for: it sleeps until something happens. Where none can be had the
+            // looking out is over at once.
+            let _ = std::thread::Builder::new().spawn(move || looking.hub.look_out(ready));
             // What happens from here on is noticed.
             let _ = is_ready.await;
         }
@@ -204,7 +211,6 @@ impl Hub {
                 return;
             }
         }
-        self.kept().beginning = None;
     }
 
     fn say(&self, said: Vec<Said>) {
@@ -269,6 +275,18 @@ impl Listener {
                 () = super::server::stopped(&mut self.stop) => return None,
             }
         }
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        let mut kept = self.hub.kept();
+        // Another may have begun.
+        if kept.beginning.as_ref() == Some(&self.beginning) {
+            kept.beginning = None;
+        }
+        drop(kept);
+        self.hub.last.send_modify(|_| {});
     }
 }
 
@@ -338,6 +356,33 @@ fn id(beginning: &str, number: u64, at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::desk::tests::place;
+
+    #[tokio::test]
+    async fn who_listens_is_let_go_of_once_nobody_looks_out() {
+        let (_dir, desk) = place();
+        let hub = Arc::new(Hub::new(Arc::new(desk)));
+        hub.kept().beginning = Some("a1".to_owned());
+        let (_stopper, stop) = watch::channel(false);
+        let mut listener = Listener {
+            hub: Arc::clone(&hub),
+            beginning: "a1".to_owned(),
+            heard: 0,
+            first: VecDeque::new(),
+            changed: hub.last.subscribe(),
+            stop,
+        };
+        let looking = |beginning: &str| Looking { hub: Arc::clone(&hub), beginning: beginning.to_owned() };
+        drop(looking("a0"));
+        assert!(hub.kept().beginning.is_some(), "another looks out");
+        let own = looking("a1");
+        let broken = std::thread::spawn(move || {
+            let _own = own;
+            panic!("it breaks off");
+        });
+        assert!(listener.next().await.is_none());
+        assert!(broken.join().is_err() && hub.kept().beginning.is_none());
+    }
 
     #[test]
     fn an_id_says_where_somebody_left_off_and_garbage_says_nothing() {

@@ -1,7 +1,7 @@
 //! Listening, and giving each connection its bounds. Axum's own loop has no clock for a client that begins a request and
 //! never ends it, so the connections are driven here.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
-use super::address::{Names, Way};
+use super::address::{NAME, Names, Way};
 use super::door::Door;
 use super::failure::{self, Failure};
 use super::paced::Paced;
@@ -43,6 +43,8 @@ const TAKE: Duration = Duration::from_secs(60);
 const LARGEST_HEAD: usize = 64 << 10;
 /// How long what is being answered may take once the server is to stop.
 const GRACE: Duration = Duration::from_secs(3);
+/// How many ports are tried where any will do.
+const TRIES: usize = 16;
 /// After how long accepting is tried again where the system has nothing left.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -59,6 +61,8 @@ pub(super) async fn stopped(stop: &mut Stop) {
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    /// The other loopback, where browsers go by a name that both have.
+    other: Option<TcpListener>,
     door: Arc<Door>,
     tls: Option<Agreeing>,
 }
@@ -87,6 +91,18 @@ pub enum HttpError {
         /// What the system said.
         source: io::Error,
     },
+    /// Somebody else listens on the other loopback, or may.
+    #[error(
+        "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
+    )]
+    Taken {
+        /// Which.
+        at: SocketAddr,
+        /// The name that both have.
+        name: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl Server {
@@ -95,9 +111,8 @@ impl Server {
     /// # Errors
     /// [`HttpError::Listen`].
     pub async fn listen(desk: Desk, address: Address) -> Result<Self, HttpError> {
-        let failed = |source| HttpError::Listen { at: address.listen, source };
-        let listener = TcpListener::bind(address.listen).await.map_err(failed)?;
-        let at = listener.local_addr().map_err(failed)?;
+        let (listener, other) = bind(&address).await?;
+        let at = listener.local_addr().map_err(|source| HttpError::Listen { at: address.listen, source })?;
         let tls = match &address.way {
             Way::Tls(tls) => {
                 let places = Arc::new(Semaphore::new(HANDSHAKES));
@@ -106,7 +121,7 @@ impl Server {
             Way::Loopback | Way::Proxy(_) => None,
         };
         let door = Door::new(Arc::new(desk), at.port(), Names::new(address.way, at));
-        Ok(Self { listener, door: Arc::new(door), tls })
+        Ok(Self { listener, other, door: Arc::new(door), tls })
     }
 
     /// The origin under which browsers find it.
@@ -127,6 +142,20 @@ impl Server {
         format!("{}/open?code={}", self.url(), self.door.make_code())
     }
 
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let at_other = async {
+            match &self.other {
+                Some(other) => other.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        let accepted = tokio::select! {
+            accepted = self.listener.accept() => accepted,
+            accepted = at_other => accepted,
+        };
+        accepted.map(|(stream, _)| stream)
+    }
+
     /// Answers until it is to stop; what is being answered then gets a moment.
     pub async fn run(self, mut stop: Stop) {
         let app = app(&self.door, stop.clone());
@@ -138,8 +167,8 @@ impl Server {
                 () = stopped(&mut stop) => break,
             };
             let stream = tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                accepted = self.accept() => match accepted {
+                    Ok(stream) => stream,
                     // The client is gone already, or the system has no descriptors left just now.
                     Err(_) => { tokio::time::sleep(AGAIN).await; continue }
                 },
@@ -153,9 +182,35 @@ impl Server {
             // Those that are over are let go of.
             while open.try_join_next().is_some() {}
         }
-        drop(self.listener);
+        drop((self.listener, self.other));
         let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
     }
+}
+
+/// Listens at the address, and at the other one that its name leads browsers to: there nobody else is to be found.
+async fn bind(address: &Address) -> Result<(TcpListener, Option<TcpListener>), HttpError> {
+    let mut tries = TRIES;
+    loop {
+        tries -= 1;
+        let failed = |source| HttpError::Listen { at: address.listen, source };
+        let listener = TcpListener::bind(address.listen).await.map_err(failed)?;
+        let at = listener.local_addr().map_err(failed)?;
+        let Some(other) = address.other(at.port()) else { return Ok((listener, None)) };
+        match TcpListener::bind(other).await {
+            Ok(other) => return Ok((listener, Some(other))),
+            // Another that is free here may be free there too.
+            Err(error) if is_taken(&error) && address.listen.port() == 0 && tries > 0 => {}
+            Err(source) if is_taken(&source) => {
+                return Err(HttpError::Taken { at: other, name: NAME, source });
+            }
+            // The machine has only one of them, and browsers go there.
+            Err(_) => return Ok((listener, None)),
+        }
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
 }
 
 /// All that is answered, behind all that is asked before.

@@ -1,13 +1,16 @@
 //! What was asked, taken apart: each parameter is held against the schema that describes it, so that what is wrong is said in
 //! words of ours, with its name and what is accepted.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// What stands behind a question mark.
 pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, String)>) -> Result<T, String> {
-    let schema = schema_for!(T).to_value();
+    let schema = schema::<T>();
     let mut object = Map::new();
     for (name, text) in said {
         let property = &schema["properties"][&name];
@@ -29,7 +32,7 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let accepted = "accepted is a JSON object";
     match serde_json::from_slice(bytes) {
-        Ok(Value::Object(object)) => taken(object, &schema_for!(T).to_value()),
+        Ok(Value::Object(object)) => taken(object, &schema::<T>()),
         Ok(_) => Err(format!("the body is no object: {accepted}")),
         Err(error) if error.is_eof() => Err(format!("the body ends in the middle: {accepted}")),
         Err(error) => Err(format!(
@@ -38,6 +41,14 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
             error.column()
         )),
     }
+}
+
+/// What describes it: made once.
+fn schema<T: JsonSchema>() -> Arc<Value> {
+    static MADE: LazyLock<Mutex<BTreeMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let schema = made.entry(T::schema_id().into_owned());
+    Arc::clone(schema.or_insert_with(|| Arc::new(schema_for!(T).to_value())))
 }
 
 fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Result<T, String> {

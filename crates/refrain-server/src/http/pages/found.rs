@@ -5,12 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::{Frame, page, shown};
-use crate::desk::Activity;
-use crate::http::api::{At, Attempt, Wants};
+use crate::desk::{Activity, Desk};
+use crate::http::api::{At, Attempt, Sought, Wants, unlimited};
 use crate::http::door::Door;
 
 #[derive(Template)]
@@ -23,22 +21,18 @@ struct Page {
     found: Activity,
 }
 
-/// What is looked for, and from which byte on.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Sought {
-    #[serde(default)]
-    find: String,
-    from: Option<u64>,
-}
-
 pub(super) async fn show(
     State(door): State<Arc<Door>>,
     At(of): At<Attempt>,
-    Wants(Sought { find, from }): Wants<Sought>,
+    Wants(Sought { from, limit, find }): Wants<Sought>,
 ) -> Response {
+    let find = find.unwrap_or_default();
     let (place, attempt, wanted) = (of.place(), of.attempt.clone(), find.clone());
-    let found = door.at_desk(move |desk| desk.search(&of.place(), &of.attempt, &find, from)).await;
+    let search = move |desk: &Desk| {
+        unlimited(limit)?;
+        desk.search(&of.place(), &of.attempt, &find, from)
+    };
+    let found = door.at_desk(search).await;
     shown(&door, found, |found| {
         let back = format!("/p/{}/{}", place.project, place.id);
         page(&Page { frame: Frame::of(&door, &place), back, attempt, wanted, found })

@@ -57,7 +57,7 @@ pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Plac
         let title = "What it has changed so far".to_owned();
         let between = (!found.diff.is_empty()).then(|| Line { class: "", text: String::new() });
         let lines = stat.chain(between).chain(diff).collect::<Vec<_>>();
-        let note = match lines.is_empty() && found.note.contains("against") {
+        let note = match lines.is_empty() && found.is_shown {
             true => format!("{} Nothing is different.", found.note),
             false => found.note,
         };

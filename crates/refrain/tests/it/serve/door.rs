@@ -1,7 +1,8 @@
 //! Who is let in: browsers by a link and a cookie, programs by a token, and nobody else.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 use rstest::rstest;
 use serde_json::json;
@@ -90,6 +91,20 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
     other.says(&head).with_status(401);
     other.ends();
     served.ends();
+}
+
+/// Browsers go to either loopback by the name, and show their cookie to whoever listens there.
+#[test]
+fn wherever_its_name_leads_there_is_nobody_else() {
+    let sandbox = sandbox();
+    let Ok(others) = TcpListener::bind("[::1]:0") else { return };
+    let served = Served::begin(&sandbox, &[]);
+    let mut stream = TcpStream::connect(("::1", served.port())).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", served.name()).unwrap();
+    Reply::read(BufReader::new(stream)).with_status(401);
+    let at = others.local_addr().unwrap();
+    let refused = sandbox.refrain(&["serve", "--port", &at.port().to_string()]).with_code(1);
+    assert!(refused.stderr.contains(&format!("{at} is taken")), "{}", refused.stderr);
 }
 
 /// One that passes on its own name for the server leads people to their origin as well as one that passes on theirs.
