@@ -516,7 +516,7 @@ fn who_scrolls_back_stays_there_until_f() {
 fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
     let shows = |model: &mut Model, tree: &str| {
         let mut status = view::status(&state(), Alive::DRIVEN);
-        let (state, tree) = (view::Word::Awaited, Some(tree.to_owned()));
+        let (state, tree) = (view::ApprovalWord::Awaited, Some(tree.to_owned()));
         status.approval = Some(view::Approval { state, at: None, iteration: 2, tree });
         let (key, text, goal) = (key("job"), String::new(), String::new());
         let told = Told { key, begins: false, text, goal, status: Some(status) };

@@ -10,7 +10,7 @@ use crate::r#loop::{self, LoopState};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Approval {
     /// What they say.
-    pub state: Word,
+    pub state: ApprovalWord,
     /// When they said it; null while they have not.
     #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
@@ -23,7 +23,7 @@ pub struct Approval {
 /// What a person says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Word {
+pub enum ApprovalWord {
     /// Nothing yet: they are asked.
     Awaited,
     /// That it is good.
@@ -38,9 +38,9 @@ impl Approval {
     pub fn of(state: &LoopState) -> Option<Self> {
         let proof = state.proof.as_ref()?;
         let (word, at) = match proof.approval? {
-            r#loop::Approval::Awaited => (Word::Awaited, None),
-            r#loop::Approval::Given(at) => (Word::Given, Some(at)),
-            r#loop::Approval::Refused(at) => (Word::Refused, Some(at)),
+            r#loop::Approval::Awaited => (ApprovalWord::Awaited, None),
+            r#loop::Approval::Given(at) => (ApprovalWord::Given, Some(at)),
+            r#loop::Approval::Refused(at) => (ApprovalWord::Refused, Some(at)),
         };
         Some(Self {
             state: word,

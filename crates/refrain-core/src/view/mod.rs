@@ -13,7 +13,7 @@ mod telling;
 
 use std::fmt;
 
-pub use approval::{Approval, Word};
+pub use approval::{Approval, ApprovalWord};
 pub use progress::progress;
 pub use published::Publication;
 

@@ -6,7 +6,7 @@ use clap::Parser;
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_core::spec::Millis;
-use refrain_core::view::{Status, StatusWord, Word};
+use refrain_core::view::{ApprovalWord, Status, StatusWord};
 use refrain_engine::Brief;
 
 use super::resume;
@@ -85,7 +85,7 @@ pub(super) fn in_background(context: &Context, id: &LoopId, tree: Option<&str>) 
 
 /// Whether it waits for approval.
 pub(super) fn is_awaited(status: &Status) -> bool {
-    status.approval.as_ref().is_some_and(|approval| approval.state == Word::Awaited)
+    status.approval.as_ref().is_some_and(|approval| approval.state == ApprovalWord::Awaited)
 }
 
 /// Refuses to go on with a loop that waits for approval where nobody named it: that would send its work back.

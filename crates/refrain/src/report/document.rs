@@ -6,7 +6,7 @@ use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
-use refrain_core::view::{Iteration, Usage, Word};
+use refrain_core::view::{ApprovalWord, Iteration, Usage};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::phrase::{self, counted, thousands};
@@ -195,11 +195,11 @@ fn proof(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     }
     if let Some(approval) = &proof.approval {
         section = section.words(&match (approval.state, approval.at) {
-            (Word::Given, Some(at)) => format!("A person approved this tree at {}.", clock(at)),
-            (Word::Refused, Some(at)) => {
+            (ApprovalWord::Given, Some(at)) => format!("A person approved this tree at {}.", clock(at)),
+            (ApprovalWord::Refused, Some(at)) => {
                 format!("A person was asked, and did not approve it: {}.", clock(at))
             }
-            (Word::Awaited, _) | (_, None) => "A person is asked to approve it.".to_owned(),
+            (ApprovalWord::Awaited, _) | (_, None) => "A person is asked to approve it.".to_owned(),
         });
     }
     let touched = proof.touched.iter().map(|touched| vec![Cell::new(Tone::Bad, touched)]);

@@ -12,7 +12,7 @@ use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::r#loop::{Approval, Grant, LoopState, Refusal, Step};
 use crate::prompt::{Printed, assemble};
 use crate::spec::{Limits, Spec, Until};
-use crate::view::{self, Alive, StatusWord, Word};
+use crate::view::{self, Alive, ApprovalWord, StatusWord};
 
 const ASKED: Step = Step::Finish(End::Blocked { why: Blocked::Approval });
 const DONE: Step = Step::Finish(End::Completed { claim: ClaimSource::Promise });
@@ -36,7 +36,7 @@ fn waiting(change: impl FnOnce(&mut Spec)) -> Journal {
     gated(0, change).obey()
 }
 
-fn word(state: &LoopState) -> Option<Word> {
+fn word(state: &LoopState) -> Option<ApprovalWord> {
     view::status(state, Alive::NOBODY).approval.map(|approval| approval.state)
 }
 
@@ -49,7 +49,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     let awaited = Approved { attempt: id(1, 1), tree: Some(oid(1)) };
     assert_eq!(journal.state.awaits_approval(), Some(awaited));
     let status = view::status(&journal.state, Alive::NOBODY);
-    assert_eq!((status.status, status.approval.unwrap().state), (StatusWord::Blocked, Word::Awaited));
+    assert_eq!((status.status, status.approval.unwrap().state), (StatusWord::Blocked, ApprovalWord::Awaited));
     assert!(status.reason.contains("a person is to approve it"), "{}", status.reason);
     let needs = status.needs.unwrap();
     for said in [
@@ -158,7 +158,7 @@ fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
         "{silent}"
     );
     let journal = waiting(|_| ()).asks(Ask::Steer("Name it better.".into())).resumes();
-    assert_eq!(word(&journal.state), Some(Word::Refused));
+    assert_eq!(word(&journal.state), Some(ApprovalWord::Refused));
     let spoken = told(journal);
     assert!(spoken.contains("under STEERING") && spoken.contains("STEERING:\nName it better."), "{spoken}");
     assert!(!spoken.contains("CLAIM REFUSED"), "no gate spoke against it: {spoken}");

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{Gate, Iteration, Status, StatusWord, Usage, Word};
+use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
@@ -124,7 +124,7 @@ fn head(status: &Status) -> Head {
     if let Some(ended) = status.ended_at {
         facts.push(("Stopped", at(ended, now)));
     }
-    let awaited = status.approval.as_ref().filter(|approval| approval.state == Word::Awaited);
+    let awaited = status.approval.as_ref().filter(|approval| approval.state == ApprovalWord::Awaited);
     Head {
         id: status.id.to_string(),
         status: status.status.as_str(),
