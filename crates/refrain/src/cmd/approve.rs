@@ -12,7 +12,7 @@ use refrain_engine::Brief;
 use super::resume;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
-use crate::run::{self, ShowArgs};
+use crate::run::ShowArgs;
 use crate::values;
 
 /// Say that what a loop waits with is good, and let it finish
@@ -61,11 +61,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
     let runner = service.approve(&id, &grant, args.tree.as_deref())?;
-    let show = resume::configured(context, &service, &args.show);
-    match show.detach {
-        true => run::detached(context, &service, runner, context.dir.as_str(), &show),
-        false => run::in_foreground(context, runner, &show),
-    }
+    resume::drive(context, &service, runner, &args.show)
 }
 
 /// The words of this verb.

@@ -13,7 +13,9 @@ use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
-use refrain_engine::{Brief, EngineError, Listed, Service, interrupted_by_reboot, remember_this_boot};
+use refrain_engine::{
+    Brief, EngineError, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot,
+};
 
 use super::approve;
 use crate::cli::Context;
@@ -106,7 +108,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Err(EngineError::Driven { .. }) if args.now && !grants => return hurry(&service, &id),
         resumed => resumed?,
     };
-    let show = configured(context, &service, &args.show);
+    drive(context, &service, runner, &args.show)
+}
+
+/// Drives a loop that goes on, here or in a process of its own.
+pub(super) fn drive(
+    context: &Context,
+    service: &Service,
+    runner: Runner,
+    show: &ShowArgs,
+) -> Result<ExitCode, CliError> {
+    let show = configured(context, service, show);
     if runner.is_restored() && !show.quiet {
         let worktree = runner.worktree();
         out::tell(&format!(
@@ -114,7 +126,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         ));
     }
     match show.detach {
-        true => run::detached(context, &service, runner, context.dir.as_str(), &show),
+        true => run::detached(context, service, runner, context.dir.as_str(), &show),
         false => run::in_foreground(context, runner, &show),
     }
 }
@@ -137,7 +149,7 @@ pub(super) fn in_background(context: &Context, id: &LoopId, granted: &str) -> Re
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
 /// keeps no loop from going on.
-pub(super) fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
+fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
     match service.settings(Chosen::default(), context.inside.is_none()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
