@@ -83,7 +83,7 @@ fn without_a_login_nothing_is_begun() {
     let place = Place::new();
     std::fs::remove_file(place.sandbox.root().join("forge/gh/hosts.yml")).unwrap();
     let run = place.start("pr").with_code(1);
-    assert!(run.stderr.contains("neither knows git@github.localhost:owner/project.git"), "{run:?}");
+    assert!(run.stderr.contains("none of them is for git@github.localhost:owner/project.git"), "{run:?}");
     assert_eq!(place.forge.asked("find"), 0);
     assert!(!place.sandbox.loop_dir("job").exists());
 }
