@@ -198,6 +198,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(600_000),
         retries: 1,
         when: GateWhen::Iteration,
+        completes: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -212,6 +213,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(300_000),
         retries: 0,
         when: GateWhen::Claim,
+        completes: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],
