@@ -53,8 +53,9 @@ pub(super) fn sample_gates(random: &mut Random, spec: &mut Spec) {
 /// all else stays as it is.
 pub(super) fn sample_success(seed: u64, spec: &mut Spec) {
     let mut random = Random::new(seed ^ 0x7375_6363);
-    spec.gates_must_run = random.once_in(3);
-    let has_success = random.once_in(5);
+    spec.gates_must_run = random.once_in(2);
+    // A plan's tasks have none.
+    let has_success = random.once_in(4) && spec.task.is_none();
     if let Some(gate) = spec.gates.iter_mut().rfind(|gate| has_success && !gate.is_review()) {
         (gate.completes, gate.hard, gate.when) = (true, true, GateWhen::Iteration);
     }

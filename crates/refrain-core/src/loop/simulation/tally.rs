@@ -16,7 +16,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: gates", 40),
     ("end", "completed: result", 50),
     ("end", "completed: success command, whatever the agent said", 50),
-    ("end", "blocked: gate missing", 50),
+    ("end", "blocked: gate missing", 30),
     ("end", "blocked: gave up", 50),
     ("end", "blocked: state file", 50),
     ("end", "cancelled", 500),

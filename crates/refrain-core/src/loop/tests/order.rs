@@ -15,8 +15,7 @@ use crate::spec::Millis;
 fn every_end() -> impl Iterator<Item = End> {
     use ClaimSource::{ExitCode, Gates, Promise, Result, StateFile};
     let claims = [Promise, StateFile, ExitCode, Gates, Result];
-    let blocked =
-        [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::GateMissing, Blocked::OutputLost];
+    let blocked = [Blocked::Refunds, Blocked::Churn, Blocked::AgentMissing, Blocked::OutputLost];
     [End::Cancelled, End::IterationCap, End::TimedOut, End::Paused]
         .into_iter()
         .chain(claims.map(|claim| End::Completed { claim }))

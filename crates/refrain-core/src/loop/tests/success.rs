@@ -126,7 +126,7 @@ fn a_person_who_is_to_approve_it_is_asked() {
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Approval }));
     let journal = journal.obey();
     let event = journal.state.resume(&grant(None, None)).unwrap().unwrap();
-    assert_eq!(journal.then(event).taken_over().obey().next(), SECOND, "they sent it back");
+    assert_eq!(journal.then(event).taken_over().next(), SECOND, "they sent it back");
 }
 
 #[test]
