@@ -54,6 +54,8 @@ mod memory;
 #[cfg(test)]
 mod mirrors;
 #[cfg(test)]
+mod missing_gates;
+#[cfg(test)]
 mod modes;
 #[cfg(test)]
 mod notifications;
@@ -99,6 +101,8 @@ mod slack;
 mod stopping;
 #[cfg(test)]
 mod stuck;
+#[cfg(test)]
+mod success_command;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]

@@ -106,3 +106,52 @@ fn a_message_may_be_anything() {
     let long = format!("{}\n<promise>COMPLETE</promise>\n", "x".repeat(4 << 20));
     sandbox.command(&["promise"]).stdin(long).run().with_code(0);
 }
+
+#[test]
+fn a_known_agent_without_a_promise_needs_a_required_gate() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo ran >> $NOTES/ran; exit 1");
+    let words = |kind: &'static str| {
+        vec![
+            "start",
+            "--agent",
+            kind,
+            "--command",
+            &agent,
+            "-p",
+            "x",
+            "--name",
+            "job",
+            "--max-iterations",
+            "1",
+        ]
+    };
+    for (more, who) in [
+        (&["--no-promise"][..], "--no-promise"),
+        (&["--no-promise", "--soft-gate", "true"], "--no-promise"),
+        (&["--no-promise", "--mode", "research"], "--no-promise"),
+        (&[], "REFRAIN_PROMISE: start.promise = false"),
+    ] {
+        let words = [&words("claude")[..], more].concat();
+        let mut command = sandbox.command(&words);
+        if more.is_empty() {
+            command = command.env("REFRAIN_PROMISE", "false");
+        }
+        let refused = command.run().with_code(2).stderr;
+        assert!(refused.contains(who), "{more:?}: {refused}");
+        for says in ["exits with 0 whatever it did", "--gate CMD", "--success-command CMD"] {
+            assert!(refused.contains(says), "{more:?}: {refused}");
+        }
+        assert!(!sandbox.loop_dir("job").exists() && sandbox.note("ran").is_empty());
+    }
+    for more in [&["--gate", "true"][..], &["--success-command", "test -e no-such-file"]] {
+        sandbox.refrain(&[&words("claude")[..], &["--no-promise"], more].concat()).with_code(10);
+        sandbox.refrain(&["archive", "job"]).with_code(0);
+    }
+    // A command has nothing else to say.
+    let quiet = sandbox.agent("quiet", "true");
+    let words = ["start", "--command", &quiet, "-p", "x", "--name", "job", "--no-promise"];
+    sandbox.refrain(&words).with_code(0);
+    let status = sandbox.status("job");
+    assert_eq!((&status["claim"]["source"], &status["verified"]), (&json!("exit-code"), &json!(null)));
+}
