@@ -19,7 +19,11 @@ fn start(sandbox: &Sandbox, more: &[&str]) -> Run {
 
 /// Refused with code 2 and these words, and there is nothing of it.
 fn assert_refused(sandbox: &Sandbox, run: Run, says: &[&str]) {
-    let refused = run.with_code(2).stderr;
+    assert_refused_with(2, sandbox, run, says);
+}
+
+fn assert_refused_with(code: i32, sandbox: &Sandbox, run: Run, says: &[&str]) {
+    let refused = run.with_code(code).stderr;
     for words in says {
         assert!(refused.contains(words), "{words:?} is not in {refused}");
     }
@@ -174,7 +178,8 @@ fn a_session_and_a_tool_are_refused_too() {
     let begin = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
     let typed = ["--args", "--gate \"gerp x\" Mend it."];
     let run = sandbox.refrain(&[&begin[..], &typed].concat());
-    assert_refused(&sandbox, run, &["gate gerp: command not found: gerp"]);
+    // The codes of `tick` are those of seed 000.
+    assert_refused_with(1, &sandbox, run, &["gate gerp: command not found: gerp"]);
     let agent = sandbox.agent("agent", CLAIM);
     let asked = json!({"goal": "Mend it.", "command": agent, "name": "job", "gates": ["gerp x"]});
     let refused = refuses(&sandbox, "loop_start", asked.clone());

@@ -79,7 +79,8 @@ fn all_required_gates_have_to_pass_too() {
     }
     let sandbox = sandbox();
     let agent = worker(&sandbox, "true");
-    start(&sandbox, &agent, &["--success-command", "true", "--gate", "no=false", "--stuck-threshold", "9"]).with_code(10);
+    start(&sandbox, &agent, &["--success-command", "true", "--gate", "no=false", "--stuck-threshold", "9"])
+        .with_code(10);
     assert_eq!(came_to(&sandbox).2, json!(false));
 }
 
@@ -94,7 +95,8 @@ fn one_that_passes_already_ends_the_loop_after_its_first_iteration() {
     assert_eq!(came_to(&sandbox), (json!("completed"), json!(1), json!(true)));
     assert_eq!(sandbox.note("ran"), "ran\n", "it works once");
     sandbox.refrain(&["archive", "job"]).with_code(0);
-    let run = start(&sandbox, &agent, &["--success-command", "test -e none", "--stuck-threshold", "9"]).with_code(10);
+    let run = start(&sandbox, &agent, &["--success-command", "test -e none", "--stuck-threshold", "9"])
+        .with_code(10);
     assert!(!run.stdout.contains("warning"), "{}", run.stdout);
 }
 
