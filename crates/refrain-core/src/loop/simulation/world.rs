@@ -11,7 +11,7 @@ use super::gate::{Gate, sample_gates};
 use super::ledger::Ledger;
 use super::person::Person;
 use super::random::Random;
-use super::tally::{Tally, end_name};
+use super::tally::{Tally, end_name, pattern_name};
 use super::work::Work;
 use crate::event::{Ask, Event, Record};
 use crate::git::{Checkout, Workflow};
@@ -20,6 +20,7 @@ use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec, Until};
 use crate::state_file::WorkStatus;
+use crate::stuck::Verdict;
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
@@ -191,6 +192,9 @@ impl World {
         assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));
+        if let Verdict::Stuck(pattern) = self.state.verdict() {
+            tally.add("stuck", pattern_name(pattern));
+        }
         for attempt in &self.state.attempts {
             let is_refused = attempt.proof.as_ref().is_some_and(|proof| !proof.holds(&self.state.spec));
             if is_refused && attempt.claim.is_some() {
