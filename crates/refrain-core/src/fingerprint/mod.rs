@@ -33,7 +33,7 @@ use crate::hex::Hex;
 use reading::Reading;
 
 /// Raised with every change of what is kept or taken away: failures of different rules are never the same.
-const RULES: &str = "refrain fingerprint 1";
+const RULES: &str = "refrain fingerprint 2";
 
 /// A failure, as 16 hexadecimal digits in lower case. The same failure has the same one on every machine and, while the
 /// rules stay, in every version: it stands in journals.

@@ -72,6 +72,8 @@ mod plugins;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod promise;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::event::{Blocked, ClaimSource, End};
+use crate::stuck::Pattern;
 
 #[derive(Default)]
 pub(crate) struct Tally(BTreeMap<(&'static str, &'static str), u64>);
@@ -105,6 +106,9 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("stuck", "told to do something else", 500),
     ("stuck", "another agent goes on", 20),
     ("stuck", "work is kept", 300),
+    ("stuck", "the work stays the same", 100),
+    ("stuck", "claims are refused", 8),
+    ("stuck", "a failure is new", 5),
     ("crash behind", "critique.started", 50),
     ("crash behind", "critique.finished", 50),
     ("crash behind", "work.saved", 20),
@@ -165,6 +169,15 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|((group, what), count)| writeln!(f, "{count:>8}  {group} {what}"))
+    }
+}
+
+pub(super) fn pattern_name(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::SameWork => "the work stays the same",
+        Pattern::RefusedClaim => "claims are refused",
+        Pattern::NewFailure => "a failure is new",
+        Pattern::OldFailure => "a failure is old",
     }
 }
 
