@@ -188,7 +188,13 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
     // Together they are two commands at most, of which only the first program would be looked at.
-    service.check_gates(spec, &offer.gates)?;
+    service.check_gates(spec, &offer.gates).map_err(|error| match error {
+        EngineError::GateProgram(error) => {
+            let whose = format!("{}, which the project's files offer", error.whose);
+            EngineError::GateProgram(GateProgramError { whose, ..error })
+        }
+        error => error,
+    })?;
     let together = |hard: bool| {
         let commands: Vec<_> = offer
             .gates
