@@ -15,7 +15,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{Deed, EngineError, Service, foreign_lock};
+use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
