@@ -57,6 +57,7 @@ mod taken;
 mod tree;
 mod walk;
 mod worktree;
+mod worktree_git;
 
 pub use clean::{CleanRequest, Laid};
 pub use commit::CommitRequest;
@@ -79,3 +80,4 @@ pub use repository::Repository;
 pub use save::{SaveRequest, Saved};
 pub use tree::TreeRequest;
 pub use worktree::{Removal, Worktree};
+pub use worktree_git::is_half_made;

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod at_once;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;
