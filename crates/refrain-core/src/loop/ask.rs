@@ -2,7 +2,7 @@
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
-use crate::event::{Approved, Ask, End, Event, Identity};
+use crate::event::{Approved, Ask, End, Event, Identity, Urgency};
 use crate::git::Oid;
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
 
@@ -152,6 +152,22 @@ impl LoopState {
             }
             (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Proceed) => Ok(()),
         }
+    }
+
+    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before, and is
+    /// asked again.
+    #[must_use]
+    pub fn kills_at_once(&self, ask: &Ask) -> bool {
+        let is_stopping = self.in_flight().is_some_and(|flight| flight.stopping.is_some())
+            || self.running_gate().is_some_and(|running| running.stopping.is_some())
+            || self.critiquing().is_some_and(|critiquing| critiquing.stopping.is_some());
+        is_stopping
+            && match ask {
+                Ask::Cancel(Urgency::Now) => true,
+                Ask::Pause(Urgency::Now) => self.pause.is_some(),
+                Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
+                Ask::Steer(_) | Ask::Proceed => false,
+            }
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop

@@ -98,6 +98,8 @@ mod sessions;
 #[cfg(test)]
 mod slack;
 #[cfg(test)]
+mod stopped;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod stuck;
