@@ -55,6 +55,12 @@ pub enum Refusal {
         /// What was named.
         asked: String,
     },
+    /// More words than any prompt has room for.
+    #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
+    SteeringTooLong {
+        /// How many were asked for, in bytes.
+        asked: usize,
+    },
     /// More words than the next prompt has room for.
     #[error(
         "{waiting} bytes of steering wait already and {asked} more would not fit into one prompt ({MAX_STEERING})"
@@ -80,8 +86,20 @@ pub struct Grant {
     pub max_tokens: Option<u64>,
 }
 
-/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one.
+/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
+/// count characters, say the same number.
 pub const MAX_STEERING: usize = 8 << 10;
+
+/// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
+///
+/// # Errors
+/// [`Refusal::SteeringTooLong`].
+pub fn check_steering(text: &str) -> Result<(), Refusal> {
+    match text.len() {
+        asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),
+        _ => Ok(()),
+    }
+}
 
 impl AgentSpec {
     /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
@@ -143,6 +161,7 @@ impl LoopState {
     /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         match (self.ended.map(|ended| ended.end), ask) {
+            (_, Ask::Steer(text)) if text.len() > MAX_STEERING => check_steering(text),
             (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
             (_, Ask::Steer(text)) => {

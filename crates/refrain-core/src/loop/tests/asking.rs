@@ -269,6 +269,9 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
     let refused = Refusal::TooLong { waiting: 5_001, asked: 3_192 };
     assert_eq!(journal.state.admits(&words(3_192)), Err(refused));
     assert_eq!(journal.state.admits(&words(3_191)), Ok(()));
+    let long = Err(Refusal::SteeringTooLong { asked: MAX_STEERING + 1 });
+    assert_eq!(journal.state.admits(&words(MAX_STEERING + 1)), long);
+    assert_eq!(Journal::ended(COMPLETED).state.admits(&words(MAX_STEERING + 1)), long, "whatever its state");
     // What an iteration was told makes room.
     assert_eq!(journal.runs(3_000, Exit::Code(0)).state.admits(&words(MAX_STEERING)), Ok(()));
 }
