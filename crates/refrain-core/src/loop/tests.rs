@@ -7,6 +7,7 @@ mod blocked;
 mod carried;
 mod deadlines;
 mod deciding;
+mod every_event;
 mod gates;
 pub(crate) mod journal;
 mod journals;

@@ -337,6 +337,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
             | Refusal::Untold { .. },
         ) => {
             format!("refrain resume {id}")

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod at_once;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;
@@ -97,6 +99,8 @@ mod serve;
 mod sessions;
 #[cfg(test)]
 mod slack;
+#[cfg(test)]
+mod stopped;
 #[cfg(test)]
 mod stopping;
 #[cfg(test)]
