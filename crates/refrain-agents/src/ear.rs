@@ -183,8 +183,7 @@ impl Ear {
     /// An ear for the attempt that is started so.
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
-        let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
-        let scanner = if call.spec.task.is_some() { scanner.hearing_giving_up() } else { scanner };
+        let scanner = Scanner::of_attempt(call.spec, call.prompt);
         let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
         let report = AgentReport { resumed, pool, ..AgentReport::default() };
         Self(match dialect(call) {

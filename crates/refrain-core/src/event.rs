@@ -436,7 +436,7 @@ pub enum ClaimSource {
     StateFile,
     /// Exit code 0, where there is neither a promise nor a hard gate.
     ExitCode,
-    /// Nobody but the gates, where there is no promise: the agent ended well.
+    /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
     Gates,
     /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
     Result,
@@ -454,6 +454,8 @@ pub enum Blocked {
     AgentMissing,
     /// What the agent prints cannot be kept.
     OutputLost,
+    /// A gate's command was not found, or may not be executed, before the first iteration.
+    GateMissing,
     /// The agent is not logged in, or not allowed.
     Login,
     /// There is no money left at the provider.

@@ -57,6 +57,7 @@ fn spec(prompt: &str) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -394,6 +395,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         timeout: GateSpec::TIMEOUT,
         retries: 0,
         when: Default::default(),
+        completes: false,
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
     let start = LoopStarted {

@@ -193,6 +193,9 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32]) -> String {
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
+        Some(promise) if spec.completes_by_gate() => {
+            format!("it says {} or its success command passes", promise.tag())
+        }
         Some(promise) => format!("it says {}", promise.tag()),
         None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),

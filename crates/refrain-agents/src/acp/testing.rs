@@ -53,6 +53,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

@@ -112,6 +112,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

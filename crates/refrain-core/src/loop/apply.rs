@@ -418,6 +418,10 @@ impl LoopState {
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
                 }
+                if self.missing_gate().is_some() {
+                    // By now it may be there.
+                    (self.baseline, self.proof) = (None, None);
+                }
                 self.progress.saved = None;
                 self.git.refused = None;
                 self.publish_again();

@@ -413,6 +413,9 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     if !state.spec.gates.is_empty() && state.baseline.is_none() {
         return Step::TakeCandidate;
     }
+    if state.missing_gate().is_some() {
+        return Step::Finish(End::Blocked { why: Blocked::GateMissing });
+    }
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }
 

@@ -62,6 +62,7 @@ impl Outcome {
                 Blocked::Refunds
                 | Blocked::Churn
                 | Blocked::AgentMissing
+                | Blocked::GateMissing
                 | Blocked::OutputLost
                 | Blocked::Login
                 | Blocked::Credit

@@ -48,6 +48,7 @@ impl TaskEnd {
                     Blocked::Refunds
                     | Blocked::Churn
                     | Blocked::AgentMissing
+                    | Blocked::GateMissing
                     | Blocked::OutputLost
                     | Blocked::Login
                     | Blocked::Credit

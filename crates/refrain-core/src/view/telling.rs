@@ -3,10 +3,12 @@
 use super::{StatusWord, published, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
-use crate::event::{Blocked, ClaimSource, End, WaitKind};
+use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::{Approval, Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
+use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
 use crate::session::MAX_IDLE_TURNS;
+use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 
@@ -83,7 +85,8 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::StateFile => "the agent set status: done in state.md",
                 ClaimSource::ExitCode => "the command ended with exit code 0",
                 ClaimSource::Gates | ClaimSource::Result => {
-                    return format!("every gate that decides passed{}{}", proven(state), approved(state));
+                    let gates = all_passed(&state.spec);
+                    return format!("{gates} passed{}{}", proven(state), approved(state));
                 }
             };
             match state.is_proven() {
@@ -115,6 +118,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
                 None => format!("{} could not be started", state.spec.agent.program),
             },
+            Blocked::GateMissing => cannot_run(state).unwrap_or_else(|| "a gate cannot run".to_owned()),
             Blocked::Login => told("the agent is not logged in", state),
             Blocked::Credit => told("there is no money left at the provider", state),
             Blocked::Model => told("there is no such model", state),
@@ -190,6 +194,42 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             (None, None) => "between two iterations".to_owned(),
         },
     }
+}
+
+/// What passed of a loop that its gates alone completed.
+fn all_passed(spec: &Spec) -> &'static str {
+    match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
+        (true, 1) => "the success command",
+        (true, _) => "the success command and every required gate",
+        (false, _) => "every gate that decides",
+    }
+}
+
+/// Which gate cannot run, and what of it is missing.
+fn cannot_run(state: &LoopState) -> Option<String> {
+    let result = state.missing_gate()?;
+    let name = &result.spec(&state.spec)?.name;
+    let Some(GateFailure::Exit(Exit::Code(code))) = result.failure else { return None };
+    let what = if code == NOT_FOUND { "was not found" } else { "may not be executed" };
+    Some(match missing_program(&result.preview) {
+        Some(program) => format!("gate {name} cannot run: {} {what} (exit code {code})", printable(program)),
+        None => {
+            let said = printable(&result.preview);
+            let said = if said.is_empty() { said } else { format!(": {said}").into() };
+            format!("gate {name} cannot run: its command {what} (exit code {code}){said}")
+        }
+    })
+}
+
+/// How a gate can run that cannot.
+fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
+    let result = state.missing_gate()?;
+    let program = missing_program(&result.preview).map_or("its program".into(), printable);
+    Some(format!(
+        "make {program} available to gate {}, then {resume}; or start the loop anew with a correct gate, or with \
+         --allow-missing-gates if the agent is to create it",
+        result.spec(&state.spec)?.name
+    ))
 }
 
 /// On what.
@@ -367,6 +407,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
                 format!("see why with refrain show {id}, make it start, then {resume}")
             }
             Some(End::Blocked { why: Blocked::OutputLost }) => format!("make room, then {resume}"),
+            Some(End::Blocked { why: Blocked::GateMissing }) => make_it_run(state, &resume).unwrap_or(resume),
             Some(End::Blocked { why: Blocked::Login }) => {
                 format!("log in with {}, then {resume}", state.spec.agent.program)
             }

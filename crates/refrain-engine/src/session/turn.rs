@@ -49,7 +49,7 @@ pub(super) fn over(
         keep(&dir.stdout(false), &said.message);
         keep(&dir.last_message(), &said.message);
     }
-    let mut scanner = Scanner::new(spec.promise.as_ref(), "");
+    let mut scanner = Scanner::of_attempt(spec, "");
     scanner.push(said.message.as_bytes());
     let finding = scanner.finish();
     let state = WorktreeFiles::default().says(spec);

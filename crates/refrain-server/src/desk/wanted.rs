@@ -46,8 +46,13 @@ pub(crate) struct Start {
     #[schemars(length(max = MOST_GATES))]
     #[serde(default)]
     pub(crate) gates: Vec<String>,
-    /// A shell command run behind each iteration; the loop is done once it exits 0, whatever the agent says.
+    /// A shell command run after each iteration. The loop is done once it exits 0 and all gates pass, whatever the agent says; a
+    /// claim of the agent that it does not confirm is refused.
     pub(crate) success_command: Option<String>,
+    /// Start although the program of a gate or of success_command is not found or not executable, for a program that the agent
+    /// is to create.
+    #[serde(default)]
+    pub(crate) allow_missing_gates: bool,
     /// How many iterations at most; 20 where neither this nor the configuration says.
     #[schemars(range(min = 1, max = 200))]
     pub(crate) max_iterations: Option<u32>,
@@ -107,6 +112,9 @@ pub(crate) struct PlanRun {
     pub(crate) name: Option<String>,
     /// The shell command that proves a task done that names none of its own.
     pub(crate) verify: Option<String>,
+    /// Start although the program of verify or of a gate is not found or not executable, as for loop_start.
+    #[serde(default)]
+    pub(crate) allow_missing_gates: bool,
     /// How many tasks are worked on at a time; as many as the machine can take where it is left out.
     #[schemars(range(min = 1, max = 64))]
     pub(crate) jobs: Option<u32>,

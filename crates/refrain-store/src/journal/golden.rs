@@ -204,6 +204,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(600_000),
         retries: 1,
         when: GateWhen::Iteration,
+        completes: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -219,6 +220,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(300_000),
         retries: 0,
         when: GateWhen::Claim,
+        completes: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],

@@ -68,6 +68,7 @@ pub(crate) fn started() -> Event {
             protect: Default::default(),
             until: Default::default(),
             clean_checkout: false,
+            gates_must_run: false,
             approval: false,
             stuck: Default::default(),
             critique: None,

@@ -56,6 +56,8 @@ mod memory;
 #[cfg(test)]
 mod mirrors;
 #[cfg(test)]
+mod missing_gates;
+#[cfg(test)]
 mod modes;
 #[cfg(test)]
 mod notifications;
@@ -105,6 +107,8 @@ mod stopped;
 mod stopping;
 #[cfg(test)]
 mod stuck;
+#[cfg(test)]
+mod success_command;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]

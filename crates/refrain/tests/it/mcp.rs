@@ -34,6 +34,14 @@ pub(crate) fn does(sandbox: &Sandbox, tool: &'static str, asked: Value) -> Value
     told
 }
 
+/// Calls a tool that refuses, in a session of its own, and answers what it says.
+pub(crate) fn refuses(sandbox: &Sandbox, tool: &'static str, asked: Value) -> String {
+    let client = Client::of(sandbox);
+    let told = client.refuses(tool, asked);
+    client.leaves().with_code(0);
+    told
+}
+
 fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }

@@ -362,6 +362,6 @@ fn what_cannot_be_a_review_is_refused() {
     }
     let words =
         ["start", "--command", &worker, "-p", "p", "--spec-gate", "spec.md", "--reviewer", "./missing"];
-    let run = sandbox.refrain(&words).with_code(1);
-    assert!(run.stderr.contains("\"./missing\" cannot be found"), "{}", run.stderr);
+    let run = sandbox.refrain(&words).with_code(2);
+    assert!(run.stderr.contains("gate spec: no such file: ./missing"), "{}", run.stderr);
 }

@@ -124,12 +124,17 @@ impl LoopState {
         }
         self.hear_result(&candidate);
         let Phase::Proving(proving) = &mut self.phase else { return Err("candidate.taken") };
-        let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
+        let completes = proving.of.is_some() && self.spec.completes_by_gate();
+        let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed.
+        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
+        if completes && self.proof.as_ref().filter(fits).is_some() {
+            proving.claim_by_gates(&self.spec.gates);
+        }
+        let asked = proving.asked.clone();
         let results = |last: &Proof| {
             // A reviewer was not asked where something else refused it.
             let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
@@ -372,6 +377,14 @@ impl LoopState {
         if proving.results.len() < proving.asked.len() {
             return;
         }
+        let holds =
+            |result: &GateResult| result.passed() || result.spec(&self.spec).is_some_and(|gate| !gate.hard);
+        if proving.of.is_some() && self.spec.completes_by_gate() && proving.results.iter().all(holds) {
+            proving.claim_by_gates(&self.spec.gates);
+            if proving.results.len() < proving.asked.len() {
+                return;
+            }
+        }
         // A proof names its tree: the gates may have changed what they were asked about.
         let decides = proving.claim.is_some() || self.spec.git.workflow.commits();
         let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
@@ -397,6 +410,10 @@ impl LoopState {
         let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
+        // Of an agent that said nothing of it the gates claim.
+        if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
+            last.claim = last.claim.or(claim);
+        }
         if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {
             proof.approval = self.approval_of(id, &proof.candidate);
             if proof.approval.is_none() {

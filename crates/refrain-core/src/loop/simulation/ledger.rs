@@ -4,6 +4,7 @@
 mod approval;
 mod outside;
 mod progress;
+mod success;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(super) struct Ledger {
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
     /// The last word of each gate: whether it passed, and about what it was asked.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
+    /// Gates that could not run.
+    missing: success::Missing,
     /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
@@ -142,6 +145,7 @@ impl Ledger {
             tree: None,
             gate: None,
             words: BTreeMap::new(),
+            missing: Default::default(),
             committed: None,
             released: false,
             critic: None,
@@ -322,8 +326,7 @@ impl Ledger {
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
-                let claimed =
-                    matches!(self.last, Some(Last::Charged { claim: Some(_) })) && !self.uncommitted;
+                let claimed = self.claims() && !self.uncommitted;
                 assert!(claimed || self.cancelled.is_some(), "it may need its worktree");
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
@@ -356,6 +359,7 @@ impl Ledger {
             Event::GateSpawnFailed { .. } => {
                 let (gate, ..) = self.gate.take().expect("a gate is in flight");
                 self.refunds = 0;
+                self.missing.forget(&gate);
                 self.words.insert(gate, (false, self.tree.clone()));
             }
             Event::GateStopRequested { because } => {
@@ -383,6 +387,10 @@ impl Ledger {
                             Some(said) => said.verdict == Verdict::Pass,
                             None => finished.exit == Exit::Code(0) && finished.no_test.is_none(),
                         };
+                        match stopped {
+                            None => self.missing.hear(finished),
+                            Some(_) => self.missing.forget(&gate),
+                        }
                         self.words.insert(gate, (good && stopped.is_none(), self.tree.clone()));
                         self.refunds = 0;
                     }
@@ -404,6 +412,7 @@ impl Ledger {
                 assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
+                self.assert_not_completed();
                 assert!(self.instant_failures < 3, "it goes on though the agent only fails");
                 (self.iteration, self.waiting) = (*iteration, false);
             }
@@ -446,8 +455,7 @@ impl Ledger {
                 }
             }
             Event::WaitStarted(_) => {
-                let found_nothing = self.spec.until == Until::Forever
-                    && matches!(self.last, Some(Last::Charged { claim: Some(_) }));
+                let found_nothing = self.spec.until == Until::Forever && self.claims();
                 let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
                 assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
@@ -558,7 +566,7 @@ impl Ledger {
     }
 
     fn claims(&self) -> bool {
-        matches!(self.last, Some(Last::Charged { claim: Some(_) }))
+        matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
     }
 
     fn has_hard_gates(&self) -> bool {
@@ -689,7 +697,11 @@ impl Ledger {
         }
         match end {
             End::Completed { claim } => {
-                let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
+                let made = match self.last {
+                    Some(Last::Charged { claim: Some(made) }) => made,
+                    _ if self.is_completed_by_gates() => ClaimSource::Gates,
+                    _ => panic!("nobody claimed"),
+                };
                 assert_eq!(claim, made);
                 assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
                 self.assert_proven();
@@ -731,6 +743,10 @@ impl Ledger {
             End::Blocked { why: Blocked::Churn } => assert_eq!(self.instant_failures, 3),
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
+            }
+            End::Blocked { why: Blocked::GateMissing } => {
+                let begins = self.iteration == 0 && self.charged == 0 && self.tokens == 0;
+                assert!(begins && self.spec.gates_must_run && !self.missing.is_none(), "no gate is missing");
             }
             End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
             End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
