@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::End;
+use crate::event::{ClaimSource, End};
 use crate::git::Checkout;
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
@@ -79,9 +79,11 @@ impl Standing {
         match state.ended.map(|ended| ended.end) {
             None if is_driven => Self::Running,
             Some(End::Paused | End::Blocked { .. }) => Self::Running,
+            Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => {
+                Self::MaxIterationsReached
+            }
             Some(End::Completed { .. }) => Self::Completed,
             Some(End::Cancelled) => Self::Cancelled,
-            Some(End::IterationCap) => Self::MaxIterationsReached,
             None | Some(End::Stuck | End::TimedOut | End::BudgetExceeded { .. }) => Self::Crashed,
         }
     }

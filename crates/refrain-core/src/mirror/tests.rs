@@ -13,6 +13,7 @@ use crate::git::Workflow;
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{runner, spec, time};
 use crate::promise::PromiseText;
+use crate::spec::Until;
 
 /// A loop after these events, a second apart.
 fn after(spec: Spec, events: Vec<Event>) -> LoopState {
@@ -70,6 +71,7 @@ fn states() -> Vec<(LoopState, Standing)> {
     };
     let cancel = vec![Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }];
     let claim = ClaimSource::Promise;
+    let counted = End::Completed { claim: ClaimSource::Count };
     let of = |events| after(capped(5), events);
     vec![
         (of(Vec::new()), Standing::Running),
@@ -79,6 +81,10 @@ fn states() -> Vec<(LoopState, Standing)> {
         (of(ended(cancel, End::Cancelled)), Standing::Cancelled),
         (of(ended(iteration(2, true), End::Completed { claim })), Standing::Completed),
         (after(capped(1), ended(Vec::new(), End::IterationCap)), Standing::MaxIterationsReached),
+        (
+            after(Spec { until: Until::Count, ..capped(1) }, ended(Vec::new(), counted)),
+            Standing::MaxIterationsReached,
+        ),
         (of(ended(Vec::new(), End::Stuck)), Standing::Crashed),
         (of(ended(Vec::new(), End::TimedOut)), Standing::Crashed),
     ]

@@ -73,6 +73,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::Gates | ClaimSource::Result => {
                     return format!("every gate that decides passed{}{}", proven(state), approved(state));
                 }
+                ClaimSource::Count => return counted(state),
             };
             match state.is_proven() {
                 true => {
@@ -177,6 +178,24 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             }
             (None, None) => "between two iterations".to_owned(),
         },
+    }
+}
+
+/// A loop that was asked for a number of iterations, and did them.
+fn counted(state: &LoopState) -> String {
+    let done = match state.charged {
+        1 => "the iteration that was asked for is done".to_owned(),
+        n => format!("the {n} iterations that were asked for are done"),
+    };
+    let (proven, approved) = (proven(state), approved(state));
+    match (state.is_proven(), failing(state)) {
+        (true, _) => format!("{done}, and every gate that decides passed{proven}{approved}"),
+        (false, _) if let Some(touched) = touched(state) => format!("{done}; unverified, as {touched}"),
+        (false, Some(gates)) if state.spec.has_hard_gates() => format!("{done}; unverified, as {gates}"),
+        (false, _) if state.spec.has_hard_gates() => {
+            format!("{done}; unverified, as not every gate that decides passed")
+        }
+        (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
     }
 }
 
