@@ -219,6 +219,10 @@ fn ends_have_the_words_of_the_seeds() {
                 json!("Reached max_iterations=1 without completion promise"),
                 json!({ "type": "max_iterations_reached" })
             ),
+            (
+                json!("Reached max_iterations=1 without completion promise"),
+                json!({ "type": "max_iterations_reached" })
+            ),
             crashed("stuck"),
             crashed("timed-out"),
         ]

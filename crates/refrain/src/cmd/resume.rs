@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "all")]
     after_reboot: bool,
     /// How many iterations at most, in all; at most 200 more at a time
-    #[arg(long, alias = "max-total-iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
+    #[arg(long, alias = "max-total-iterations", visible_alias = "iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
     max_iterations: Option<u32>,
     /// How long the loop may take, in all
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PROMPT_FILE")]
     prompt_file: Utf8PathBuf,
     /// How many iterations at most, 1 to 200; 5 where it is left out
-    #[arg(long, short = 'n', visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iter: Option<u32>,
     /// Where everything happens; here, where it is left out
     #[arg(long, short, value_name = "DIR", value_parser = values::folder)]

@@ -61,8 +61,8 @@ pub(super) struct Options {
     promise: PromiseArgs,
     #[command(flatten)]
     until: UntilArgs,
-    /// How many iterations at most, 1 to 200; 20 where it is left out
-    #[arg(help_heading = heading::COST, long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    /// How many iterations at most, 1 to 200; default 20
+    #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iterations: Option<u32>,
     #[command(flatten)]
     git: GitArgs,
@@ -84,25 +84,30 @@ impl Args {
         self
     }
 
-    /// A verb that is a mode: with these options, where a number that stands alone says how many iterations there are.
+    /// A verb that is a mode: a number alone in place of a task is the maximum of iterations.
     pub(super) fn of_mode(mode: &str, mut options: Options) -> Result<Self, CliError> {
         if let [word] = options.task.words.as_slice()
-            && word.bytes().all(|byte| byte.is_ascii_digit())
+            && is_number(word)
         {
-            options.until = options.until.counting(word)?;
+            options.max_iterations = Some(options.until.at_most(word, options.max_iterations)?);
             options.task.words.clear();
         }
-        // A number with words behind it may be meant as the count, and a count that is not heard is money.
+        // A number before a task may be meant as the maximum, and a maximum that is not kept costs money.
         if let [word, _, ..] = options.task.words.as_slice()
-            && word.bytes().all(|byte| byte.is_ascii_digit())
+            && is_number(word)
         {
             let error = format!(
-                "{word}: accepted is a number alone, or a task; --iterations {word} says how many iterations beside a task"
+                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
             );
             return Err(CliError::usage(error));
         }
         Ok(Self { options, mode: Some(mode.to_owned()) })
     }
+}
+
+/// Whether a word is nothing but digits.
+pub(super) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 // In short lines: one that a narrow terminal breaks cannot be copied.

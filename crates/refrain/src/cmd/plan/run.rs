@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     plan: RunArgs,
     /// The same as --max-total-iterations
-    #[arg(help_heading = heading::COST, long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
+    #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
     max_iterations: Option<u32>,
     /// The plan's id; made up from the tag where it is left out
     #[arg(long, value_name = "ID")]

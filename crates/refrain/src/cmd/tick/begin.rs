@@ -58,8 +58,8 @@ struct Typed {
     /// The loop's id; made up from the command where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
-    /// How many iterations at most, 1 to 200; 20 where it is left out
-    #[arg(long, visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    /// How many iterations at most, 1 to 200; default 20
+    #[arg(long, visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max: Option<u32>,
     /// The file that holds the task
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
