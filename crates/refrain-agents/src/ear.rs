@@ -10,12 +10,12 @@ use refrain_core::text::clip;
 use refrain_proc::StopLadder;
 
 use crate::acp::Acp;
-use crate::adapter::{Adapter, Call, Dialect};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::environment;
 use crate::gemini::Gemini;
-use crate::generic::Document;
+use crate::generic::{self, Document};
 use crate::opencode::OpenCode;
 
 /// A longer line is no event of any agent, and is passed over, in bytes.
@@ -39,6 +39,15 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
 #[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
+}
+
+/// How an agent is started: as its adapter says, or as a generic command.
+#[must_use]
+pub fn launch(call: &Call<'_>) -> Launch {
+    match adapter(call.spec.agent.kind) {
+        Some(adapter) => adapter.launch(call),
+        None => generic::launch(call),
+    }
 }
 
 /// How this kind of agent is ended.

@@ -19,8 +19,15 @@ use crate::spec::{AgentSpec, Limits, Secret, Spec};
 
 pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 
-/// The journal's format: what a reader of this version understands. New kinds of events raise it.
-pub const FORMAT: u32 = 1;
+/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
+/// values, raise it once a release; format 1 is that of 0.1.0.
+pub const FORMAT: u32 = 2;
+
+/// Whether this version reads a journal of that format.
+#[must_use]
+pub fn is_readable(format: u32) -> bool {
+    (1..=FORMAT).contains(&format)
+}
 
 /// One line of a journal, less its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -17,6 +17,7 @@ pub mod fingerprint;
 mod fold;
 pub mod gate;
 pub mod git;
+pub mod hex;
 pub mod ids;
 pub mod r#loop;
 pub mod memory;
@@ -43,6 +44,7 @@ pub mod trace;
 pub mod usage;
 pub mod values;
 pub mod view;
+pub mod work;
 
 pub use event::{Event, Record};
 pub use fold::Fold;

@@ -66,10 +66,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         schema: schema.map(|text| Schema { text, file: &schema_file }),
         root: identity::is_root(),
     };
-    let launch = match adapter {
-        Some(adapter) => adapter.launch(&call),
-        None => generic::launch(&call),
-    };
+    let launch = ear::launch(&call);
     let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
     let inside = [

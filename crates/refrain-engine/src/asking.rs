@@ -17,7 +17,7 @@ use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, Service, chain, executor, mirror, now, repository};
+use crate::{Deed, EngineError, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ impl Service {
     pub fn ask(
         &self,
         id: &LoopId,
-        what: &'static str,
+        what: Deed,
         ask: Ask,
         slow: impl FnOnce(Option<i32>),
     ) -> Result<LoopState, EngineError> {

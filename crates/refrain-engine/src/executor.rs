@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Dialect};
 use refrain_agents::ear::{self, Ear, Heard};
-use refrain_agents::{environment, gemini, generic};
+use refrain_agents::{environment, gemini};
 use refrain_core::agent::AgentReport;
 use refrain_core::budget::Allowance;
 use refrain_core::event::{AttemptFinished, Event, Exit};
@@ -81,10 +81,7 @@ impl Plan {
         let prompt = prompt::assemble(state, printed);
         let prompt_file = dir.prompt();
         let call = call(state, &prompt, &prompt_file, (env, allowance));
-        let launch = match ear::adapter(spec.agent.kind) {
-            Some(adapter) => adapter.launch(&call),
-            None => generic::launch(&call),
-        };
+        let launch = ear::launch(&call);
         let mut variables = environment::of_attempt(state, id);
         // Whoever tells the same collector finds its place there.
         if env

@@ -12,8 +12,8 @@ use std::time::Instant;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear, Heard};
+use refrain_agents::environment;
 use refrain_agents::judge::judge;
-use refrain_agents::{environment, generic};
 use refrain_core::budget::Allowance;
 use refrain_core::event::{CritiqueFinished, Exit, GateFinished, Reviewed};
 use refrain_core::fingerprint::{self, Fingerprint};
@@ -118,10 +118,7 @@ impl Brief {
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
             root: identity::is_root(),
         };
-        let launch = match ear::adapter(spec.agent.kind) {
-            Some(adapter) => adapter.launch(&call),
-            None => generic::launch(&call),
-        };
+        let launch = ear::launch(&call);
         let mut variables: Vec<_> =
             spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
         variables.extend(environment::of_attempt(state, of));

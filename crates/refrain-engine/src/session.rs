@@ -24,7 +24,7 @@ pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, Service, mirror, now};
+use crate::{Deed, EngineError, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;
@@ -102,7 +102,7 @@ impl Service {
         if !is_its_own {
             self.refuse_where_a_session_lives(&state)?;
         }
-        let runner = self.let_go_on_anyhow(id, false, ("be resumed", &|state| state.resume(grant)))?;
+        let runner = self.let_go_on_anyhow(id, false, (Deed::Resume, &|state| state.resume(grant)))?;
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;

@@ -56,6 +56,7 @@ mod status;
 mod taken;
 mod tree;
 mod walk;
+mod work;
 mod worktree;
 
 pub use clean::{CleanRequest, Laid};
@@ -78,4 +79,5 @@ pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
 pub use save::{SaveRequest, Saved};
 pub use tree::TreeRequest;
+pub use work::WorkSnapshot;
 pub use worktree::{Removal, Worktree};

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
-use refrain_engine::{APPROVED, EngineError, GitError, JournalError, NoProgram, PluginError, chain};
+use refrain_engine::{Deed, EngineError, GitError, JournalError, NoProgram, PluginError, chain};
 use refrain_server::DeskError;
 
 /// The documented exit codes. Public API.
@@ -128,7 +128,7 @@ impl From<EngineError> for CliError {
                 Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
             ),
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
-                let verb = if *what == APPROVED { "approve" } else { "resume" };
+                let verb = if *what == Deed::Approve { "approve" } else { "resume" };
                 (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {

@@ -19,7 +19,7 @@ use super::proof::{Candidate, Running};
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::Trouble;
 use crate::agent::Usage;
-use crate::event::{Ask, Blocked, End, Event, Exit, FORMAT, Record};
+use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
 
@@ -50,7 +50,7 @@ pub enum Damage {
     },
     /// Another version's format.
     #[error(
-        "the journal has format {found}, this version of Refrain reads {FORMAT}; use the version that wrote it"
+        "the journal has format {found}, this version of Refrain reads 1 to {FORMAT}; use the version that wrote it"
     )]
     Format {
         /// The journal's format.
@@ -67,7 +67,7 @@ impl LoopState {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));
         };
-        if started.format != FORMAT {
+        if !event::is_readable(started.format) {
             return Err(Damage::Format { found: started.format });
         }
         Ok(Self {

@@ -14,7 +14,7 @@ use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::{EngineError, Service, now};
+use crate::{Deed, EngineError, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the plan's state does not allow it, and it is unchanged; else what failed.
-    pub fn ask_plan(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<PlanState, EngineError> {
+    pub fn ask_plan(&self, id: &LoopId, what: Deed, ask: Ask) -> Result<PlanState, EngineError> {
         let dir = self.plan_dir(id)?;
         let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
@@ -102,7 +102,7 @@ impl Service {
                 Err(error) => return Err(error),
                 Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
                 Ok(_) => {
-                    self.ask(&running.id, "be cancelled", Ask::Cancel(Urgency::Now), |_| {})?;
+                    self.ask(&running.id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| {})?;
                 }
             }
         }

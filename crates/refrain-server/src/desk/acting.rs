@@ -5,7 +5,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::plan::TaskId;
 use refrain_core::view::Status;
 use refrain_core::view::plan::PlanStatus;
-use refrain_engine::Service;
+use refrain_engine::{Deed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +88,12 @@ impl Desk {
 
     /// Asks it to stop for now.
     pub(crate) fn pause(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, "be paused", Ask::Pause(urgency(how)))
+        self.ask(place, Deed::Pause, Ask::Pause(urgency(how)))
     }
 
     /// Asks it to stop for good.
     pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, "be cancelled", Ask::Cancel(urgency(how)))
+        self.ask(place, Deed::Cancel, Ask::Cancel(urgency(how)))
     }
 
     /// Has its agent told something with its next iteration.
@@ -103,7 +103,7 @@ impl Desk {
         if service.has_plan(&id) {
             return Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks")));
         }
-        service.ask(&id, "be steered", Ask::Steer(asked.text), |_| {})?;
+        service.ask(&id, Deed::Steer, Ask::Steer(asked.text), |_| {})?;
         standing(&service, &id)
     }
 
@@ -149,7 +149,7 @@ impl Desk {
         standing(&service, &id)
     }
 
-    fn ask(&self, place: &Place, what: &'static str, ask: Ask) -> Result<Standing, Refusal> {
+    fn ask(&self, place: &Place, what: Deed, ask: Ask) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         match service.has_plan(&id) {
             true => drop(service.ask_plan(&id, what, ask)?),

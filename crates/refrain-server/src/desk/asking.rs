@@ -2,7 +2,7 @@
 
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{EngineError, Service};
+use refrain_engine::{Deed, EngineError, Service};
 
 use super::{Desk, Refusal, Steer, Steered, Stop, Stopped, Which};
 
@@ -38,14 +38,14 @@ impl Desk {
                 "loop_id {id}: it is a plan; accepted are loops of its tasks: {loops}"
             )));
         }
-        service.ask(&id, "be steered", Ask::Steer(asked.text.clone()), |_| {})?;
+        service.ask(&id, Deed::Steer, Ask::Steer(asked.text.clone()), |_| {})?;
         Ok(Steered { steered: true, loop_id: id })
     }
 }
 
 fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), EngineError> {
     match service.has_plan(id) {
-        true => service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)).map(drop),
-        false => service.ask(id, "be cancelled", Ask::Cancel(urgency), |_| {}).map(drop),
+        true => service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency)).map(drop),
+        false => service.ask(id, Deed::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
     }
 }

@@ -1,8 +1,8 @@
 //! Journals of every format that was ever released, with every kind of event: they are read for ever.
 //!
 //! A test that fails here says that stored data would no longer be understood. A new kind of event is added to
-//! [`everything`] and the file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
-//! released its file never changes again.
+//! [`everything`] and the last format's file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
+//! released its file never changes again. Format 1 is that of release 0.1.0.
 
 use std::fs;
 
@@ -30,10 +30,11 @@ use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, 
 use refrain_core::state_file::WorkStatus;
 use refrain_core::{AttemptId, Event, Record};
 
-use super::tests::{at, sandbox, started};
+use super::tests::{Sandbox, at, sandbox, started};
 use super::{Durability, Journal, records, whole};
 
-const FORMAT_1: &[u8] = include_bytes!("golden/format-1.jsonl");
+const FORMAT_1: &str = include_str!("golden/format-1.jsonl");
+const FORMAT_2: &str = include_str!("golden/format-2.jsonl");
 
 fn finished(exit: Exit) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished {
@@ -403,7 +404,7 @@ fn everything() -> Vec<Event> {
 }
 
 #[test]
-fn a_journal_of_format_1_is_read_as_it_was_meant() {
+fn a_journal_of_this_format_is_read_as_it_was_meant() {
     let sandbox = sandbox();
     let mut events = everything().into_iter().zip(0..);
     if option_env!("REFRAIN_BLESS").is_some() {
@@ -411,15 +412,32 @@ fn a_journal_of_format_1_is_read_as_it_was_meant() {
         let mut journal: Journal = Journal::create(sandbox.loop_dir.clone(), start, at(second)).unwrap();
         events.by_ref().for_each(|(event, second)| journal.push(event, at(second)).unwrap());
         journal.commit(Durability::Written).unwrap();
-        let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-1.jsonl");
-        fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-2.jsonl");
         fs::copy(sandbox.loop_dir.journal(), golden).unwrap();
         return;
     }
-    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
-    crate::write_atomic(&sandbox.loop_dir.journal(), FORMAT_1).unwrap();
     let expected: Vec<Record> =
         events.map(|(event, second)| Record { seq: second as u64 + 1, at: at(second), event }).collect();
-    assert_eq!(records(&sandbox.loop_dir).unwrap(), expected);
-    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), expected.len());
+    assert_eq!(stored(&sandbox, FORMAT_2), expected);
+}
+
+#[test]
+fn a_journal_of_format_1_is_read_and_loses_nothing() {
+    let sandbox = sandbox();
+    let read = stored(&sandbox, FORMAT_1);
+    assert_eq!(read.len(), FORMAT_1.lines().count());
+    for (record, line) in read.iter().zip(FORMAT_1.lines()) {
+        let mut stored: serde_json::Value = serde_json::from_str(line).unwrap();
+        stored.as_object_mut().unwrap().remove("hash");
+        assert_eq!(serde_json::to_value(record).unwrap(), stored);
+    }
+}
+
+/// The records of a journal that was written once, whose chain of hashes is whole.
+fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
+    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
+    crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();
+    let read = records(&sandbox.loop_dir).unwrap();
+    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), read.len());
+    read
 }

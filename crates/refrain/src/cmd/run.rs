@@ -15,7 +15,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{EngineError, Service, foreign_lock};
+use refrain_engine::{Deed, EngineError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -276,7 +276,7 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, "be begun anew", Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.ask(task, Deed::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
     service.archive(task)?;
     Ok(())
 }

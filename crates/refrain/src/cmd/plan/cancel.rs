@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{EngineError, Service};
+use refrain_engine::{Deed, EngineError, Service};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 /// Asks this plan for it; says what it came to.
 pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)) {
+    match service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency)) {
         Ok(state) => {
             let when = match (state.ended, now) {
                 (Some(_), _) => "is cancelled",

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::Service;
+use refrain_engine::{Deed, Service};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 /// Asks this plan for it; says what it came to.
 pub(crate) fn pause(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask_plan(id, "be paused", Ask::Pause(urgency))?;
+    let state = service.ask_plan(id, Deed::Pause, Ask::Pause(urgency))?;
     Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain plan resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),
