@@ -4,6 +4,7 @@
 //!
 //! One module a system, each with a writer and a reader of its format; [`read`] knows them apart by what they hold.
 
+mod check;
 mod descartes;
 mod found;
 mod ralph;
@@ -30,6 +31,7 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 use crate::state_file::front_matter;
 
+pub use check::Check;
 pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt, read};
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 

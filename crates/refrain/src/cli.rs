@@ -109,7 +109,7 @@ enum LoopVerb {
     Implement(Box<cmd::implement::Args>),
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
-    Resume(cmd::resume::Args),
+    Resume(Box<cmd::resume::Args>),
     Approve(cmd::approve::Args),
     Status(cmd::status::Args),
     List(cmd::list::Args),
@@ -237,7 +237,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Research(args) => cmd::research::run(context, *args),
         LoopVerb::Implement(args) => cmd::implement::run(context, *args),
         LoopVerb::Run(args) => cmd::run::run(context, &args),
-        LoopVerb::Resume(args) => cmd::resume::run(context, &args),
+        LoopVerb::Resume(args) => cmd::resume::run(context, *args),
         LoopVerb::Approve(args) => cmd::approve::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),
         LoopVerb::List(args) => cmd::list::run(context, &args),

@@ -261,6 +261,7 @@ fn a_loop_of_synthex_is_read() {
             cap: Some(30),
             iteration: 6,
             standing: Standing::Running,
+            check: None,
         }
     );
     assert_eq!(found.total(None), Ok(30));

@@ -156,6 +156,18 @@ impl GateArgs {
         Ok(())
     }
 
+    /// The same for one that only informs.
+    pub(super) fn add_advisory(&mut self, name: &str, command: &str) -> Result<(), CliError> {
+        let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;
+        self.soft_gate.push(Asked { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// How long a gate may take, where that is said here.
+    pub(super) fn timeout(&self) -> Option<Millis> {
+        self.gate_timeout
+    }
+
     /// Whether a command decides about the work, as far as that is said, here or by the configuration.
     pub(super) fn decide(&self, config: &Config) -> bool {
         let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;

@@ -27,23 +27,33 @@ pub(crate) struct UntilArgs {
 impl UntilArgs {
     /// The option that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let said = [
-            (self.complete, "--loop"),
-            (self.exact.is_some(), "--exact"),
-            (self.infinite, "--infinite"),
-        ];
+        let said =
+            [(self.complete, "--loop"), (self.exact.is_some(), "--exact"), (self.infinite, "--infinite")];
         said.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
     }
 
     /// The most iterations, where a number stands alone: not beside an option that sets another number, or none.
     pub(crate) fn at_most(&self, number: &str, most: Option<u32>) -> Result<u32, CliError> {
-        let others =
-            [(self.exact.is_some(), "--exact"), (self.infinite, "--infinite"), (most.is_some(), "--max-iterations")];
+        let others = [
+            (self.exact.is_some(), "--exact"),
+            (self.infinite, "--infinite"),
+            (most.is_some(), "--max-iterations"),
+        ];
         if let Some((_, flag)) = others.into_iter().find(|(is_given, _)| *is_given) {
             let error = format!("{flag}: not with the number {number}, which is the maximum of iterations");
             return Err(CliError::usage(error));
         }
         values::iterations(number).map_err(|why| CliError::usage(format!("{number}: {why}")))
+    }
+
+    /// How many iterations it has exactly, where that is said.
+    pub(crate) fn exact(&self) -> Option<u32> {
+        self.exact
+    }
+
+    /// Whether it has no end of its own.
+    pub(crate) fn is_infinite(&self) -> bool {
+        self.infinite
     }
 
     /// What both say together; this one first.

@@ -36,6 +36,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod from_other_systems;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod hosted;

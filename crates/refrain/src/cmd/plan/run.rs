@@ -13,7 +13,7 @@ use crate::cli::Context;
 use crate::cmd::adapted::{Adapted, Difference};
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
-use crate::cmd::start::work::{PromiseArgs, TaskArgs, WorkArgs};
+use crate::cmd::start::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use crate::error::CliError;
 use crate::out;
 use crate::run::{self, ShowArgs};
@@ -37,6 +37,8 @@ pub(crate) struct Args {
     name: Option<LoopId>,
     #[command(flatten)]
     work: WorkArgs,
+    #[command(flatten)]
+    words: Adapted<WordArgs, Refused>,
     #[command(flatten)]
     task: Adapted<TaskArgs, Refused>,
     #[command(flatten)]
@@ -135,13 +137,14 @@ impl ByTag {
 
 /// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let Args { source, plan, max_iterations, name, work, task, promise, git, show } = args;
-    refuse_what_loops_have(&task.args, &promise.args, &git.args)?;
+    let Args { source, plan, max_iterations, name, work, words, task, promise, git, show } = args;
+    refuse_what_loops_have(&words.args.words, &task.args, &promise.args, &git.args)?;
     run_plan(context, (source, plan), name, max_iterations, work, show)
 }
 
 /// Refuses what a plan says for itself.
 pub(in crate::cmd) fn refuse_what_loops_have(
+    words: &[String],
     task: &TaskArgs,
     promise: &PromiseArgs,
     git: &GitArgs,
@@ -152,7 +155,7 @@ pub(in crate::cmd) fn refuse_what_loops_have(
     let own =
         "every task has a worktree and a branch of its own, and what landed is handed over to your branch";
     let said = [
-        (!task.words.is_empty(), "PROMPT", prompts),
+        (!words.is_empty(), "PROMPT", prompts),
         (task.prompt.is_some(), "--prompt", prompts),
         (task.prompt_file.is_some(), "--prompt-file", prompts),
         (task.prompt_name.is_some(), "--prompt-name", prompts),

@@ -18,7 +18,7 @@ pub(in crate::cmd) struct StuckArgs {
     /// How often the same failure comes in a row before the agent is told to try something else, 1 to 100; 3 where it is left
     /// out. Two more, and the loop is stuck
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
-    stuck_threshold: Option<u32>,
+    pub(in crate::cmd) stuck_threshold: Option<u32>,
     /// What is done with a loop that is stuck: stop, ask, model=NAME, agent=NAME; `stop` where it is left out
     #[arg(long, value_name = "WHAT", value_parser = Answer::from_str)]
     on_stuck: Option<Answer>,

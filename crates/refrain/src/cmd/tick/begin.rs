@@ -121,7 +121,12 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let (typed, gates, prompt) = typed(args.typed, args.gates, &text)?;
+    let (mut typed, gates, mut prompt) = typed(args.typed, args.gates, &text)?;
+    // As behind the verb of a mode: a number alone is the maximum of iterations.
+    if args.mode.is_some() && start::is_number(&prompt) {
+        typed.max = Some(typed.until.at_most(&prompt, typed.max)?);
+        prompt.clear();
+    }
     export::advise(context, service);
     let around = hook::surrounding(|name| context.variable(name));
     let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
