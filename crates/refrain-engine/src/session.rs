@@ -361,10 +361,9 @@ impl Service {
         let was_over = journal.state().ended.is_some();
         if !was_over {
             // One that was asked for so many, and did them, is completed by that.
-            let end = match next_step(journal.state(), &Live::default(), now()) {
-                Step::Finish(end @ End::Completed { .. }) => end,
-                _ => End::IterationCap,
-            };
+            let next = next_step(journal.state(), &Live::default(), now());
+            let end =
+                if let Step::Finish(end @ End::Completed { .. }) = next { end } else { End::IterationCap };
             journal.push(Event::LoopEnded(end), now())?;
         }
         journal.commit(Durability::Synced)?;

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
     all: bool,
     /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
-    #[arg(long, requires = "all")]
+    #[arg(long)]
     after_reboot: bool,
     /// Wait no longer for what it waits for
     #[arg(long)]

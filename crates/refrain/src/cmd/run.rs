@@ -114,6 +114,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let words = Words::try_parse_from(words).map_err(CliError::from)?;
     let (mut spec, mut notes) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
     notes.extend(prove(&mut spec, &service, &environment)?);
+    context.typed.check_loop(&spec)?;
     if let Some(pid) = foreign_lock(&spec) {
         let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
         return Err(CliError::new(Code::Refused, error).hint("end it, or wait for it"));

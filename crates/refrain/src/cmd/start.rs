@@ -159,25 +159,8 @@ What is left out here, the configuration says: refrain config show. All about it
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.options.plan.asked() {
-        if let Some(mode) = &args.mode.mode {
-            return Err(CliError::usage(format!(
-                "--mode {mode}: not with a plan: its tasks have ways of their own"
-            )));
-        }
-        let Options { task: WordArgs { words }, begin, plan, show } = args.options;
-        let BeginArgs { task, directions, name, work, promise, until, max_iterations, git, mirror } = begin;
-        if directions.is_some() {
-            return Err(CliError::usage(
-                "--directions: not with a plan: accepted is --spec-file, which every agent is told",
-            ));
-        }
-        if let Some(mirror) = mirror.first() {
-            return Err(CliError::usage(format!("--mirror {mirror}: not with a plan: accepted is a loop")));
-        }
-        if let Some(flag) = until.given() {
-            return Err(CliError::usage(format!("{flag}: not with a plan, which ends with its tasks")));
-        }
-        plan::refuse_what_loops_have(&words, &task, &promise, &git)?;
+        let Options { begin, plan, show, .. } = args.options;
+        let BeginArgs { name, work, max_iterations, .. } = begin;
         return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
     }
     let options = &args.options.begin;
@@ -211,6 +194,7 @@ pub(super) fn launch(
     (show, settings): (ShowArgs, &Settings),
     dir: &Utf8Path,
 ) -> Result<ExitCode, CliError> {
+    context.typed.check_loop(&spec)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
     let notes = Notes::of(service, &spec, notes);

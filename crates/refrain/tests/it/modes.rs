@@ -168,7 +168,7 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
         (&["--mode", "empty"], "the prompt is empty"),
         (&["--mode", ""], "a value is required for '--mode <NAME>'"),
         (&["--mode", "polish", " "], "the prompt is empty"),
-        (&["--mode", "polish", "--scud-tag", "x"], "--mode polish: not with a plan"),
+        (&["--mode", "polish", "--scud-tag", "x"], "--mode: not with a plan"),
         (&["--scud-tag", "x", "--directions", "y"], "--directions: not with a plan"),
     ] {
         let refused = start(&[&["start"], words].concat()).with_code(2);
