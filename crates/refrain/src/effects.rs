@@ -16,8 +16,8 @@ use crate::error::CliError;
 
 /// When some options have an effect. Where there are several rows for an option of a verb, all must hold.
 struct Row {
-    /// By their long names; words that are no options by their ids.
-    options: &'static [&'static str],
+    /// By their long names, with spaces between them; words that are no options by their ids.
+    options: &'static str,
     when: When,
     /// Why they have none otherwise, and what to do.
     text: &'static str,
@@ -27,15 +27,39 @@ struct Row {
 enum When {
     Always,
     /// Beside one of these.
-    With(&'static [&'static str]),
+    With(&'static str),
     /// Beside none of these.
-    Without(&'static [&'static str]),
+    Without(&'static str),
     /// Where this holds of all that is typed.
     Typed(fn(&Level) -> bool),
     /// Where this holds of the loop that the command line and the configuration make.
     Loop(fn(&Spec) -> bool),
     /// With no command line: the verb takes them only to say why it does not.
     Never,
+}
+
+const fn always(options: &'static str) -> Row {
+    Row { options, when: When::Always, text: "" }
+}
+
+const fn never(options: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::Never, text }
+}
+
+const fn with(options: &'static str, others: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::With(others), text }
+}
+
+const fn without(options: &'static str, others: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::Without(others), text }
+}
+
+const fn typed(options: &'static str, holds: fn(&Level) -> bool, text: &'static str) -> Row {
+    Row { options, when: When::Typed(holds), text }
+}
+
+const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static str) -> Row {
+    Row { options, when: When::Loop(holds), text }
 }
 
 /// What was typed for one verb.
@@ -116,8 +140,8 @@ impl Typed {
     pub(crate) fn check(&self) -> Result<(), CliError> {
         self.refuse(|level, when| match when {
             When::Always | When::Loop(_) => true,
-            When::With(names) => names.iter().any(|name| level.has(name)),
-            When::Without(names) => !names.iter().any(|name| level.has(name)),
+            When::With(names) => level.has_any(names),
+            When::Without(names) => !level.has_any(names),
             When::Typed(holds) => holds(level),
             When::Never => false,
         })
@@ -138,7 +162,7 @@ impl Typed {
         for level in &self.levels {
             let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&level.verb.as_str()));
             for row in groups.flat_map(|(_, rows)| *rows) {
-                let typed = row.options.iter().find(|name| level.has(name));
+                let typed = row.options.split_whitespace().find(|name| level.has(name));
                 if let Some(name) = typed.filter(|_| !holds(level, &row.when)) {
                     return Err(CliError::usage(format!("{}: {}", level.shown(name), row.text)));
                 }
@@ -151,6 +175,10 @@ impl Typed {
 impl Level {
     fn has(&self, name: &str) -> bool {
         self.typed.contains_key(name)
+    }
+
+    fn has_any(&self, names: &str) -> bool {
+        names.split_whitespace().any(|name| self.has(name))
     }
 
     fn value(&self, name: &str) -> Option<&str> {

@@ -211,16 +211,6 @@ impl GateArgs {
             protect.parts = offer.parts;
             notes = offer.notes;
         }
-        for (is_given, flag) in [
-            (self.gate_timeout.is_some(), "--gate-timeout"),
-            (self.gate_retries.is_some(), "--gate-retries"),
-            (self.gate_when.is_some(), "--gate-when"),
-            (self.clean_checkout, "--clean-checkout"),
-        ] {
-            if is_given && gates.is_empty() {
-                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
-            }
-        }
         Ok(Proof { gates, protect, notes })
     }
 

@@ -30,7 +30,7 @@ fn options() -> BTreeMap<String, BTreeSet<String>> {
 fn every_option_of_every_verb_has_a_row() {
     let of = |verb: &str| -> BTreeSet<&str> {
         let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
-        groups.flat_map(|(_, rows)| *rows).flat_map(|row| row.options).copied().collect()
+        groups.flat_map(|(_, rows)| *rows).flat_map(|row| row.options.split_whitespace()).collect()
     };
     let mut missing = Vec::new();
     for (verb, options) in options() {
@@ -55,9 +55,9 @@ fn no_row_is_about_an_option_that_is_not_there() {
             };
             let mut names: Vec<&str> = Vec::new();
             for row in *rows {
-                names.extend(row.options);
+                names.extend(row.options.split_whitespace());
                 if let When::With(others) | When::Without(others) = row.when {
-                    names.extend(others);
+                    names.extend(others.split_whitespace());
                 }
             }
             let gone = names.into_iter().filter(|name| !there.contains(*name) && !words.contains(name));

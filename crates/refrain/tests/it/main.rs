@@ -58,6 +58,8 @@ mod mirrors;
 #[cfg(test)]
 mod modes;
 #[cfg(test)]
+mod no_effect;
+#[cfg(test)]
 mod notifications;
 #[cfg(test)]
 mod plan_files;

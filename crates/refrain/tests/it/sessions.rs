@@ -178,7 +178,7 @@ fn whoever_pauses_or_cancels_it_is_heard() {
         ["tick", "begin", COMMAND, "--session-id", "t", "--resume", "job", "--completion-promise", "NEW"];
     let fixed = sandbox.refrain(&words).with_code(1);
     assert!(
-        fixed.stderr.contains("--completion-promise: a loop that goes on has its own"),
+        fixed.stderr.contains("--completion-promise: it has no effect on a loop that continues"),
         "{}",
         fixed.stderr
     );
