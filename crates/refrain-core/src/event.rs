@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentReport;
 use crate::budget::Standing;
 use crate::gate::GateName;
-use crate::git::{Base, CommitReport, Effect, Oid, PublishReport};
+use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
+use crate::work::WorkDigest;
 
 pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 
@@ -85,6 +86,9 @@ pub enum Event {
     IterationBegun {
         /// From 1, without gaps.
         iteration: u32,
+        /// The work at that time; none if it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDigest>,
     },
     /// The agent is about to be started: an intent.
     #[serde(rename = "attempt.started")]
@@ -131,6 +135,9 @@ pub enum Event {
         /// What of the protected was touched since the start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         touched: Vec<Touched>,
+        /// What the gates, or a commit hook, changed of the candidate before: the first paths of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<RepoPath>,
     },
     /// Git does not say what there is to prove.
     #[serde(rename = "candidate.refused")]
@@ -207,6 +214,9 @@ pub enum Event {
         /// Where it was pushed to, or why that failed; none where there is no remote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pushed: Option<Pushed>,
+        /// Files that were changed before the loop and by it: they hold the user's changes too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mixed: Vec<RepoPath>,
     },
     /// The loop is about to end without a proof, and there is no branch with what it did.
     #[serde(rename = "work.unsaved")]

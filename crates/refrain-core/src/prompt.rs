@@ -13,7 +13,7 @@ use crate::fingerprint::essence;
 use crate::gate::GateSpec;
 use crate::git::{CommitReport, CommitResult, Skipped, Why};
 use crate::ids::AttemptId;
-use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome};
+use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome, Proof};
 use crate::memory;
 use crate::session::Isolation;
 use crate::spec::{Spec, Until};
@@ -285,12 +285,11 @@ pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], mo
         );
     }
     let last = last_iteration(state).and_then(|last| last.proof.as_ref());
-    if last.is_some_and(|proof| proof.restless) {
-        said.push(
-            "CLAIM REFUSED: the gates, or a hook of the repository, change files of the project each time they run, so \
-             nothing is proven. Leave the files as the gates make them, or keep the gates from changing them."
-                .to_owned(),
-        );
+    if let Some(unstable) = last.and_then(Proof::instability) {
+        said.push(format!(
+            "CLAIM REFUSED: nothing is verified, because {unstable}. Add what they write to .gitignore, or keep them from \
+             changing it."
+        ));
     }
     let flaky = last.into_iter().flat_map(|proof| &proof.results).filter(|result| result.flaky);
     for gate in flaky.filter_map(|result| result.spec(&state.spec)) {
@@ -435,7 +434,6 @@ fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
     let failing: Vec<_> = by_agent.into_iter().chain(printed.gates.iter().filter_map(of_gate)).collect();
     let failing: Vec<_> =
         failing.iter().map(|(gate, essence)| Failing { gate: gate.as_deref(), essence }).collect();
-    let turns = state.progress.stuck.turns(pattern);
     let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
     let tried: Vec<_> = outcomes
         .iter()
@@ -446,7 +444,7 @@ fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
             preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),
         })
         .collect();
-    Some(stuck::directive(pattern, turns, &failing, &tried))
+    Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
 }
 
 /// The attempts that count, oldest first.

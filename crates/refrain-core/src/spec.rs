@@ -227,8 +227,11 @@ impl ProtectSpec {
 /// When a loop is stuck, and what is done then (design.md, "Errors are classified").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StuckSpec {
-    /// How often the same failure comes in a row before the strategy is to shift.
+    /// After how many iterations in a row without progress the strategy shifts (`stuck::ROWS`).
     pub threshold: u32,
+    /// The same failure counts whatever else changes (`refrain run`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_failure: bool,
     /// What is done where that did not help.
     #[serde(default)]
     pub answer: OnStuck,
@@ -236,7 +239,7 @@ pub struct StuckSpec {
 
 impl Default for StuckSpec {
     fn default() -> Self {
-        Self { threshold: stuck::THRESHOLD, answer: OnStuck::Stop }
+        Self { threshold: stuck::THRESHOLD, by_failure: false, answer: OnStuck::Stop }
     }
 }
 

@@ -14,13 +14,15 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
+use refrain_core::work::WorkDigest;
 use refrain_core::{LoopState, Step};
+use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
 use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::account::Account;
 use crate::agent_news::AgentNews;
@@ -35,10 +37,14 @@ use crate::repository::{Done, LONGEST, Opened, Tools, Work, marked};
 use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
+use crate::work::WorkWatch;
 use crate::{EngineError, now};
 
 /// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a look at the work may take. It is not known then.
+const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
 /// What can happen to a runner.
 enum Input {
@@ -80,6 +86,8 @@ pub(crate) struct Drive<'a> {
     steps: [Option<Step>; 2],
     pulse: Arc<Pulse>,
     account: Option<Account>,
+    /// What is known of its worktree; only lent to the thread that looks at it.
+    watch: Option<WorkWatch>,
     /// Only lent to the thread that asks for money.
     purse: Option<Purse>,
     /// The attempt, or the gate, in flight.
@@ -123,6 +131,7 @@ impl<'a> Drive<'a> {
             host,
             crew: Crew::new(),
             account: None,
+            watch: None,
             purse: Some(Purse::new(&journal.state().spec, journal.dir(), host)),
             flight: None,
             journal,
@@ -141,7 +150,10 @@ impl<'a> Drive<'a> {
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);
-        drive.opened = Arc::new(Mutex::new(opened.map(|opened| opened.in_env(&env))));
+        let opened = opened.map(|opened| opened.in_env(&env));
+        let is_watched = WorkWatch::is_needed(&drive.journal.state().spec);
+        drive.watch = is_watched.then(|| WorkWatch::of(opened.as_ref()));
+        drive.opened = Arc::new(Mutex::new(opened));
         Ok(drive)
     }
 
@@ -193,7 +205,8 @@ impl<'a> Drive<'a> {
                 }
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
-                    self.journal.push(Event::IterationBegun { iteration }, now)?;
+                    let work = self.look_at_work().await;
+                    self.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
                 Step::StartAttempt(id) => self.start_attempt(id).await?,
                 Step::StopAttempt(because) => {
@@ -213,7 +226,12 @@ impl<'a> Drive<'a> {
                 }
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
                     self.journal.push(
-                        Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() },
+                        Event::CandidateTaken {
+                            tree: None,
+                            partial: false,
+                            touched: Vec::new(),
+                            changed: Vec::new(),
+                        },
                         now,
                     )?;
                 }
@@ -241,6 +259,29 @@ impl<'a> Drive<'a> {
                 Step::Rest => return Box::pin(self.let_go()).await,
             }
         }
+    }
+
+    /// The work now; none if it cannot be known in time, or nothing asks for it.
+    async fn look_at_work(&mut self) -> Option<WorkDigest> {
+        let mut watch = self.watch.take()?;
+        let worktree = self.journal.state().spec.worktree.clone();
+        let env = marked(&self.git_env(), &self.journal.state().spec);
+        let cancel = Cancel::new().ok();
+        let stop = cancel.clone();
+        let mut looks = Box::pin(self.blocking(move || {
+            let work = watch.look(&worktree, &env, cancel);
+            (watch, work)
+        }));
+        let looked = match timeout(LONGEST_LOOK, &mut looks).await {
+            Ok(looked) => looked,
+            Err(_) => {
+                stop.iter().for_each(Cancel::cancel);
+                looks.await
+            }
+        };
+        let (watch, work) = looked;
+        self.watch = Some(watch);
+        work
     }
 
     /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.

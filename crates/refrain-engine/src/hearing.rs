@@ -103,6 +103,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         exit,
         promised: heard.finding.claimed,
         gave_up: heard.finding.gave_up,
+        work: None,
         needs: None,
         near_miss: heard.finding.near_miss,
         state: None,

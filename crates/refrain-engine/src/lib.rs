@@ -58,6 +58,7 @@ mod telemetry;
 mod usage;
 mod webhook;
 mod words;
+mod work;
 
 pub use catalog::Listed;
 pub use clock::now;

@@ -23,7 +23,9 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
+use crate::repository::marked;
 use crate::telemetry::tell_of_session;
+use crate::work::WorkWatch;
 use crate::{Deed, EngineError, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
@@ -236,15 +238,20 @@ impl Service {
         said: &mut Option<&Said>,
     ) -> Result<Next, EngineError> {
         let mut journal: Journal = Journal::open(dir.clone(), now())?;
+        let mut watch = WorkWatch::default();
+        let mut look = |spec: &Spec| {
+            let env = || marked(&self.host().git_env(spec), spec);
+            WorkWatch::is_needed(spec).then(|| watch.look(&spec.worktree, &env(), None)).flatten()
+        };
         let state = journal.state();
         if let Some(said) = said.take()
             && is_heard(state, seen)
         {
-            let finished: AttemptFinished = over(state, dir, said);
+            let finished: AttemptFinished = over(state, dir, said, look(&state.spec));
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();
-        let next = go_on(&mut journal)?;
+        let next = go_on(&mut journal, look)?;
         // Who only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;
@@ -355,7 +362,7 @@ impl Service {
             return Ok(journal.state().clone());
         }
         if journal.state().in_flight().is_some() {
-            let finished = over(journal.state(), journal.dir(), &Said::default());
+            let finished = over(journal.state(), journal.dir(), &Said::default(), None);
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();

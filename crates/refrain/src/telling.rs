@@ -28,7 +28,7 @@ pub(crate) fn lines(
     let is_ending = state.in_flight().is_some_and(|flight| flight.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
-        Event::IterationBegun { iteration } => marker(state, *iteration),
+        Event::IterationBegun { iteration, .. } => marker(state, *iteration),
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
@@ -51,8 +51,8 @@ pub(crate) fn lines(
         Event::CritiqueStopRequested { .. } => note("ending the critic"),
         Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
         Event::AgentChanged(agent) => note(&progress::changed(agent)),
-        Event::WorkSaved { branch, commit, pushed } => {
-            notes(progress::saved(branch, commit, pushed.as_ref()))
+        Event::WorkSaved { branch, commit, pushed, mixed } => {
+            notes(progress::saved(branch, commit, pushed.as_ref(), mixed))
         }
         Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
         Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),

@@ -22,6 +22,7 @@ use crate::agent::Usage;
 use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
+use crate::stuck::Verdict;
 
 /// A record that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -217,9 +218,9 @@ impl LoopState {
                 }
                 self.git.refused = Some(error.clone());
             }
-            Event::CandidateTaken { tree, partial, touched } => {
+            Event::CandidateTaken { tree, partial, touched, changed } => {
                 let (tree, touched) = (tree.clone(), touched.clone());
-                self.take_candidate(Candidate { tree, partial: *partial, touched }, at)?;
+                self.take_candidate(Candidate { tree, partial: *partial, touched }, changed, at)?;
             }
             Event::CandidateRefused { error } => self.refuse_candidate(error)?,
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
@@ -258,7 +259,7 @@ impl LoopState {
                 self.git.released = true;
                 self.git.kept.clone_from(kept);
             }
-            Event::IterationBegun { iteration } => {
+            Event::IterationBegun { iteration, work } => {
                 let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
                     && (self.git.base.is_some() && !self.git.stale || !self.spec.git.needs_base())
                     && !self.lacks_baseline();
@@ -266,6 +267,7 @@ impl LoopState {
                     return Err("iteration.begun");
                 }
                 self.iteration = *iteration;
+                self.progress.began.clone_from(work);
                 self.wait = None;
                 let next = AttemptId { iteration: *iteration, attempt: 1 };
                 self.phase = Phase::Begun { next, hindered: None };
@@ -278,12 +280,14 @@ impl LoopState {
                 self.wait = None;
                 self.trouble.next = None;
                 self.hurried = false;
+                let shifted = matches!(self.verdict(), Verdict::Shift(_));
                 self.phase = Phase::InFlight(InFlight {
                     id: *id,
                     started_at: at,
                     spawned: None,
                     stopping: None,
                     told: self.steering.len(),
+                    shifted,
                 });
             }
             Event::AttemptSpawned { process } => {
@@ -305,6 +309,7 @@ impl LoopState {
                     error: Some(error.clone()),
                     usage: Usage::default(),
                     proof: None,
+                    shifted: false,
                 });
                 self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
             }
@@ -335,9 +340,10 @@ impl LoopState {
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
             Event::AgentChanged(agent) => self.change_agent(agent)?,
-            Event::WorkSaved { branch, commit, pushed } => {
+            Event::WorkSaved { branch, commit, pushed, mixed } => {
                 let (name, commit, pushed) = (branch.clone(), commit.clone(), pushed.clone());
-                self.keep("work.saved", Saved::Branch { name, commit, pushed })?;
+                let mixed = mixed.clone();
+                self.keep("work.saved", Saved::Branch { name, commit, pushed, mixed })?;
             }
             Event::WorkUnsaved { why } => self.keep("work.unsaved", Saved::Not { why: why.clone() })?,
             Event::AttemptSwept { .. } => self.sweeping = false,

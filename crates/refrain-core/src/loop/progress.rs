@@ -5,15 +5,18 @@ use super::state::{Attempt, LoopState, Outcome, Phase};
 use super::trouble;
 use crate::event::{Blocked, ClaimSource, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
-use crate::git::{Checks, CommitResult, Oid};
+use crate::git::{Checks, Oid, RepoPath};
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{Stuck, Turn, Verdict};
+use crate::work::WorkDigest;
 
 /// Where a loop's iterations lead.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// What they add up to.
     pub stuck: Stuck,
+    /// The work when the last one began.
+    pub(super) began: Option<WorkDigest>,
     /// The iteration that was folded last.
     turned: u32,
     /// What it was folded into, and as what: checks may fail it later.
@@ -35,6 +38,8 @@ pub enum Saved {
         commit: Oid,
         /// Where it was pushed to, or why not.
         pushed: Option<Pushed>,
+        /// Files of it that hold the user's own changes too.
+        mixed: Vec<RepoPath>,
     },
     /// It is not.
     Not {
@@ -44,10 +49,13 @@ pub enum Saved {
 }
 
 impl LoopState {
-    /// What the iterations so far amount to.
+    /// What the iterations so far amount to. Of a loop that was asked for so many, none is one too many.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        self.progress.stuck.verdict(self.spec.stuck.threshold)
+        match self.spec.until {
+            Until::Count => Verdict::Moving,
+            Until::Complete | Until::Forever => self.progress.stuck.verdict(&self.spec.stuck),
+        }
     }
 
     /// Who a loop that is stuck goes on with; none where that was done already, or nobody wants it.
@@ -81,19 +89,15 @@ impl LoopState {
         }
         let Some(last) = self.attempts.iter().rev().find(|attempt| attempt.charged) else { return };
         self.progress.turned = self.iteration;
-        let committed = self.git.last.as_ref().filter(|report| report.iteration == self.iteration);
+        // One that had nothing to do, and says so, is not stuck.
+        let is_unneeded = self.spec.until == Until::Forever && self.holds_claim();
+        let ended = last.finished.as_ref().and_then(|finished| finished.work.clone());
         let turn = Turn {
             failure: self.failure(last),
-            tree: last.proof.as_ref().and_then(|proof| proof.candidate.tree.clone()),
-            committed: committed.is_some_and(|report| {
-                !report.by_agent.is_empty() || matches!(report.result, CommitResult::Made { .. })
-            }),
+            is_expected: self.is_expected(last),
+            work: self.progress.began.clone().zip(ended).filter(|_| !is_unneeded),
             claimed: last.claim.is_some(),
         };
-        if self.progress.stuck == Stuck::default() {
-            let before = self.baseline.as_ref().and_then(|proof| proof.candidate.tree.clone());
-            self.progress.stuck = Stuck::starting_at(before);
-        }
         let before = self.progress.stuck.clone();
         self.progress.stuck.after(&turn);
         self.progress.before = Some(Box::new((before, turn)));
@@ -175,8 +179,24 @@ impl LoopState {
         Some(Millis::from(trouble::doubled(times)))
     }
 
-    /// What failed in an iteration: the agent itself, or the first hard gate that did. An attempt that was stopped at a limit
-    /// of the loop's may have been about to do something else than the one before.
+    /// Whether the last iteration left a claim that nothing refused.
+    fn holds_claim(&self) -> bool {
+        match &self.phase {
+            Phase::Idle { claim, .. } => claim.is_some(),
+            Phase::Publishing(publishing) => publishing.claim.is_some(),
+            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => false,
+        }
+    }
+
+    /// Whether the first required gate that failed in an iteration failed before the first one too.
+    fn is_expected(&self, last: &Attempt) -> bool {
+        let failing = last.proof.as_ref().and_then(|proof| proof.failing(&self.spec).next());
+        last.outcome != Outcome::Failed
+            && failing.is_some_and(|result| self.failed_before(result.gate) == Some(true))
+    }
+
+    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused. An
+    /// attempt that was stopped at a limit of the loop's may have been about to do something else than the one before.
     fn failure(&self, last: &Attempt) -> Option<Fingerprint> {
         let by_itself = last.outcome == Outcome::Failed;
         let own =
@@ -188,13 +208,18 @@ impl LoopState {
             let said: Vec<_> = touched.iter().map(ToString::to_string).collect();
             (!said.is_empty()).then(|| fingerprint::of("protected", &said.join("\n")))
         };
-        own.or_else(of_gate).or_else(of_touched)
+        let of_unstable = || {
+            let proof = proof.filter(|proof| proof.restless)?;
+            let paths: Vec<_> = proof.changed.iter().map(ToString::to_string).collect();
+            Some(fingerprint::of("unstable", &paths.join("\n")))
+        };
+        let of_person = || proof?.is_refused().then(|| fingerprint::of("approval", ""));
+        own.or_else(of_gate).or_else(of_touched).or_else(of_unstable).or_else(of_person)
     }
 
     /// Whoever changes what the loop is run with begins to count anew.
     pub(super) fn forget_turns(&mut self) {
-        let tree = self.proof.as_ref().and_then(|proof| proof.candidate.tree.clone());
-        self.progress.stuck = Stuck::starting_at(tree);
+        self.progress.stuck = Stuck::default();
     }
 
     pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {

@@ -9,7 +9,7 @@ use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, Seal, StopReason};
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateSpec, GateWhen};
-use crate::git::Oid;
+use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
@@ -18,6 +18,9 @@ use crate::text::{clip, squeeze};
 /// How often the gates are asked behind one attempt because they, or a commit hook, changed what they had proven. A
 /// candidate that never comes to rest is not proven.
 pub const MAX_ROUNDS: u32 = 3;
+
+/// How many paths are named that gates changed.
+pub const CHANGED: usize = 8;
 
 /// How much of what a reviewer found is told on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
@@ -50,6 +53,8 @@ pub struct Proof {
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
+    /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
+    pub changed: Vec<RepoPath>,
     /// What a person says of it, where one is asked: last of all.
     pub approval: Option<Approval>,
 }
@@ -75,6 +80,14 @@ impl Proof {
             && self.candidate.touched.is_empty()
             && !self.is_refused()
             && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
+    }
+
+    /// That it never stayed the same, with what changed it, in words that follow "because".
+    #[must_use]
+    pub fn instability(&self) -> Option<String> {
+        let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let named = if paths.is_empty() { String::new() } else { format!(": {paths}") };
+        self.restless.then(|| format!("the gates or commit hooks change files each time they run{named}"))
     }
 
     /// Whether a person was asked about it, and did not approve it.
@@ -183,6 +196,8 @@ pub struct Proving {
     pub asked: Vec<usize>,
     /// What is to be proven, once it is taken.
     pub candidate: Option<Candidate>,
+    /// What the gates changed of the one before.
+    pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
     /// The gate in flight.
@@ -211,6 +226,7 @@ impl Proving {
             claim,
             asked: (0..gates.len()).filter(|place| is_asked(&gates[*place])).collect(),
             candidate: None,
+            changed: Vec::new(),
             results: Vec::new(),
             running: None,
             failed: 0,

@@ -184,6 +184,8 @@ pub struct InFlight {
     pub stopping: Option<StopReason>,
     /// How much of the steering its prompt holds; what is said later is for the next.
     pub told: usize,
+    /// Its prompt asks for another strategy.
+    pub shifted: bool,
 }
 
 /// An attempt that is over.
@@ -209,6 +211,8 @@ pub struct Attempt {
     pub usage: Usage,
     /// What the gates said of what it left; nothing where they were not asked.
     pub proof: Option<Proof>,
+    /// Its prompt asked for another strategy.
+    pub shifted: bool,
 }
 
 /// What an agent used that judged the work.

@@ -36,6 +36,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         promised,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,
@@ -50,7 +51,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         sealed: Default::default(),
     };
     vec![
-        Event::IterationBegun { iteration: number },
+        Event::IterationBegun { iteration: number, work: None },
         Event::AttemptStarted(AttemptId { iteration: number, attempt: 1 }),
         Event::AttemptSpawned { process: runner(7).process },
         Event::AttemptFinished(Box::new(finished)),

@@ -67,7 +67,7 @@ impl Traced for Tracer {
         }
         if let Event::LoopResumed { .. } = record.event {
             self.since = Some((record.at, self.own.span(&format!("run {}", record.seq))));
-        } else if let Event::IterationBegun { iteration } = record.event {
+        } else if let Event::IterationBegun { iteration, .. } = record.event {
             spans.extend(self.end_iteration(record.at));
             self.begin_iteration(iteration, record.at);
         } else if let Event::AttemptStarted(id) = record.event

@@ -9,6 +9,7 @@ pub mod plan;
 pub mod plugin;
 mod progress;
 mod published;
+mod saved;
 mod telling;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use std::fmt;
 pub use approval::{Approval, ApprovalWord};
 pub use progress::progress;
 pub use published::Publication;
+pub use saved::{SavedWork, with_yours};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -110,6 +112,8 @@ pub struct Status {
     pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
     pub last_failure: Option<Failure>,
+    /// Where the work is of a loop that ended without a proof, if it was to be kept.
+    pub saved: Option<SavedWork>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
     /// What it has outside; left out where it publishes nothing.
@@ -406,6 +410,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
         approval: Approval::of(state),
         last_failure: last_failure(state),
+        saved: SavedWork::of(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
         publication: Publication::of(state),
         iterations: Some(iterations.collect()),

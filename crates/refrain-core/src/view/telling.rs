@@ -1,6 +1,6 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
-use super::{StatusWord, published};
+use super::{StatusWord, published, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
@@ -13,6 +13,7 @@ use crate::text::{printable, squeeze};
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
+    why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
         why.push_str(&format!("; a secret seems to be in the history: {secret}"));
         let more = state.git.exposed.len() - 1;
@@ -40,23 +41,34 @@ fn stuck(state: &LoopState) -> String {
     };
     let turns = state.progress.stuck.turns(pattern);
     match pattern {
-        Pattern::Same => match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
-            Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
-                format!("gate {} failed in the same way {turns} times in a row", gate.name)
+        Pattern::SameWork if state.progress.stuck.is_back() => {
+            format!(
+                "{turns} iterations in a row did not change the work, or took it back to an earlier state"
+            )
+        }
+        Pattern::SameWork => format!("{turns} iterations in a row did not change the work"),
+        Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
+            match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
+                Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
+                    format!("gate {} failed in the same way {turns} times in a row", gate.name)
+                }
+                None if let Some(refused) =
+                    touched(state).or_else(|| state.proof.as_ref()?.instability()) =>
+                {
+                    format!("{refused}, {turns} times in a row")
+                }
+                Some(_) | None => format!("the same failure came {turns} times in a row"),
             }
-            None if let Some(touched) = touched(state) => format!("{touched}, {turns} times in a row"),
-            Some(_) | None => format!("the same failure came {turns} times in a row"),
-        },
-        Pattern::Alternating => format!("{turns} iterations in a row ended with one of two failures in turn"),
-        Pattern::BackAndForth => format!("{turns} iterations in a row took the work back and forth"),
-        Pattern::Empty => format!("{turns} iterations in a row changed nothing and claimed nothing"),
+        }
     }
 }
 
-/// Where its work is kept, or why it is not.
+/// Where its work is kept, or why it is not; empty while it runs.
 fn kept(state: &LoopState) -> String {
-    match &state.progress.saved {
-        Some(Saved::Branch { name, .. }) => format!("; its work is on branch {name}"),
+    match state.progress.saved.as_ref().filter(|_| state.ended.is_some()) {
+        Some(Saved::Branch { name, mixed, .. }) => {
+            format!("; its work is on branch {name}{}", with_yours(mixed))
+        }
         Some(Saved::Not { why }) => format!("; its work is on no branch: {why}"),
         None => String::new(),
     }
@@ -82,7 +94,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
-        (Some(End::Stuck), _) => format!("{}{}", stuck(state), kept(state)),
+        (Some(End::Stuck), _) => stuck(state),
         (Some(End::Cancelled), _) => "by a person".to_owned(),
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
@@ -93,7 +105,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 (_, false) => format!("{n} iteration{s} without a claim"),
             }
         }
-        (Some(End::TimedOut), _) => format!("the loop's own duration is over{}", kept(state)),
+        (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded { by: None }), _) => budget(state),
         (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
         (Some(End::Paused), _) => "by a person or a signal".to_owned(),
@@ -127,7 +139,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Blocked::GaveUp => {
                 let reason = state.given_up.as_deref().map(|why| squeeze(&printable(why)));
                 let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
-                format!("the agent gave the task up: {reason}{}", kept(state))
+                format!("the agent gave the task up: {reason}")
             }
             Blocked::Publish => published::blocked(state),
             Blocked::Approval => awaits_approval(state),
@@ -266,8 +278,7 @@ fn failing(state: &LoopState) -> Option<String> {
     let names: Vec<&str> =
         proof.failing(&state.spec).filter_map(|it| Some(it.spec(&state.spec)?.name.as_str())).collect();
     match names.as_slice() {
-        [] if proof.restless => Some("its gates or hooks change what they are asked about".to_owned()),
-        [] => None,
+        [] => proof.instability(),
         [one] => Some(format!("gate {one} fails")),
         many => Some(format!("gates {} fail", many.join(", "))),
     }

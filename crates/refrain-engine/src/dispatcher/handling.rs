@@ -84,8 +84,9 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
-            AgentNews::Finished(finished) => {
+            AgentNews::Finished(mut finished) => {
                 self.flight = None;
+                finished.work = self.look_at_work().await;
                 self.journal.push(Event::AttemptFinished(finished), now())?;
                 if let Some(account) = &mut self.account {
                     account.learn(self.journal.state());

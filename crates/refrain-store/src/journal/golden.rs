@@ -28,6 +28,7 @@ use refrain_core::protect::{
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
 use refrain_core::state_file::WorkStatus;
+use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Event, Record};
 
 use super::tests::{Sandbox, at, sandbox, started};
@@ -42,6 +43,7 @@ fn finished(exit: Exit) -> Event {
         promised: false,
         near_miss: None,
         gave_up: None,
+        work: work(1),
         needs: None,
         state: None,
         idle: false,
@@ -55,6 +57,10 @@ fn finished(exit: Exit) -> Event {
         fingerprint: None,
         sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
     }))
+}
+
+fn work(n: usize) -> Option<WorkDigest> {
+    format!("{n:032x}").parse().ok()
 }
 
 fn seal() -> Seal {
@@ -201,7 +207,8 @@ fn everything() -> Vec<Event> {
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
-    start.spec.stuck = StuckSpec { threshold: 1, answer: OnStuck::Change(Box::new(other.clone())) };
+    start.spec.stuck =
+        StuckSpec { threshold: 1, by_failure: true, answer: OnStuck::Change(Box::new(other.clone())) };
     start.spec.critique =
         Some(CritiqueSpec { every: 1, critic: start.spec.agent.clone(), timeout: CritiqueSpec::TIMEOUT });
     let reviewer = ReviewSpec { agent: start.spec.agent.clone(), spec: "It counts.".into() };
@@ -255,6 +262,10 @@ fn everything() -> Vec<Event> {
             12 => touched(),
             _ => Vec::new(),
         },
+        changed: match tree {
+            12 => vec![RepoPath::from_bytes(b"report.xml")],
+            _ => Vec::new(),
+        },
     };
     let standing = Standing {
         which: Which::ProjectDay,
@@ -273,7 +284,7 @@ fn everything() -> Vec<Event> {
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, summary, state, ..*near };
     // Three times in the same way: that is stuck here.
     let fails = |n| {
-        let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];
+        let begins = [Event::IterationBegun { iteration: n, work: None }, Event::AttemptStarted(id(n, 1))];
         let ends = [Event::AttemptSpawned { process }, finished(Exit::Code(0)), taken(10 + n)];
         let gates = [gate(1), tested(Exit::Code(1), None), gate(2), tested(Exit::Code(1), None)];
         begins.into_iter().chain(ends).chain(gates)
@@ -303,7 +314,7 @@ fn everything() -> Vec<Event> {
         gate(2),
         Event::GateStopRequested { because: StopReason::TimeLimit },
         tested(Exit::Signal(15), None),
-        Event::IterationBegun { iteration: 1 },
+        Event::IterationBegun { iteration: 1, work: None },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
         Event::JournalRestored { bytes: 900 },
@@ -327,7 +338,7 @@ fn everything() -> Vec<Event> {
         asked(Ask::Proceed),
         bound(None),
         bound(Some("s-1")),
-        Event::IterationBegun { iteration: 2 },
+        Event::IterationBegun { iteration: 2, work: work(2) },
         Event::AttemptStarted(id(2, 1)),
         Event::AttemptFinished(Box::new(turn)),
         taken(12),
@@ -349,7 +360,7 @@ fn everything() -> Vec<Event> {
     events.extend([
         Event::CritiqueStarted { iteration: 5 },
         Event::CritiqueFailed { error: "no such file".into() },
-        Event::IterationBegun { iteration: 6 },
+        Event::IterationBegun { iteration: 6, work: None },
         Event::AttemptStarted(id(6, 1)),
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::WorkUnsaved { why: "there is no git repository".into() },
@@ -391,6 +402,7 @@ fn everything() -> Vec<Event> {
             branch: "wip/ralph-fail-a".into(),
             commit: oid(8),
             pushed: Some(Pushed { remote: "origin".into(), error: Some("no".into()) }),
+            mixed: vec![RepoPath::from_bytes(b"src/a")],
         },
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),

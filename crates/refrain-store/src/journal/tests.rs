@@ -94,7 +94,7 @@ fn sample(dir: &LoopDir) -> Journal {
     journal
         .push(Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None }, at(1))
         .unwrap();
-    journal.push(Event::IterationBegun { iteration: 1 }, at(2)).unwrap();
+    journal.push(Event::IterationBegun { iteration: 1, work: None }, at(2)).unwrap();
     journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     journal.push(Event::AttemptSpawned { process }, at(4)).unwrap();
@@ -278,7 +278,7 @@ fn an_event_that_cannot_follow_changes_nothing() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let before = journal.state().clone();
-    assert!(journal.push(Event::IterationBegun { iteration: 7 }, at(5)).is_err());
+    assert!(journal.push(Event::IterationBegun { iteration: 7, work: None }, at(5)).is_err());
     assert_eq!(*journal.state(), before);
     assert!(!journal.has_pending());
 }

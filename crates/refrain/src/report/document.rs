@@ -6,7 +6,7 @@ use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
-use refrain_core::view::{ApprovalWord, Iteration, Usage};
+use refrain_core::view::{ApprovalWord, Iteration, Usage, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::phrase::{self, counted, thousands};
@@ -114,7 +114,9 @@ fn who(agent: &AgentUsed) -> String {
 fn kept(report: &Report) -> String {
     let Some(saved) = &report.saved else { return String::new() };
     match (&saved.branch, &saved.commit, &saved.why_not) {
-        (Some(branch), Some(commit), _) => format!("on branch {branch}, commit {commit}"),
+        (Some(branch), Some(commit), _) => {
+            format!("on branch {branch}, commit {commit}{}", with_yours(&saved.mixed))
+        }
         (_, _, Some(why)) => format!("on no branch: {why}"),
         (_, _, None) => String::new(),
     }

@@ -67,6 +67,7 @@ impl LoopState {
             error: None,
             usage,
             proof: None,
+            shifted: flight.shifted,
         });
         self.turn();
     }

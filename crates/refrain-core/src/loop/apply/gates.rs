@@ -13,7 +13,7 @@ use crate::agent::{Fault, Usage};
 use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
-use crate::git::{CommitReport, CommitResult, Oid};
+use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
@@ -101,9 +101,15 @@ impl LoopState {
         !self.spec.gates.is_empty() && self.baseline.is_none()
     }
 
-    pub(super) fn take_candidate(&mut self, candidate: Candidate, at: Timestamp) -> Result<(), &'static str> {
+    pub(super) fn take_candidate(
+        &mut self,
+        candidate: Candidate,
+        changed: &[RepoPath],
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
         let proving = self.proving_to("candidate.taken")?;
         if mem::take(&mut proving.to_check) {
+            proving.changed = changed.to_vec();
             match &mut proving.candidate {
                 Some(proven) if proven.tree == candidate.tree => {
                     // What was touched when the gates ran, they ran with.
@@ -407,8 +413,8 @@ impl LoopState {
         let Phase::Proving(proving) = &mut self.phase else { return };
         let Some(candidate) = proving.candidate.take() else { return };
         let (of, claim) = (proving.of, proving.claim);
-        let mut proof =
-            Proof { candidate, results: mem::take(&mut proving.results), restless, approval: None };
+        let (results, changed) = (mem::take(&mut proving.results), mem::take(&mut proving.changed));
+        let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
         if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {

@@ -9,7 +9,7 @@ use super::gate::Gate;
 use super::person::{Act, Leave};
 use super::tally::Tally;
 use super::world::{Crash, World, span_ms};
-use crate::event::{Ask, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, AttemptFinished, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
 use crate::r#loop::{Grant, Live, Outcome, Phase, Step, next_step};
@@ -166,6 +166,9 @@ impl World {
                 Step::Commit { iteration } => Some(self.commit(iteration, tally)),
                 Step::Publish(effect) => Some(self.publish(effect, tally)),
                 Step::TakeBase => Some(self.base()),
+                Step::BeginIteration { iteration } => {
+                    Some(Event::IterationBegun { iteration, work: self.work.digest() })
+                }
                 Step::ChangeAgent => {
                     let other = self.state.other_agent().expect("there is another").clone();
                     Some(Event::AgentChanged(Box::new(other)))
@@ -325,7 +328,9 @@ impl World {
                 if !self.random.once_in(3) {
                     self.tree += 1;
                 }
-                self.append(Event::AttemptFinished(finished))?;
+                self.work.attempted();
+                let work = self.work.digest();
+                self.append(Event::AttemptFinished(Box::new(AttemptFinished { work, ..*finished })))?;
                 if matches!(self.state.attempts.last(), Some(last) if matches!(last.outcome, Outcome::Limit | Outcome::Outage))
                 {
                     tally.add("agent", "met a limit or an outage");

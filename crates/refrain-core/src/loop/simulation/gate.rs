@@ -93,7 +93,7 @@ impl World {
         let is_touched = !self.state.spec.protect.is_empty() && self.random.once_in(4);
         let program = || OtherProgram { name: "cargo".into(), before: None, now: Some("/ci/cargo".into()) };
         let touched = is_touched.then(|| Touched::Program(program()));
-        Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect() }
+        Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect(), changed: Vec::new() }
     }
 
     pub(super) fn commit(&mut self, iteration: u32, tally: &mut Tally) -> Event {
@@ -161,6 +161,7 @@ impl World {
     pub(super) fn hear_gate(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         let gate = self.gate.take().expect("it ended");
         if gate.writes {
+            self.work.changes();
             self.tree += 1;
         }
         self.swept_at = gate.leaves.map(|ms| self.real + ms);

@@ -3,6 +3,7 @@
 
 mod approval;
 mod outside;
+mod progress;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -82,13 +83,14 @@ pub(super) struct Ledger {
     silent: bool,
     /// What the loop did is kept, since it was let go on last.
     kept: bool,
-    /// Charged when another agent took over.
-    changed: Option<u32>,
+    /// Another agent took over.
+    changed: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
     outside: outside::Outside,
     approval: approval::Approval,
+    progress: progress::Progress,
     /// How often what is to be proven of this iteration was another than before, since it was made or approved of.
     changes: u32,
 }
@@ -151,10 +153,11 @@ impl Ledger {
             fresh: true,
             silent: false,
             kept: false,
-            changed: None,
+            changed: false,
             not_before: None,
             outside: Default::default(),
             approval: Default::default(),
+            progress: Default::default(),
             changes: 0,
             driven: false,
             had_runner: false,
@@ -260,8 +263,9 @@ impl Ledger {
                 self.sweeping = finished.left;
             }
             Event::AgentChanged(agent) => {
-                assert!(self.charged >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
-                assert_eq!(self.changed.replace(self.charged), None, "it changes twice");
+                self.progress.assert_stuck(&self.spec);
+                self.progress.forget();
+                assert!(!std::mem::replace(&mut self.changed, true), "it changes twice");
                 assert_ne!(**agent, self.spec.agent, "nothing changed");
             }
             Event::WorkSaved { .. } | Event::WorkUnsaved { .. } => {
@@ -328,7 +332,7 @@ impl Ledger {
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
-            Event::CandidateTaken { tree, partial, touched } => {
+            Event::CandidateTaken { tree, partial, touched, .. } => {
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
                 assert!(!self.gave_up, "nobody claims anything");
@@ -336,6 +340,7 @@ impl Ledger {
                 self.changes += u32::from(differs && !self.fresh && tree.is_some());
                 if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
                     self.last = Some(Last::Charged { claim: Some(ClaimSource::Result) });
+                    self.progress.claims_by_result();
                 }
                 if std::mem::take(&mut self.fresh) || differs {
                     (self.partial, self.touched) = (*partial, false);
@@ -388,7 +393,8 @@ impl Ledger {
                     (_, Some(_)) => {}
                 }
             }
-            Event::IterationBegun { iteration } => {
+            Event::IterationBegun { iteration, work } => {
+                self.progress.begins(work.as_ref(), &self.spec);
                 assert!(self.critic.is_none(), "beside its critic");
                 self.committed = None;
                 let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
@@ -460,6 +466,9 @@ impl Ledger {
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
+                if matches!(end, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                    self.progress.forget();
+                }
                 self.approval.hear(end, approved.as_ref(), self.tree.as_ref());
                 if approved.is_some() {
                     self.changes = 0;
@@ -667,6 +676,7 @@ impl Ledger {
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
+        self.progress.ends(finished.work.as_ref(), claim.is_some());
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 
@@ -714,12 +724,13 @@ impl Ledger {
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
             End::Stuck => {
-                let turns = self.charged - self.changed.unwrap_or(0);
-                assert!(self.kept && turns >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
+                assert!(self.kept, "its work is lost");
+                self.progress.assert_stuck(&self.spec);
                 assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
             }
             End::Blocked { why: Blocked::Stuck } => {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
+                self.progress.assert_stuck(&self.spec);
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
             End::Blocked { why: Blocked::Approval } => {

@@ -12,6 +12,7 @@ use super::ledger::Ledger;
 use super::person::Person;
 use super::random::Random;
 use super::tally::{Tally, end_name};
+use super::work::Work;
 use crate::event::{Ask, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
@@ -51,6 +52,8 @@ pub(super) struct World {
     pub(super) despairs: bool,
     /// What is in the worktree, as a number.
     pub(super) tree: u32,
+    /// The same, with what git does not know; by numbers of its own, so that all else stays as it is.
+    pub(super) work: Work,
     /// When nobody is left of the last attempt.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
@@ -145,6 +148,7 @@ impl World {
             critic: None,
             outside: Outside::default(),
             tree: 0,
+            work: Work::sample(seed),
             swept_at: None,
             person,
             temper,

@@ -271,7 +271,7 @@ fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
     let resumed = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     let journal = journal.then(resumed);
     assert_eq!(journal.state.runner, None);
-    journal.refuses(Event::IterationBegun { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     assert_eq!(journal.taken_over().state.runner, Some(runner(1)));
 }
 

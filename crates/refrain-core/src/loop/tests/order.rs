@@ -55,7 +55,7 @@ fn every_event() -> Vec<Event> {
         Event::JournalRestored { bytes: 3 },
     ];
     events.extend(every_end().map(Event::LoopEnded));
-    events.extend((0..=4).map(|iteration| Event::IterationBegun { iteration }));
+    events.extend((0..=4).map(|iteration| Event::IterationBegun { iteration, work: None }));
     events.extend(ids().map(Event::AttemptStarted));
     events.extend(ids().map(|id| Event::RunnerStarted {
         runner: runner(2),
@@ -200,7 +200,7 @@ const CANCEL: Ask = Ask::Cancel(Urgency::AfterIteration);
 #[case::cancelled(Journal::ended(End::Cancelled), &[])]
 fn a_loop_moves_on_by(#[case] journal: Journal, #[case] moves: &[&str]) {
     let name = |event: &Event| match event {
-        Event::IterationBegun { iteration } => format!("{} {iteration}", kind(event)),
+        Event::IterationBegun { iteration, .. } => format!("{} {iteration}", kind(event)),
         Event::AttemptStarted(id) | Event::RunnerStarted { interrupted: Some(id), .. } => {
             format!("{} {id}", kind(event))
         }

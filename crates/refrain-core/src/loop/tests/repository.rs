@@ -23,7 +23,7 @@ fn worked() -> Journal {
 fn the_base_is_taken_once_before_the_first_iteration() {
     let journal = Journal::committing();
     assert_eq!(journal.next(), Step::TakeBase);
-    journal.refuses(Event::IterationBegun { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     journal.refuses(base_taken());
@@ -44,7 +44,7 @@ fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that
 fn an_iteration_is_committed_before_the_next_begins() {
     let journal = worked();
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
-    journal.refuses(Event::IterationBegun { iteration: 2 });
+    journal.refuses(Event::IterationBegun { iteration: 2, work: None });
     journal.refuses(commit_settled(2));
     let journal = journal.obey();
     assert_eq!(journal.state.git.commits, [oid(1)]);
@@ -147,7 +147,7 @@ fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = paused.then(resumed).taken_over();
     assert_eq!(journal.next(), Step::TakeBase);
-    journal.refuses(Event::IterationBegun { iteration: 2 });
+    journal.refuses(Event::IterationBegun { iteration: 2, work: None });
     let journal = journal.obey();
     assert_eq!(journal.state.git.base.as_ref().unwrap().branch.as_deref(), Some("main"));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });

@@ -46,6 +46,6 @@ impl StuckArgs {
             }
         };
         let threshold = self.stuck_threshold.or(start.stuck_threshold).unwrap_or(stuck::THRESHOLD);
-        Ok(StuckSpec { threshold, answer })
+        Ok(StuckSpec { threshold, answer, ..StuckSpec::default() })
     }
 }
