@@ -327,9 +327,11 @@ fn what_one_gate_said(
         (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
             format!("CLAIM REFUSED: you said done, but gate {name} says otherwise")
         }
-        (true, Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result) | None) => {
-            format!("GATE FAILED: {name}")
-        }
+        (
+            true,
+            Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
+            | None,
+        ) => format!("GATE FAILED: {name}"),
         (false, _) => format!("SOFT GATE FAILED, WHICH DECIDES NOTHING: {name}"),
     };
     let why = match failure {

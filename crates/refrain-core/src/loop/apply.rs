@@ -247,7 +247,7 @@ impl LoopState {
             }
             Event::WorktreeReleased { kept } => {
                 let is_over = match self.phase {
-                    Phase::Idle { claim: Some(_), uncommitted: false } => true,
+                    Phase::Idle { .. } if self.completes_by().is_some() => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
                     Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
                     Phase::Publishing(_) => self.cancel.is_some(),
@@ -371,19 +371,10 @@ impl LoopState {
             }
             Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => {
-                let claimed = match self.phase {
-                    Phase::Idle { claim, uncommitted: false } => claim,
-                    Phase::Idle { uncommitted: true, .. }
-                    | Phase::Begun { .. }
-                    | Phase::InFlight(_)
-                    | Phase::Proving(_)
-                    | Phase::Publishing(_)
-                    | Phase::Critiquing(_) => None,
-                };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
                     End::Cancelled => self.cancel.is_some() && !self.is_final(),
-                    End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
+                    End::Completed { claim } => self.completes_by() == Some(*claim) && self.cancel.is_none(),
                     End::IterationCap
                     | End::Stuck
                     | End::TimedOut

@@ -247,6 +247,8 @@ impl LoopState {
         let is_pending = match self.phase {
             Phase::Proving(_) if is_refused => false,
             Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
+            // It is done, and only has to say so; a loop of before that stopped there as used up needs more.
+            Phase::Idle { .. } if self.completes_by().is_some() => end != Some(End::IterationCap),
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
             | Phase::InFlight(_)

@@ -50,9 +50,8 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, most: usi
         Some(ClaimSource::Promise | ClaimSource::StateFile) => {
             "CLAIM REFUSED: you said done, but you changed what is protected:".to_owned()
         }
-        Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result) | None => {
-            "PROTECTED: no claim counts, as you changed what is protected:".to_owned()
-        }
+        Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
+        | None => "PROTECTED: no claim counts, as you changed what is protected:".to_owned(),
     };
     for one in touched.iter().take(MOST_NAMED) {
         let _ = write!(text, "\n- {one}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_core::event::{Ask, End, Urgency};
+use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
@@ -178,7 +178,7 @@ fn stopped(state: &LoopState) -> ExitCode {
     let status = view::status(state, Alive::NOBODY);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
     match state.ended.map(|ended| ended.end) {
-        Some(End::IterationCap) => CAP.into(),
+        Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => CAP.into(),
         _ => NOT_RUNNING.into(),
     }
 }

@@ -38,6 +38,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod from_other_systems;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod hosted;
@@ -59,6 +61,8 @@ mod mirrors;
 mod missing_gates;
 #[cfg(test)]
 mod modes;
+#[cfg(test)]
+mod no_effect;
 #[cfg(test)]
 mod notifications;
 #[cfg(test)]

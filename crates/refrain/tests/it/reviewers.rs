@@ -353,7 +353,7 @@ fn what_cannot_be_a_review_is_refused() {
         (vec!["--reviewer", "codex"], "--spec-gate"),
         (vec!["--spec-gate", "spec.md", "--reviewer-model", "x"], "cannot be told its model"),
         (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "nothing says what to run"),
-        (vec!["--critic", "codex"], "accepted with --critique-every"),
+        (vec!["--critic", "codex"], "--critic: it has no effect without a critique; add --critique-every N"),
         (vec!["--critique-every", "0"], "--critique-every"),
     ] {
         let words = [vec!["start", "--command", &worker, "-p", "p"], more.clone()].concat();
