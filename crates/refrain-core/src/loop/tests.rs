@@ -14,6 +14,7 @@ mod judges;
 mod notices;
 mod order;
 mod outcomes;
+mod prompts;
 mod properties;
 mod protection;
 mod publishing;
