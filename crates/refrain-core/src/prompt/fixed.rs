@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use super::state_file;
-use crate::gate::{Check, GateSpec};
+use crate::gate::Check;
+use crate::protect::Part;
 use crate::session::Isolation;
 use crate::spec::{ProtectSpec, Spec, Until};
 use crate::text::{inline_code, printable, squeeze};
@@ -18,16 +19,14 @@ pub(super) fn how_it_works(spec: &Spec, in_session: bool) -> String {
     let mut text = format!("## How this loop works\n- {}. {}\n", runs(spec, in_session), earlier_work(spec));
     let isolation = spec.session.as_ref().map(|session| session.isolation);
     if in_session && isolation == Some(Isolation::Subagent) {
-        text.push_str(
-            "- Have a fresh subagent do each run. Give it the task and the notes file. Only you can claim.\n",
-        );
+        text.push_str("- Have a fresh subagent do each run, with task and notes; only you can claim.\n");
     }
     gates(spec, &mut text);
-    protected(&spec.protect, &mut text);
+    protected(&spec.protect, spec.git.workflow.commits(), &mut text);
     claim(spec, &mut text);
     let _ = write!(
         text,
-        "- Notes for the next run: {}. If only a person can help, set `status: blocked` there and say why.",
+        "- Notes for the next run: {}. To ask a person, set `status: blocked` there and say why.",
         inline_code(state_file(spec).as_str())
     );
     text
@@ -36,7 +35,7 @@ pub(super) fn how_it_works(spec: &Spec, in_session: bool) -> String {
 /// How often the agent is run, and until when.
 fn runs(spec: &Spec, in_session: bool) -> String {
     let again = match in_session {
-        true => "When you end your turn, you are told to continue",
+        true => "You continue after each turn",
         false => "You are started again for each run",
     };
     let mut ends = Vec::new();
@@ -56,68 +55,65 @@ fn runs(spec: &Spec, in_session: bool) -> String {
     if spec.approval {
         ends.push("a person approves");
     }
-    format!("{again}, until {}", ends.join(" and "))
+    format!("{again}, until {}", enumerated(&ends))
 }
 
 /// Where the work of earlier runs is, and when it is committed.
 fn earlier_work(spec: &Spec) -> String {
     let commits = spec.git.workflow.commits();
-    if !spec.is_in_repository() {
-        return "You find what earlier runs changed in the files.".to_owned();
+    let is_there = spec.working_dir.starts_with(&spec.worktree);
+    // What it changes where it is started is in no repository, as far as is known.
+    if !spec.is_in_repository() || !is_there && !commits {
+        return "Earlier changes are in the files.".to_owned();
     }
-    let place = match spec.working_dir.starts_with(&spec.worktree) {
-        true => "the working tree".to_owned(),
-        // What it changes where it is started is in no repository, as far as is known.
-        false if !commits => return "You find what earlier runs changed in the files.".to_owned(),
-        false => format!("the working tree {}", inline_code(spec.worktree.as_str())),
-    };
-    let what = format!("What earlier runs changed is in {place}");
+    let place = if is_there { String::new() } else { format!(" {}", inline_code(spec.worktree.as_str())) };
+    let place = format!("Earlier changes are in the working tree{place}");
     if !commits {
-        return format!("{what}, not committed for you: see `git status` and `git diff`.");
+        return format!("{place} (`git status`, `git diff`), not committed for you.");
     }
     let how = if spec.git.workflow.publishes() { "committed and pushed" } else { "committed" };
-    let when = match (spec.has_hard_gates(), !spec.protect.is_empty(), spec.approval) {
-        (false, false, false) => return format!("{what}, {how} for you after each run: see `git log`."),
-        (true, false, false) => "when the gates pass",
-        (true, true, false) => "when the gates pass and nothing protected changed",
-        (true, false, true) => "when the gates pass and, after a claim, a person approves",
-        (true, true, true) => {
-            "when the gates pass, nothing protected changed and, after a claim, a person approves"
+    match (spec.has_hard_gates(), spec.approval) {
+        // What a person has to approve first is committed after that, and so after the gates passed, too.
+        (true, _) => format!("{place} (`git status`, `git diff`), {how} for you after the gates pass."),
+        (false, true) => {
+            format!("{place}, {how} for you after each run, or after a person approves a claim.")
         }
-        (false, true, false) => "when nothing protected changed",
-        (false, true, true) => "when nothing protected changed and, after a claim, a person approves",
-        (false, false, true) => "after each run, and after a claim when a person approves",
-    };
-    format!("{what}. It is {how} for you {when}; until then see `git status` and `git diff`.")
+        (false, false) => format!("{place}, {how} for you after each run (`git log`)."),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn enumerated(parts: &[&str]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// The gates that the agent can run itself, then those that are agents.
 fn gates(spec: &Spec, text: &mut String) {
-    let advisory = |gate: &GateSpec| if gate.hard { "" } else { " (advisory)" };
-    let mut commands = 0;
-    for gate in &spec.gates {
-        let Check::Command(command) = &gate.check else { continue };
-        if commands == 0 {
-            text.push_str("- Gates. Run them yourself before you finish:\n");
+    let commands = spec.gates.iter().filter_map(|gate| match &gate.check {
+        Check::Command(command) => Some((gate, command)),
+        Check::Review(_) => None,
+    });
+    for (number, (gate, command)) in commands.enumerate() {
+        if number == 0 {
+            text.push_str(match spec.clean_checkout {
+                true => "- Run these gates before you finish; Refrain does so in a clean checkout:\n",
+                false => "- Run these gates yourself before you finish:\n",
+            });
         }
-        commands += 1;
-        let _ = writeln!(text, "  - {}:{}{}", gate.name, command_in_full(command), advisory(gate));
+        let advisory = if gate.hard { "" } else { " (advisory)" };
+        let _ = writeln!(text, "  - {}:{}{advisory}", gate.name, command_in_full(command));
     }
-    if commands > 0 && spec.clean_checkout {
-        text.push_str(
-            "- Refrain runs them in another folder: a checkout without files that are git-ignored, or were uncommitted before the loop.\n",
-        );
-    }
-    for gate in &spec.gates {
-        if let Check::Review(review) = &gate.check {
-            let reviewer = squeeze(&printable(&review.agent.program));
-            let _ = writeln!(
-                text,
-                "- After you, {reviewer} reviews the work (gate {}){}.",
-                gate.name,
-                advisory(gate)
-            );
-        }
+    let reviewers = spec.gates.iter().filter_map(|gate| {
+        let reviewer = squeeze(&printable(&gate.reviewer()?.program));
+        Some(format!("{reviewer} ({}{})", gate.name, if gate.hard { "" } else { ", advisory" }))
+    });
+    let reviewers: Vec<_> = reviewers.collect();
+    if !reviewers.is_empty() {
+        let _ = writeln!(text, "- Reviewed after you by {}.", reviewers.join(", "));
     }
 }
 
@@ -133,40 +129,31 @@ fn command_in_full(command: &str) -> String {
 }
 
 /// What may not change.
-fn protected(protect: &ProtectSpec, text: &mut String) {
+fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     let list = |globs: &[String]| printable(&globs.join(", ")).into_owned();
-    let mut rules = String::new();
-    if !protect.frozen.is_empty() {
-        let _ = write!(rules, " Do not change, delete or add: {}.", list(&protect.frozen));
-    }
-    if !protect.existing.is_empty() {
-        let _ = write!(rules, " Do not change or delete, only add: {}.", list(&protect.existing));
-    }
-    if !protect.parts.is_empty() {
-        let part = |part: &crate::protect::Part| {
-            let keys: Vec<_> = part.frozen.iter().chain(&part.may_gain).map(String::as_str).collect();
-            format!("{} ({})", part.path, keys.join(", "))
-        };
-        let _ = write!(
-            rules,
-            " Keep these parts: {}.",
-            list(&protect.parts.iter().map(part).collect::<Vec<_>>())
-        );
-    }
+    let part = |part: &Part| {
+        let keys: Vec<_> = part.frozen.iter().chain(&part.may_gain).map(String::as_str).collect();
+        format!("{} ({})", part.path, keys.join(", "))
+    };
+    let parts = protect.parts.iter().map(part);
+    let existing: Vec<_> = protect.existing.iter().cloned().chain(parts).collect();
+    let rules: Vec<_> = [("changes or new files in", &protect.frozen), ("changes to existing", &existing)]
+        .into_iter()
+        .filter(|(_, globs)| !globs.is_empty())
+        .map(|(what, globs)| format!("{what} {}", list(globs)))
+        .collect();
     if !rules.is_empty() {
-        let _ = writeln!(text, "- Protected, or no claim counts.{rules}");
+        let refused = if commits { "Claims and commits" } else { "Claims" };
+        let _ = writeln!(text, "- {refused} fail with {}.", rules.join("; "));
     }
 }
 
 /// How to claim: the line with the tag is left out if the user's own prompt has it.
 fn claim(spec: &Spec, text: &mut String) {
     let (when, then) = match spec.until {
-        Until::Complete if spec.has_hard_gates() || spec.approval => {
-            ("everything is done", " It is then checked.")
-        }
         Until::Complete => ("everything is done", ""),
         Until::Count => ("everything is done", " It counts in the last run."),
-        Until::Forever => ("there is nothing to do now", " The loop then waits and asks again."),
+        Until::Forever => ("there is nothing to do now", " The loop then waits."),
     };
     let _ = match &spec.promise {
         Some(promise) if promise.is_tagged_in(&spec.prompt) => Ok(()),

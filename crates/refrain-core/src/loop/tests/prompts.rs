@@ -8,7 +8,7 @@ use super::journal::{
 };
 use crate::agent::{FaultKind, Scope, Usd};
 use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, StopReason, Urgency};
-use crate::gate::{Check, GateSpec};
+use crate::gate::{Check, GateName, GateSpec};
 use crate::git::{Base, CommitReport, CommitResult, Skipped, Workflow};
 use crate::r#loop::LoopState;
 use crate::prompt::{Printed, assemble, compared, failed_gates};
@@ -92,14 +92,14 @@ fn without_git_nobody_is_sent_there() {
 fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
     let journal = Journal::in_session().starts();
     let first = assemble(&journal.state, Printed::default());
-    assert!(first.contains("When you end your turn, you are told to continue"), "{first}");
+    assert!(first.contains("You continue after each turn"), "{first}");
     let journal = journal.taken_over().then(Event::SessionLeft).taken_over();
     let prompt = assemble(&journal.state, Printed::default());
     assert!(prompt.contains("You are started again for each run") && !prompt.contains("turn"), "{prompt}");
     assert!(told(&journal)[1].starts_with("The previous run of this iteration was cut off"), "{prompt}");
     // What a session goes on with is in no fresh process, whoever drove it before.
     let journal = Journal::of(spec()).then(Event::SessionBound(super::journal::session(Some("s")))).starts();
-    assert!(assemble(&journal.state, Printed::default()).contains("When you end your turn"));
+    assert!(assemble(&journal.state, Printed::default()).contains("You continue after each turn"));
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn what_is_left_is_told_where_it_is_capped() {
     let capped = |change: fn(&mut Limits)| {
         let used = reporting(|report| {
             report.tokens = Some((Scope::Attempt, tokens(30_000, 9_000)));
-            report.cost = Some((Scope::Attempt, Usd(1_200_000)));
+            report.cost = Some((Scope::Attempt, Usd(1_200_000_000)));
         });
         let journal = Journal::limited(change).taken_over().attempts(used).starts();
         told(&journal)[1].clone()
     };
     let all = capped(|limits| {
-        limits.max_cost = Some(Usd(5_000_000));
+        limits.max_cost = Some(Usd(5_000_000_000));
         limits.max_tokens = Some(100_000);
         limits.max_duration = Some(Millis(1_800_000));
         limits.timeout = Some(Millis(600_000));
@@ -124,7 +124,8 @@ fn what_is_left_is_told_where_it_is_capped() {
     );
     assert_eq!(capped(|limits| limits.max_tokens = Some(100_000)), "Left: 61,000 of 100,000 tokens.");
     assert_eq!(capped(|_| ()), "Run 1: no claim.");
-    let journal = Journal::limited(|limits| limits.max_cost = Some(Usd(5_000_000))).taken_over().crashes();
+    let journal =
+        Journal::limited(|limits| limits.max_cost = Some(Usd(5_000_000_000))).taken_over().crashes();
     assert_eq!(told(&journal)[1], "Left: at most $5.00 of $5.00.", "what a lost attempt cost nobody knows");
 }
 
@@ -156,7 +157,7 @@ fn the_last_three_runs_have_a_line_each() {
 }
 
 #[rstest]
-#[case::a_commit(Journal::committing().attempts(ended()).obey().starts(), "Run 1 is committed as 0000000001.")]
+#[case::a_commit(Journal::committing().attempts(ended()).obey().starts(), "Run 1 is committed as 0000000000.")]
 #[case::nothing(
     Journal::committing().attempts(ended()).then(skipped(1, Skipped::Nothing)).starts(),
     "Run 1 changed nothing that could be committed."
@@ -325,9 +326,9 @@ fn the_prompt_of_a_third_iteration_in_full() {
         when: Default::default(),
     };
     let gate_fails = |journal: Journal| {
-        journal
-            .gates()
-            .answers(|finished| (finished.gate, finished.exit) = ("tests".parse().unwrap(), Exit::Code(1)))
+        let gate: GateName = "tests".parse().unwrap();
+        let journal = journal.then(Event::GateStarted { gate: gate.clone(), run: 1 });
+        journal.answers(|finished| (finished.gate, finished.exit) = (gate, Exit::Code(1)))
     };
     let wanted = |spec: &mut Spec| {
         spec.id = "job".parse().unwrap();
@@ -351,12 +352,12 @@ const THIRD: &str = "\
 The tests of durations.py fail. Mend durations.py so that they pass; leave the tests as they are.
 
 ## How this loop works
-- You are started again for each run, until you claim to be done and the gates pass. What earlier runs changed is in the working \
-tree. It is committed for you when the gates pass; until then see `git status` and `git diff`.
-- Gates. Run them yourself before you finish:
+- You are started again for each run, until you claim to be done and the gates pass. Earlier changes are in the working tree \
+(`git status`, `git diff`), committed for you after the gates pass.
+- Run these gates yourself before you finish:
   - tests: `python3 -m unittest -q`
-- When everything is done, end with <promise>COMPLETE</promise> alone on its line. It is then checked.
-- Notes for the next run: `.refrain/job/state.md`. If only a person can help, set `status: blocked` there and say why.
+- When everything is done, end with <promise>COMPLETE</promise> alone on its line.
+- Notes for the next run: `.refrain/job/state.md`. To ask a person, set `status: blocked` there and say why.
 
 ## Run 3 of 8
 Run 1: no claim; gate tests failed: exit code 1. It said: \"The table of units and the zero are to be mended.\"

@@ -49,6 +49,11 @@ fn freeze(spec: &mut Spec) {
     spec.protect.frozen = vec!["ci".into(), "Makefile".into()];
 }
 
+fn a_part() -> Part {
+    let path = crate::git::RepoPath::from_bytes(b"Cargo.toml");
+    Part { path, frozen: vec!["lib".into()], may_gain: vec!["members".into()] }
+}
+
 /// The first line below the heading.
 fn first_line(spec: &Spec, in_session: bool) -> String {
     how_it_works(spec, in_session).lines().nth(1).unwrap().to_owned()
@@ -71,7 +76,7 @@ fn a_task() -> TaskRef {
 #[case::a_person(|spec: &mut Spec| spec.approval = true, "until you claim to be done and a person approves.")]
 #[case::gates_and_a_person(
     |spec: &mut Spec| (spec.gates, spec.approval) = (vec![tests()], true),
-    "until you claim to be done and the gates pass and a person approves."
+    "until you claim to be done, the gates pass and a person approves."
 )]
 #[case::no_promise(|spec: &mut Spec| spec.promise = None, "for each run, until you end without an error.")]
 #[case::no_promise_but_gates(
@@ -88,58 +93,58 @@ fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let spec = with(change);
     assert!(first_line(&spec, false).contains(told), "{}", first_line(&spec, false));
     let in_session = first_line(&spec, true);
-    assert!(in_session.starts_with("- When you end your turn, you are told to continue, "), "{in_session}");
+    assert!(in_session.starts_with("- You continue after each turn, "), "{in_session}");
     assert!(!in_session.contains("started"), "{in_session}");
 }
 
-const DIRTY: &str = "see `git status` and `git diff`.";
+const DIRTY: &str = "are in the working tree (`git status`, `git diff`)";
 
 #[rstest]
-#[case::no_repository(|_: &mut Spec| (), "You find what earlier runs changed in the files.".to_owned())]
-#[case::nothing_is_committed(in_git, format!("is in the working tree, not committed for you: {DIRTY}"))]
+#[case::no_repository(|_: &mut Spec| (), "Earlier changes are in the files.".to_owned())]
+#[case::nothing_is_committed(in_git, format!("{DIRTY}, not committed for you."))]
 #[case::gates_and_nothing_is_committed(
     |spec: &mut Spec| (spec.git.candidates, spec.gates) = (true, vec![tests()]),
-    format!("is in the working tree, not committed for you: {DIRTY}")
+    format!("{DIRTY}, not committed for you.")
 )]
 #[case::each_run(
     |spec: &mut Spec| spec.git.workflow = Workflow::Commit,
-    "is in the working tree, committed for you after each run: see `git log`.".to_owned()
+    "are in the working tree, committed for you after each run (`git log`).".to_owned()
 )]
 #[case::each_run_is_pushed(
     |spec: &mut Spec| spec.git.workflow = Workflow::Push,
-    "is in the working tree, committed and pushed for you after each run: see `git log`.".to_owned()
+    "are in the working tree, committed and pushed for you after each run (`git log`).".to_owned()
 )]
 #[case::when_gates_pass(
     |spec: &mut Spec| (spec.git.workflow, spec.gates) = (Workflow::Commit, vec![tests()]),
-    format!("It is committed for you when the gates pass; until then {DIRTY}")
+    format!("{DIRTY}, committed for you after the gates pass.")
 )]
 #[case::advisory_gates_hold_up_nothing(
     |spec: &mut Spec| (spec.git.workflow, spec.gates) = (Workflow::Commit, vec![command("lint", "x", false)]),
-    "committed for you after each run: see `git log`.".to_owned()
+    "committed for you after each run (`git log`).".to_owned()
 )]
-#[case::when_nothing_protected_changed(
+#[case::protection_is_told_elsewhere(
     |spec: &mut Spec| { spec.git.workflow = Workflow::Commit; freeze(spec) },
-    format!("It is committed for you when nothing protected changed; until then {DIRTY}")
+    "are in the working tree, committed for you after each run (`git log`).".to_owned()
 )]
 #[case::gates_and_protection(
     |spec: &mut Spec| { (spec.git.workflow, spec.gates) = (Workflow::Pr, vec![tests()]); freeze(spec) },
-    format!("It is committed and pushed for you when the gates pass and nothing protected changed; until then {DIRTY}")
+    format!("{DIRTY}, committed and pushed for you after the gates pass.")
 )]
 #[case::a_person(
     |spec: &mut Spec| (spec.git.workflow, spec.approval) = (Workflow::Commit, true),
-    format!("It is committed for you after each run, and after a claim when a person approves; until then {DIRTY}")
+    format!("are in the working tree, committed for you after each run, or after a person approves a claim.")
 )]
 #[case::gates_and_a_person(
     |spec: &mut Spec| (spec.git.workflow, spec.gates, spec.approval) = (Workflow::Commit, vec![tests()], true),
-    format!("for you when the gates pass and, after a claim, a person approves; until then {DIRTY}")
+    format!("{DIRTY}, committed for you after the gates pass.")
 )]
 #[case::started_elsewhere(
     |spec: &mut Spec| { in_git(spec); spec.working_dir = "/elsewhere".into() },
-    "You find what earlier runs changed in the files.".to_owned()
+    "Earlier changes are in the files.".to_owned()
 )]
 #[case::started_elsewhere_and_committed(
     |spec: &mut Spec| (spec.git.workflow, spec.working_dir) = (Workflow::Commit, "/elsewhere".into()),
-    "is in the working tree `/project`, committed for you after each run: see `git log`.".to_owned()
+    "are in the working tree `/project`, committed for you after each run (`git log`).".to_owned()
 )]
 fn it_says_where_earlier_work_is_and_when_it_is_committed(
     #[case] change: fn(&mut Spec),
@@ -164,23 +169,21 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
     ];
     let text = how_it_works(&with(|spec| (spec.gates, spec.clean_checkout) = (gates, true)), false);
     let told = format!(
-        "- Gates. Run them yourself before you finish:\n  - tests: `cargo test`\n  \
+        "- Run these gates before you finish; Refrain does so in a clean checkout:\n  - tests: `cargo test`\n  \
          - lint: `` cargo clippy -- `cat flags` `` (advisory)\n  - all: `{long}`\n  \
-         - lines:\n    ```\n    make a\n    make b\n    ```\n\
-         - Refrain runs them in another folder: a checkout without files that are git-ignored, or were uncommitted before the loop.\n\
-         - After you, claude reviews the work (gate spec).\n"
+         - lines:\n    ```\n    make a\n    make b\n    ```\n- Reviewed after you by claude (spec).\n"
     );
     assert!(text.contains(&told), "{text}");
     let only = how_it_works(&with(|spec| spec.gates = vec![review(false)]), false);
-    assert!(only.contains("- After you, claude reviews the work (gate spec) (advisory).\n"), "{only}");
-    assert!(!only.contains("Run them yourself") && !only.contains("`review"), "{only}");
+    assert!(only.contains("- Reviewed after you by claude (spec, advisory).\n"), "{only}");
+    assert!(!only.contains("Run these gates") && !only.contains("`review"), "{only}");
 }
 
 #[rstest]
 #[case::unproven(|_: &mut Spec| (), "- When everything is done, end with <promise>COMPLETE</promise> alone on its line.\n")]
 #[case::checked(
     |spec: &mut Spec| spec.gates = vec![tests()],
-    "- When everything is done, end with <promise>COMPLETE</promise> alone on its line. It is then checked.\n"
+    "- When everything is done, end with <promise>COMPLETE</promise> alone on its line.\n"
 )]
 #[case::a_number(
     |spec: &mut Spec| spec.until = Until::Count,
@@ -188,7 +191,7 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
 )]
 #[case::for_ever(
     |spec: &mut Spec| spec.until = Until::Forever,
-    "- When there is nothing to do now, end with <promise>COMPLETE</promise> alone on its line. The loop then waits and asks again.\n"
+    "- When there is nothing to do now, end with <promise>COMPLETE</promise> alone on its line. The loop then waits.\n"
 )]
 #[case::no_promise(
     |spec: &mut Spec| spec.promise = None,
@@ -200,7 +203,7 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
 )]
 #[case::no_promise_for_ever(
     |spec: &mut Spec| (spec.promise, spec.until) = (None, Until::Forever),
-    "- When there is nothing to do now, set `status: done` in your notes. The loop then waits and asks again.\n"
+    "- When there is nothing to do now, set `status: done` in your notes. The loop then waits.\n"
 )]
 fn it_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let text = how_it_works(&with(change), false);
@@ -218,21 +221,14 @@ fn it_says_how_to_claim(#[case] change: fn(&mut Spec), #[case] told: &str) {
 
 #[test]
 fn it_says_what_is_protected_and_what_a_subagent_is_for() {
-    let part = Part {
-        path: crate::git::RepoPath::from_bytes(b"Cargo.toml"),
-        frozen: vec!["lib".into()],
-        may_gain: vec!["members".into()],
-    };
     let spec = with(|spec| {
         freeze(spec);
         spec.protect.existing = vec!["tests/**".into()];
-        spec.protect.parts = vec![part];
+        spec.protect.parts = vec![a_part()];
         spec.session = Some(session(Isolation::Subagent));
     });
-    let protected = "- Protected, or no claim counts. Do not change, delete or add: ci, Makefile. Do not change or delete, only \
-                     add: tests/**. Keep these parts: Cargo.toml (lib, members).\n";
-    let subagent =
-        "- Have a fresh subagent do each run. Give it the task and the notes file. Only you can claim.\n";
+    let protected = "- Claims fail with changes or new files in ci, Makefile; changes to existing tests/**, Cargo.toml (lib, members).\n";
+    let subagent = "- Have a fresh subagent do each run, with task and notes; only you can claim.\n";
     let text = how_it_works(&spec, true);
     assert!(text.contains(protected) && text.contains(subagent), "{text}");
     // A runner drives it now: it has no turns, and is no session that could have subagents.
@@ -276,6 +272,7 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
             }
             if existing {
                 spec.protect.existing = vec!["tests/**".into()];
+                spec.protect.parts = vec![a_part()];
             }
             if elsewhere {
                 spec.working_dir = "/elsewhere".into();
@@ -291,7 +288,9 @@ fn users_own(spec: &Spec) -> usize {
         Check::Command(command) => gate.name.as_str().len() + command.len(),
         Check::Review(review) => gate.name.as_str().len() + review.agent.program.len(),
     };
-    let globs = spec.protect.frozen.iter().chain(&spec.protect.existing).map(String::len).sum::<usize>();
+    let keys = spec.protect.parts.iter().flat_map(|part| part.frozen.iter().chain(&part.may_gain));
+    let globs = spec.protect.frozen.iter().chain(&spec.protect.existing).chain(keys).map(String::len);
+    let globs = globs.sum::<usize>() + spec.protect.parts.len() * "Cargo.toml".len();
     let promise = spec.promise.as_ref().map_or(0, |promise| promise.tag().len());
     let elsewhere = if spec.working_dir == spec.worktree { 0 } else { spec.worktree.as_str().len() };
     let notes = super::super::state_file(spec).as_str().len();
@@ -311,17 +310,18 @@ proptest! {
         let text = how_it_works(&spec, in_session);
         let has_commands = spec.gates.iter().any(|gate| !gate.is_review());
         for (words, is_true) in [
-            ("`git ", spec.is_in_repository() && (spec.working_dir == spec.worktree || spec.git.workflow.commits())),
+            ("working tree", spec.is_in_repository() && (spec.working_dir == spec.worktree || spec.git.workflow.commits())),
             ("committed for you", spec.is_in_repository() && !spec.git.workflow.publishes() && (spec.working_dir == spec.worktree || spec.git.workflow.commits())),
             ("not committed for you", spec.is_in_repository() && !spec.git.workflow.commits() && spec.working_dir == spec.worktree),
             ("pushed", spec.git.workflow.publishes()),
-            ("end your turn", in_session),
+            ("after each turn", in_session),
             ("started again", !in_session),
             ("<promise>", spec.promise.as_ref().is_some_and(|promise| !promise.is_tagged_in(&spec.prompt))),
-            ("Run them yourself", has_commands),
-            ("another folder", has_commands && spec.clean_checkout),
-            ("Protected", !spec.protect.is_empty()),
-            ("reviews the work", spec.gates.iter().any(GateSpec::is_review)),
+            ("Run these gates", has_commands),
+            ("in a clean checkout", has_commands && spec.clean_checkout),
+            ("Claims fail with", !spec.protect.is_empty() && !spec.git.workflow.commits()),
+            ("Claims and commits fail with", !spec.protect.is_empty() && spec.git.workflow.commits()),
+            ("Reviewed after you by", spec.gates.iter().any(GateSpec::is_review)),
         ] {
             prop_assert_eq!(text.contains(words), is_true, "{}:\n{}", words, text);
         }
