@@ -52,7 +52,7 @@ fn a_session_goes_on_until_it_makes_its_promise() {
     assert_eq!(stops(&sandbox, "another", "<promise>COMPLETE</promise>"), None, "not its loop");
     let second = stops(&sandbox, "s", "I will print <promise>COMPLETE</promise> when it is done.").unwrap();
     assert!(second.starts_with("[loop job iteration 2/5]\n\nMend it.\n"), "{second}");
-    assert!(second.contains("iteration 2 of 5"), "{second}");
+    assert!(second.contains("\n## Run 2 of 5\n"), "{second}");
     assert_eq!(stops(&sandbox, "s", "Well.\n<promise>COMPLETE</promise>"), None);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(2)));
@@ -66,7 +66,7 @@ fn a_claim_is_proven_before_the_session_may_stop() {
     begin(&sandbox, "s", "job", &["--args", "Make it.", "--gate", "test -e made"]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(refused.contains("CLAIM REFUSED: you said done, but gate test says otherwise"), "{refused}");
+    assert!(refused.contains("CLAIM REFUSED: gate test failed (`test -e made`): exit code 1"), "{refused}");
     assert!(refused.starts_with("[loop job iteration 2/20]"), "{refused}");
     testkit::write(&sandbox.project().join("made"), "");
     assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
@@ -461,7 +461,7 @@ fn gates_are_typed_in_a_session_too() {
     assert_eq!(spec["gates"][0]["name"], "made");
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(refused.contains("gate made says otherwise"), "{refused}");
+    assert!(refused.contains("CLAIM REFUSED: gate made failed"), "{refused}");
     for text in
         ["--iterations 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"]
     {
