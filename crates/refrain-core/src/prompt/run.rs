@@ -144,7 +144,11 @@ fn uncommitted(state: &LoopState) -> Option<String> {
         }
         None => {
             let first = report.map_or(state.spec.carried(), |report| report.iteration) + 1;
-            let runs = if first == last { format!("run {last}") } else { format!("runs {first} to {last}") };
+            let runs = match last.saturating_sub(first) {
+                0 => format!("run {last}"),
+                1 => format!("runs {first} and {last}"),
+                _ => format!("runs {first} to {last}"),
+            };
             Some(format!("Not committed for you yet: what {runs} changed."))
         }
     }

@@ -74,6 +74,8 @@ mod projects;
 #[cfg(test)]
 mod promise;
 #[cfg(test)]
+mod prompt_text;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod protect;

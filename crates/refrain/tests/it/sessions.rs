@@ -204,6 +204,13 @@ fn it_goes_on_without_its_session() {
     let run = sandbox.command(&["resume", "job"]).env("PATH", &path).run().with_code(0);
     assert!(run.has_line("· attempt 1.2"), "its turn was refunded: {}", run.stdout);
     assert_eq!(sandbox.status("job")["kind"], "process");
+    let [turn, process] = ["0001", "0001.2"].map(|of| sandbox.kept_text("job", of, "prompt.md"));
+    assert!(turn.contains("\n- You continue after each turn, until you claim to be done."), "{turn}");
+    assert!(
+        process.contains("\n- You are started again for each run, until you claim to be done."),
+        "{process}"
+    );
+    assert!(process.contains("\nThe previous run of this iteration was cut off; "), "{process}");
 }
 
 #[test]
@@ -385,7 +392,10 @@ fn only_the_leads_own_word_is_a_claim() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it.", "--loop-isolated"]);
     let told = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
-    assert!(told.contains("its report is no claim: you make it, or not"), "{told}");
+    assert!(
+        told.contains("- Have a fresh subagent do each run, with task and notes; only you can claim.\n"),
+        "{told}"
+    );
     // As Claude Code tells it of an agent below the session, whose name it has.
     let below = json!({
         "agent_id": "a7c7db168be0a8b3d", "agent_type": "general-purpose", "stop_hook_active": false,
@@ -425,7 +435,9 @@ fn a_session_goes_on_for_ever_where_that_is_asked_for() {
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
     assert!(first.starts_with("[loop job iteration 1/∞]\nFind out: What is it?\n"), "{first}");
     assert!(
-        first.contains("Only when there is nothing to do now, print <promise>COMPLETE</promise>"),
+        first.contains(
+            "- When there is nothing to do now, end with <promise>COMPLETE</promise> alone on its line."
+        ),
         "{first}"
     );
     let held = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();

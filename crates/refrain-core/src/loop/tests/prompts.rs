@@ -174,7 +174,7 @@ fn the_last_three_runs_have_a_line_each() {
         let red = green.attempts(ended()).takes(2).gates_end(&[1]);
         red.attempts(ended()).takes(3).gates_end(&[1]).starts()
     },
-    "Not committed for you yet: what runs 2 to 3 changed."
+    "Not committed for you yet: what runs 2 and 3 changed."
 )]
 fn what_became_of_the_last_changes_is_told(#[case] journal: Journal, #[case] line: &str) {
     assert_eq!(told(&journal).last().unwrap(), line);
@@ -362,7 +362,7 @@ The tests of durations.py fail. Mend durations.py so that they pass; leave the t
 ## Run 3 of 8
 Run 1: no claim; gate tests failed: exit code 1. It said: \"The table of units and the zero are to be mended.\"
 Run 2: claimed; gate tests failed: exit code 1. It said: \"The day is mended.\"
-Not committed for you yet: what runs 1 to 2 changed.
+Not committed for you yet: what runs 1 and 2 changed.
 Still failing, 2 of 4: test_day, test_show (run 1: the same 2).
 
 Notes in `.refrain/job/state.md`:
@@ -373,7 +373,7 @@ Notes in `.refrain/job/state.md`:
 Units are in a table now.
 ```
 
-CLAIM REFUSED: gate tests failed (`python3 -m unittest -q`): exit code 1; it failed before the first iteration too. It printed:
+CLAIM REFUSED: gate tests failed (`python3 -m unittest -q`): exit code 1; it failed before the first run too. It printed:
 
 ```
 {DAY}{SHOW}Ran 4 tests in 0.022s

@@ -391,20 +391,20 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
 #[rstest]
 #[case::a_refused_claim(
     true, [1, 0], [1, 0],
-    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first iteration too. It printed:\n\n```\n2 failed\n```"
+    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first run too. It printed:\n\n```\n2 failed\n```"
 )]
 #[case::a_new_failure(
     false, [0, 0], [3, 0],
-    "GATE FAILED: tests (`cargo test`): exit code 3; it passed before the first iteration. It printed:\n\n```\n2 failed\n```"
+    "GATE FAILED: tests (`cargo test`): exit code 3; it passed before the first run. It printed:\n\n```\n2 failed\n```"
 )]
 #[case::a_soft_one(
     false, [0, 0], [0, 1],
-    "ADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it passed before the first iteration."
+    "ADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it passed before the first run."
 )]
 #[case::both_the_one_that_decides_first(
     true, [1, 1], [1, 1],
-    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first iteration too. It printed:\n\n\
-     ```\n2 failed\n```\n\nADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it failed before the first iteration too."
+    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first run too. It printed:\n\n\
+     ```\n2 failed\n```\n\nADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it failed before the first run too."
 )]
 fn what_a_gate_says_is_told_verbatim(
     #[case] claims: bool,
