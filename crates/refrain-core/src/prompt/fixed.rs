@@ -76,7 +76,7 @@ fn earlier_work(spec: &Spec) -> String {
         // What a person has to approve first is committed after that, and so after the gates passed, too.
         (true, _) => format!("{place} (`git status`, `git diff`), {how} for you after the gates pass."),
         (false, true) => {
-            format!("{place}, {how} for you after each run, or after a person approves a claim.")
+            format!("{place}, {how} for you after each run, a claim after a person approves.")
         }
         (false, false) => format!("{place}, {how} for you after each run (`git log`)."),
     }
@@ -93,20 +93,13 @@ fn enumerated(parts: &[&str]) -> String {
 
 /// The gates that the agent can run itself, then those that are agents.
 fn gates(spec: &Spec, text: &mut String) {
-    let commands = spec.gates.iter().filter_map(|gate| match &gate.check {
-        Check::Command(command) => Some((gate, command)),
-        Check::Review(_) => None,
-    });
-    for (number, (gate, command)) in commands.enumerate() {
-        if number == 0 {
-            text.push_str(match spec.clean_checkout {
-                true => "- Run these gates before you finish; Refrain does so in a clean checkout:\n",
-                false => "- Run these gates yourself before you finish:\n",
-            });
-        }
-        let advisory = if gate.hard { "" } else { " (advisory)" };
-        let _ = writeln!(text, "  - {}:{}{advisory}", gate.name, command_in_full(command));
-    }
+    let head = match spec.clean_checkout {
+        true => "Run these gates before you finish; Refrain runs them in a clean checkout",
+        false => "Run these gates yourself before you finish",
+    };
+    let (required, advisory) = (format!("- {head}:\n"), format!("- {head}; they are advisory:\n"));
+    let has_required = list(spec, true, &required, text);
+    list(spec, false, if has_required { "- Advisory:\n" } else { &advisory }, text);
     let reviewers = spec.gates.iter().filter_map(|gate| {
         let reviewer = squeeze(&printable(&gate.reviewer()?.program));
         Some(format!("{reviewer} ({}{})", gate.name, if gate.hard { "" } else { ", advisory" }))
@@ -115,6 +108,19 @@ fn gates(spec: &Spec, text: &mut String) {
     if !reviewers.is_empty() {
         let _ = writeln!(text, "- Reviewed after you by {}.", reviewers.join(", "));
     }
+}
+
+/// The commands that are required, or are not, below their headline; whether there are any.
+fn list(spec: &Spec, hard: bool, headline: &str, text: &mut String) -> bool {
+    let before = text.len();
+    for gate in spec.gates.iter().filter(|gate| gate.hard == hard) {
+        let Check::Command(command) = &gate.check else { continue };
+        if text.len() == before {
+            text.push_str(headline);
+        }
+        let _ = writeln!(text, "  - {}:{}", gate.name, command_in_full(command));
+    }
+    text.len() > before
 }
 
 /// A gate's command, whole, behind its name; one of several lines in a fence of its own.
@@ -165,10 +171,10 @@ fn claim(spec: &Spec, text: &mut String) {
             Until::Forever => writeln!(text, "- When {when}, set `status: done` in your notes.{then}"),
             Until::Count => Ok(()),
             Until::Complete if spec.has_hard_gates() => {
-                writeln!(text, "- You need not claim: if you end without an error, the gates decide.")
+                writeln!(text, "- You need not claim: the gates decide if you end without an error.")
             }
             Until::Complete => {
-                writeln!(text, "- If you end without an error, that claims that everything is done.{then}")
+                writeln!(text, "- Ending without an error claims that everything is done.")
             }
         },
     };

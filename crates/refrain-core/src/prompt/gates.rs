@@ -32,10 +32,16 @@ fn is_first(state: &LoopState) -> bool {
 pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], quote: Quote) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
+    let unquoted: Vec<_> =
+        hard.iter().skip(MOST_GATES).filter_map(|result| result.spec(&state.spec)).collect();
     let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
     let each = Quote { most: quote.most / quoted.len().max(1), ..quote };
     let mut said: Vec<String> =
         quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+    if !unquoted.is_empty() {
+        let names: Vec<_> = unquoted.iter().map(|gate| gate.name.as_str()).collect();
+        said.push(format!("FAILED TOO: gate {}.", names.join(", gate ")));
+    }
     if !said.is_empty() && state.lay_on_theirs() {
         said.insert(
             0,

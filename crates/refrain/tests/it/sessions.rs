@@ -441,7 +441,10 @@ fn a_session_goes_on_for_ever_where_that_is_asked_for() {
         "{first}"
     );
     let held = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(held.contains("Run this now, which waits, and do what it says: refrain tick hold job"), "{held}");
+    assert!(
+        held.contains("Run this command now; it waits, then says what to do: refrain tick hold job"),
+        "{held}"
+    );
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["wait"]["kind"]), (&json!("waiting"), &json!("pace")));
     assert_eq!(status["reason"], "found nothing to do, and looks again later");

@@ -382,3 +382,13 @@ FAILED (failures=2)
 ```
 
 That output as it was printed, and a line for each earlier run: `.refrain/job/context.md`.";
+
+/// A session is told the name of each required gate that failed.
+#[test]
+fn of_many_gates_some_are_quoted_and_all_are_named() {
+    let journal = Journal::gated([true; 7]).takes(0).gates_end(&[0; 7]);
+    let journal = journal.attempts(ended()).takes(1).gates_end(&[1; 7]).starts();
+    let prompt = assemble(&journal.state, Printed::default());
+    assert_eq!(prompt.matches("GATE FAILED: gate-").count(), 5, "{prompt}");
+    assert!(prompt.contains("\n\nFAILED TOO: gate gate-5, gate gate-6."), "{prompt}");
+}

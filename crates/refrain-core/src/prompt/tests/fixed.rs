@@ -132,7 +132,7 @@ const DIRTY: &str = "are in the working tree (`git status`, `git diff`)";
 )]
 #[case::a_person(
     |spec: &mut Spec| (spec.git.workflow, spec.approval) = (Workflow::Commit, true),
-    format!("are in the working tree, committed for you after each run, or after a person approves a claim.")
+    format!("are in the working tree, committed for you after each run, a claim after a person approves.")
 )]
 #[case::gates_and_a_person(
     |spec: &mut Spec| (spec.git.workflow, spec.gates, spec.approval) = (Workflow::Commit, vec![tests()], true),
@@ -169,13 +169,19 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
     ];
     let text = how_it_works(&with(|spec| (spec.gates, spec.clean_checkout) = (gates, true)), false);
     let told = format!(
-        "- Run these gates before you finish; Refrain does so in a clean checkout:\n  - tests: `cargo test`\n  \
-         - lint: `` cargo clippy -- `cat flags` `` (advisory)\n  - all: `{long}`\n  \
-         - lines:\n    ```\n    make a\n    make b\n    ```\n- Reviewed after you by claude (spec).\n"
+        "- Run these gates before you finish; Refrain runs them in a clean checkout:\n  - tests: `cargo test`\n  \
+         - all: `{long}`\n  \
+         - lines:\n    ```\n    make a\n    make b\n    ```\n- Advisory:\n  - lint: `` cargo clippy -- `cat flags` ``\n- Reviewed after you by claude (spec).\n"
     );
     assert!(text.contains(&told), "{text}");
     let only = how_it_works(&with(|spec| spec.gates = vec![review(false)]), false);
     assert!(only.contains("- Reviewed after you by claude (spec, advisory).\n"), "{only}");
+    let advisory = how_it_works(&with(|spec| spec.gates = vec![command("lint", "x", false)]), false);
+    assert!(
+        advisory
+            .contains("- Run these gates yourself before you finish; they are advisory:\n  - lint: `x`\n"),
+        "{advisory}"
+    );
     assert!(!only.contains("Run these gates") && !only.contains("`review"), "{only}");
 }
 
@@ -195,11 +201,11 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
 )]
 #[case::no_promise(
     |spec: &mut Spec| spec.promise = None,
-    "- If you end without an error, that claims that everything is done.\n"
+    "- Ending without an error claims that everything is done.\n"
 )]
 #[case::no_promise_but_gates(
     |spec: &mut Spec| (spec.promise, spec.gates) = (None, vec![tests()]),
-    "- You need not claim: if you end without an error, the gates decide.\n"
+    "- You need not claim: the gates decide if you end without an error.\n"
 )]
 #[case::no_promise_for_ever(
     |spec: &mut Spec| (spec.promise, spec.until) = (None, Until::Forever),
@@ -247,7 +253,7 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
             command("lint", "cargo clippy -- -D warnings", false),
             review(true),
         ]),
-        0..6,
+        0..8,
     );
     let prompt =
         prop::sample::select(vec!["Mend.", "Mend.\n", "Mend.\n\n", "", "Ende \u{e4}\u{1f600}", TAGGED]);
