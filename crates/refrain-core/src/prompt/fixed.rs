@@ -41,7 +41,7 @@ fn runs(spec: &Spec, in_session: bool) -> String {
     let mut ends = Vec::new();
     match (spec.until, spec.has_hard_gates()) {
         (Until::Count, _) => return format!("{again}, for a fixed number of runs"),
-        (Until::Forever, _) => return format!("{again}, until a person or a limit stops the loop"),
+        (Until::Forever, _) => return format!("{again}, until the loop is stopped"),
         (Until::Complete, false) if spec.promise.is_none() => ends.push("you end without an error"),
         // A task's agent that ends without a word claims by what it changed.
         (Until::Complete, _) if spec.promise.is_some() && !spec.hears_results() => {
@@ -69,12 +69,12 @@ fn earlier_work(spec: &Spec) -> String {
     let place = if is_there { String::new() } else { format!(" {}", inline_code(spec.worktree.as_str())) };
     let place = format!("Earlier changes are in the working tree{place}");
     if !commits {
-        return format!("{place} (`git status`, `git diff`), not committed for you.");
+        return format!("{place} (`git status`), not committed for you.");
     }
     let how = if spec.git.workflow.publishes() { "committed and pushed" } else { "committed" };
     match (spec.has_hard_gates(), spec.approval) {
         // What a person has to approve first is committed after that, and so after the gates passed, too.
-        (true, _) => format!("{place} (`git status`, `git diff`), {how} for you after the gates pass."),
+        (true, _) => format!("{place} (`git status`), {how} for you after the gates pass."),
         (false, true) => {
             format!("{place}, {how} for you after each run, a claim after a person approves.")
         }
@@ -94,7 +94,7 @@ fn enumerated(parts: &[&str]) -> String {
 /// The gates that the agent can run itself, then those that are agents.
 fn gates(spec: &Spec, text: &mut String) {
     let head = match spec.clean_checkout {
-        true => "Run these gates before you finish; Refrain runs them in a clean checkout",
+        true => "Run these gates before you finish (Refrain: in a clean checkout)",
         false => "Run these gates yourself before you finish",
     };
     let (required, advisory) = (format!("- {head}:\n"), format!("- {head}; they are advisory:\n"));
@@ -167,15 +167,10 @@ fn claim(spec: &Spec, text: &mut String) {
         Some(promise) => {
             writeln!(text, "- When {when}, end with {} alone on its line.{then}", promise.tag())
         }
-        None => match spec.until {
-            Until::Forever => writeln!(text, "- When {when}, set `status: done` in your notes.{then}"),
-            Until::Count => Ok(()),
-            Until::Complete if spec.has_hard_gates() => {
-                writeln!(text, "- You need not claim: the gates decide if you end without an error.")
-            }
-            Until::Complete => {
-                writeln!(text, "- Ending without an error claims that everything is done.")
-            }
-        },
+        // What ends the loop without a claim is said above.
+        None if spec.until == Until::Forever => {
+            writeln!(text, "- When {when}, set `status: done` in your notes.{then}")
+        }
+        None => Ok(()),
     };
 }

@@ -353,7 +353,7 @@ The tests of durations.py fail. Mend durations.py so that they pass; leave the t
 
 ## How this loop works
 - You are started again for each run, until you claim to be done and the gates pass. Earlier changes are in the working tree \
-(`git status`, `git diff`), committed for you after the gates pass.
+(`git status`), committed for you after the gates pass.
 - Run these gates yourself before you finish:
   - tests: `python3 -m unittest -q`
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.

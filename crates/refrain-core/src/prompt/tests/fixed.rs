@@ -88,7 +88,7 @@ fn a_task() -> TaskRef {
     "for each run, until the gates pass."
 )]
 #[case::a_number(|spec: &mut Spec| spec.until = Until::Count, "You are started again for each run, for a fixed number of runs.")]
-#[case::for_ever(|spec: &mut Spec| spec.until = Until::Forever, "for each run, until a person or a limit stops the loop.")]
+#[case::for_ever(|spec: &mut Spec| spec.until = Until::Forever, "for each run, until the loop is stopped.")]
 fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {
     let spec = with(change);
     assert!(first_line(&spec, false).contains(told), "{}", first_line(&spec, false));
@@ -97,7 +97,7 @@ fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {
     assert!(!in_session.contains("started"), "{in_session}");
 }
 
-const DIRTY: &str = "are in the working tree (`git status`, `git diff`)";
+const DIRTY: &str = "are in the working tree (`git status`)";
 
 #[rstest]
 #[case::no_repository(|_: &mut Spec| (), "Earlier changes are in the files.".to_owned())]
@@ -169,7 +169,7 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
     ];
     let text = how_it_works(&with(|spec| (spec.gates, spec.clean_checkout) = (gates, true)), false);
     let told = format!(
-        "- Run these gates before you finish; Refrain runs them in a clean checkout:\n  - tests: `cargo test`\n  \
+        "- Run these gates before you finish (Refrain: in a clean checkout):\n  - tests: `cargo test`\n  \
          - all: `{long}`\n  \
          - lines:\n    ```\n    make a\n    make b\n    ```\n- Advisory:\n  - lint: `` cargo clippy -- `cat flags` ``\n- Reviewed after you by claude (spec).\n"
     );
@@ -198,14 +198,6 @@ fn it_names_gates_whole_and_says_who_can_run_them() {
 #[case::for_ever(
     |spec: &mut Spec| spec.until = Until::Forever,
     "- When there is nothing to do now, end with <promise>COMPLETE</promise> alone on its line. The loop then waits.\n"
-)]
-#[case::no_promise(
-    |spec: &mut Spec| spec.promise = None,
-    "- Ending without an error claims that everything is done.\n"
-)]
-#[case::no_promise_but_gates(
-    |spec: &mut Spec| (spec.promise, spec.gates) = (None, vec![tests()]),
-    "- You need not claim: the gates decide if you end without an error.\n"
 )]
 #[case::no_promise_for_ever(
     |spec: &mut Spec| (spec.promise, spec.until) = (None, Until::Forever),
