@@ -13,6 +13,7 @@ pub mod context;
 pub mod detect;
 pub mod event;
 pub mod evolution;
+pub mod excerpt;
 pub mod fingerprint;
 mod fold;
 pub mod gate;

@@ -16,6 +16,7 @@ mod missing;
 mod notices;
 mod order;
 mod outcomes;
+mod prompts;
 mod properties;
 mod protection;
 mod publishing;

@@ -84,6 +84,8 @@ mod projects;
 #[cfg(test)]
 mod promise;
 #[cfg(test)]
+mod prompt_text;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod protect;
