@@ -440,6 +440,8 @@ pub enum ClaimSource {
     Gates,
     /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
     Result,
+    /// No agent: the number of iterations that was asked for is done (`--exact N`).
+    Count,
 }
 
 /// Why a loop cannot go on by itself.

@@ -202,6 +202,12 @@ impl Spec {
         (self.git.workflow.commits() || self.proves()) && !self.git.shared
     }
 
+    /// Whether its worktree is one of git's, as far as its start found out.
+    #[must_use]
+    pub fn is_in_repository(&self) -> bool {
+        self.git.needs_base() || self.git.before.is_some()
+    }
+
     /// The loop's own folder in the worktree: what the agent reads and writes.
     #[must_use]
     pub fn worktree_dir(&self) -> Utf8PathBuf {

@@ -36,6 +36,7 @@ pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Job<Hearing>, EngineError> {
     files.lock().unwrap_or_else(PoisonError::into_inner).prepare(
         spec,
+        plan.iteration,
         plan.context.as_deref(),
         plan.is_blocked,
     )?;
@@ -59,6 +60,7 @@ pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Jo
 pub(crate) struct Plan {
     dir: AttemptDir,
     prompt: String,
+    iteration: u32,
     context: Option<String>,
     is_blocked: bool,
     mirrored: Vec<Mirrored>,
@@ -107,6 +109,7 @@ impl Plan {
         Self {
             lock: GeminiLock::of(spec, env),
             is_blocked: state.blocked > 0,
+            iteration: id.iteration,
             dir,
             prompt,
             context,

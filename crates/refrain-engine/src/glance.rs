@@ -131,7 +131,7 @@ impl Service {
 
 /// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
 /// place would show any file of the person's, and is not followed.
-fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
+pub(crate) fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
     let own = spec.worktree.canonicalize_utf8().ok().map(|worktree| Spec { worktree, ..spec.clone() });
     let own =
         own.filter(|own| own.state_file().canonicalize_utf8().is_ok_and(|path| path == own.state_file()));

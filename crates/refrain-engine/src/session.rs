@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
-use refrain_core::r#loop::Grant;
+use refrain_core::r#loop::{Grant, Live, Step, next_step};
 use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
@@ -367,7 +367,11 @@ impl Service {
         }
         let was_over = journal.state().ended.is_some();
         if !was_over {
-            journal.push(Event::LoopEnded(End::IterationCap), now())?;
+            // One that was asked for so many, and did them, is completed by that.
+            let next = next_step(journal.state(), &Live::default(), now());
+            let end =
+                if let Step::Finish(end @ End::Completed { .. }) = next { end } else { End::IterationCap };
+            journal.push(Event::LoopEnded(end), now())?;
         }
         journal.commit(Durability::Synced)?;
         if !was_over {

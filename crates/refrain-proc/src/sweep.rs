@@ -13,7 +13,7 @@ use crate::keeper::KEEPER_NAME;
 use crate::system;
 
 /// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
-const ROUNDS_BOUND: Duration = Duration::from_secs(5);
+pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
 /// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
 /// attempt in flight, for those that cleared their environment.

@@ -140,7 +140,10 @@ impl From<EngineError> for CliError {
                 (Code::Refused, Some(format!("refrain status {id} says how to see what waits")))
             }
             EngineError::Refused {
-                why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },
+                why:
+                    refrain_core::Refusal::TooMany { .. }
+                    | refrain_core::Refusal::TooLong { .. }
+                    | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {

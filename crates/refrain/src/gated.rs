@@ -167,7 +167,7 @@ fn verdict(state: &LoopState) -> Option<String> {
         _ if proof.restless => {
             Some("the claim is refused: gates or hooks change each time what they are asked about".to_owned())
         }
-        ClaimSource::Gates | ClaimSource::Result | ClaimSource::ExitCode => None,
+        ClaimSource::Gates | ClaimSource::Result | ClaimSource::ExitCode | ClaimSource::Count => None,
         ClaimSource::Promise | ClaimSource::StateFile => {
             (!failing.is_empty()).then(|| format!("the claim is refused: {} failed", failing.join(", ")))
         }

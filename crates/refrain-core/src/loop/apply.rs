@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use attempt::after;
 
-use super::critique::Feedback;
+use super::critique::{Critiquing, Feedback};
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
@@ -247,7 +247,7 @@ impl LoopState {
             }
             Event::WorktreeReleased { kept } => {
                 let is_over = match self.phase {
-                    Phase::Idle { claim: Some(_), uncommitted: false } => true,
+                    Phase::Idle { .. } if self.completes_by().is_some() => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
                     Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
                     Phase::Publishing(_) => self.cancel.is_some(),
@@ -328,15 +328,12 @@ impl LoopState {
             Event::PublishSettled(report) => self.settle_publishing(report, at)?,
             Event::CritiqueStarted { iteration } => self.start_critique(*iteration, at)?,
             Event::CritiqueFailed { error } => {
-                self.critique_to("critique.failed")?;
+                self.critique_to("critique.failed", |_| true)?;
                 self.lose_critique(Some(error));
             }
             Event::CritiqueStopRequested { because } => {
-                let what = "critique.stop-requested";
-                let critiquing = self.critique_to(what)?;
-                if critiquing.stopping.replace(*because).is_some() {
-                    return Err(what);
-                }
+                let fits = |critiquing: &Critiquing| critiquing.stopping.is_none();
+                self.critique_to("critique.stop-requested", fits)?.stopping = Some(*because);
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
             Event::AgentChanged(agent) => self.change_agent(agent)?,
@@ -374,19 +371,10 @@ impl LoopState {
             }
             Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => {
-                let claimed = match self.phase {
-                    Phase::Idle { claim, uncommitted: false } => claim,
-                    Phase::Idle { uncommitted: true, .. }
-                    | Phase::Begun { .. }
-                    | Phase::InFlight(_)
-                    | Phase::Proving(_)
-                    | Phase::Publishing(_)
-                    | Phase::Critiquing(_) => None,
-                };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
                     End::Cancelled => self.cancel.is_some() && !self.is_final(),
-                    End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
+                    End::Completed { claim } => self.completes_by() == Some(*claim) && self.cancel.is_none(),
                     End::IterationCap
                     | End::Stuck
                     | End::TimedOut

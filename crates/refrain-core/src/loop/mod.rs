@@ -17,7 +17,7 @@ pub(crate) mod simulation;
 pub(crate) mod tests;
 
 pub use apply::Damage;
-pub use ask::{Grant, MAX_STEERING, Refusal};
+pub use ask::{Grant, MAX_STEERING, Refusal, check_steering};
 pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};

@@ -316,8 +316,14 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.cancel.is_some() {
         return finish(state, End::Cancelled);
     }
-    if let Phase::Idle { claim: Some(claim), uncommitted: false } = phase {
-        return finish(state, End::Completed { claim: *claim });
+    if state.lacks_last_proof() && state.git.refused.is_none() {
+        return match state.sweeping {
+            true => Step::Await { until: None },
+            false => Step::TakeCandidate,
+        };
+    }
+    if let Some(claim) = state.completes_by() {
+        return finish(state, End::Completed { claim });
     }
     if let Phase::Begun { hindered: Some(why), .. } = phase {
         return Step::Finish(End::Blocked { why: *why });

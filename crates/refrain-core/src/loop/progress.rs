@@ -3,7 +3,7 @@
 
 use super::state::{Attempt, LoopState, Outcome, Phase};
 use super::trouble;
-use crate::event::{Blocked, End, Pushed};
+use crate::event::{Blocked, ClaimSource, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::{Checks, Oid, RepoPath};
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
@@ -137,6 +137,40 @@ impl LoopState {
             Until::Count => self.limits.max_iterations.is_some_and(|cap| self.charged >= cap),
             Until::Forever => false,
         }
+    }
+
+    /// Whether the number of iterations is done that was asked for (`--exact N`), and no claim of the last one stands.
+    pub(super) fn is_counted(&self) -> bool {
+        let is_idle = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
+        self.spec.until == Until::Count && is_idle && self.given_up.is_none() && self.ends_by_claim()
+    }
+
+    /// What completes it from here: a claim that stands, or the count; not the count where a person has to approve of the work,
+    /// who was not asked or said no.
+    pub(super) fn completes_by(&self) -> Option<ClaimSource> {
+        match self.phase {
+            Phase::Idle { claim: Some(claim), uncommitted: false } => Some(claim),
+            Phase::Idle { .. } => (self.is_counted() && !self.spec.approval).then_some(ClaimSource::Count),
+            Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Proving(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => None,
+        }
+    }
+
+    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a person,
+    /// may have been asked about no more than a step on the way. What they refused already is not asked again.
+    pub(super) fn lacks_last_proof(&self) -> bool {
+        let decides = self.spec.has_hard_gates() || self.spec.approval;
+        let is_objected =
+            self.git.published.objection.as_ref().is_some_and(|(iteration, _)| *iteration == self.iteration);
+        let proof = self.last_charged().and_then(|last| last.proof.as_ref());
+        let is_refused = proof.is_some_and(|proof| {
+            let failed = proof.failing(&self.spec).next().is_some();
+            failed || proof.restless || !proof.candidate.touched.is_empty() || proof.is_refused()
+        });
+        self.is_counted() && decides && !is_objected && !is_refused
     }
 
     /// How long a loop waits that found nothing to do: longer each time in a row.

@@ -414,7 +414,7 @@ impl LoopState {
             Some(before) if before.passed() => "; it passed before the first iteration",
             // A test that broke since is not to pass for one that always failed.
             Some(before) if before.fingerprint != failed.fingerprint => {
-                "; it failed before the first iteration too, in another way"
+                "; it failed before the first iteration too, but differently"
             }
             Some(_) => "; it failed before the first iteration too",
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::check::Check;
 use super::found::{Found, Promised, Prompt, System, Unread, counted, id};
 use super::{Mark, Standing, pretty};
 use crate::event::Exit;
@@ -44,6 +45,7 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         cap,
         iteration: counted(cap.map_or(read.iteration, |cap| read.iteration.min(cap)))?,
         standing: if is_over { Standing::MaxIterationsReached } else { Standing::Running },
+        check: Some(Check::Gates),
     })
 }
 

@@ -162,7 +162,7 @@ impl PlanState {
                 return Err("nobody says why nothing was handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
-                self.follow(head, rest)?;
+                self.follow(head, self.line.clone(), rest)?;
                 self.handover = HandOver::default();
                 self.handed = Some(head.clone());
             }

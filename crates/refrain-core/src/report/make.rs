@@ -185,7 +185,10 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
 
 /// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
-    let is_said = |source: &ClaimSource| !matches!(source, ClaimSource::Gates | ClaimSource::Result);
+    let is_said = |source: &ClaimSource| match source {
+        ClaimSource::Promise | ClaimSource::StateFile | ClaimSource::ExitCode => true,
+        ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count => false,
+    };
     let source = attempt.claim.filter(is_said)?;
     let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
     let at = attempt.ended_at;

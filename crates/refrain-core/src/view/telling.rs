@@ -88,6 +88,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                     let gates = all_passed(&state.spec);
                     return format!("{gates} passed{}{}", proven(state), approved(state));
                 }
+                ClaimSource::Count => return counted(state),
             };
             match state.is_proven() {
                 true => {
@@ -230,6 +231,24 @@ fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
          --allow-missing-gates if the agent is to create it",
         result.spec(&state.spec)?.name
     ))
+}
+
+/// A loop that was asked for a number of iterations, and did them.
+fn counted(state: &LoopState) -> String {
+    let done = match state.charged {
+        1 => "the iteration that was asked for is done".to_owned(),
+        n => format!("the {n} iterations that were asked for are done"),
+    };
+    let (proven, approved) = (proven(state), approved(state));
+    match (state.is_proven(), failing(state)) {
+        (true, _) => format!("{done}, and every gate that decides passed{proven}{approved}"),
+        (false, _) if let Some(touched) = touched(state) => format!("{done}; unverified, as {touched}"),
+        (false, Some(gates)) if state.spec.has_hard_gates() => format!("{done}; unverified, as {gates}"),
+        (false, _) if state.spec.has_hard_gates() => {
+            format!("{done}; unverified, as not every gate that decides passed")
+        }
+        (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
+    }
 }
 
 /// On what.
@@ -377,6 +396,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
             | Refusal::Untold { .. },
         ) => {
             format!("refrain resume {id}")

@@ -22,7 +22,7 @@ use crate::sweep::{end_descendants, has_children, living_descendants, signal_des
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 /// How long they are waited for once they are killed. Who is there then cannot be ended: it became another user, or hangs
 /// in the system. The loop must not.
-const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
+pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
 /// Is the keeper until the runner is gone.
 ///
@@ -74,6 +74,8 @@ impl Keeper {
         // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
         rustix::process::setsid()?;
         crate::system::adopt_orphans()?;
+        // Without a runner nobody else would have a stopped keeper continue, and end everybody.
+        crate::system::continue_when_parent_ends()?;
         let (signals, wake) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
         // A handler, unlike an ignored signal, does not outlive exec: every agent starts with default dispositions,
@@ -136,7 +138,7 @@ impl Keeper {
             }
             Order::Stop(StopLadder(rungs)) => {
                 if let Some(agent) = &mut self.agent
-                    && agent.ladder.is_none()
+                    && agent.ladder.as_ref().is_none_or(|it| rungs.is_empty() && it.given_up.is_none())
                 {
                     agent.ladder =
                         Some(Ladder { rungs: rungs.into_iter(), next: Instant::now(), given_up: None });

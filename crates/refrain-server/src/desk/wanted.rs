@@ -4,12 +4,13 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use refrain_core::{MAX_STEERING, check_steering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Refusal;
 
-/// How long a goal, or steering, may be, in characters.
+/// How long a goal, or what a task is tuned with, may be, in characters.
 const LONGEST_TEXT: usize = 10_000;
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
@@ -203,14 +204,14 @@ pub(crate) struct Steer {
     pub(crate) loop_id: String,
     /// The folder of its project; needed only where several have a loop of that id.
     pub(crate) workspace: Option<String>,
-    /// What the agent is told with its next iteration.
-    #[schemars(length(min = 1, max = LONGEST_TEXT))]
+    /// What the agent is told with its next iteration: at most 8192 bytes.
+    #[schemars(length(min = 1, max = MAX_STEERING))]
     pub(crate) text: String,
 }
 
 impl Steer {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        text("text", &self.text, LONGEST_TEXT)
+        steering(&self.text)
     }
 }
 
@@ -223,6 +224,12 @@ pub(crate) struct List {
     /// List those too that are over: the last 50, newest first.
     #[serde(default)]
     pub(crate) include_finished: bool,
+}
+
+/// Holds what an agent is told with its next iteration against its bounds.
+pub(super) fn steering(value: &str) -> Result<(), Refusal> {
+    check_steering(value).map_err(|refusal| Refusal::new(format!("text: {refusal}")))?;
+    text("text", value, MAX_STEERING)
 }
 
 /// Holds words for an agent against their bounds.

@@ -166,6 +166,18 @@ impl GateArgs {
         self.success_command.is_some()
     }
 
+    /// The same for one that only informs.
+    pub(super) fn add_advisory(&mut self, name: &str, command: &str) -> Result<(), CliError> {
+        let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;
+        self.soft_gate.push(Asked { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// How long a gate may take, where that is said here.
+    pub(super) fn timeout(&self) -> Option<Millis> {
+        self.gate_timeout
+    }
+
     /// Whether a command decides about the work, as far as that is said, here or by the configuration.
     pub(super) fn decide(&self, config: &Config) -> bool {
         let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
@@ -208,16 +220,6 @@ impl GateArgs {
             protect.existing.extend(offer.protect_existing);
             protect.parts = offer.parts;
             notes = offer.notes;
-        }
-        for (is_given, flag) in [
-            (self.gate_timeout.is_some(), "--gate-timeout"),
-            (self.gate_retries.is_some(), "--gate-retries"),
-            (self.gate_when.is_some(), "--gate-when"),
-            (self.clean_checkout, "--clean-checkout"),
-        ] {
-            if is_given && gates.is_empty() {
-                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
-            }
         }
         Ok(Proof { gates, protect, notes })
     }

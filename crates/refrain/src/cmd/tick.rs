@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_core::event::{Ask, End, Urgency};
+use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
@@ -160,12 +160,14 @@ fn say(id: &LoopId, turn: Turn) -> Done {
         }
         Turn::Under(_) => Ok(ExitCode::SUCCESS),
         Turn::Proving => {
-            out::print(&format!("it is still being checked; run this again: refrain tick hold {id}\n"));
+            out::print(&format!(
+                "the gates still check your work; run this command again: refrain tick hold {id}\n"
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Turn::Resting { .. } => {
             out::print(&format!(
-                "there is nothing to do yet; run this, which waits: refrain tick hold {id}\n"
+                "there is nothing to do yet; run this command, which waits: refrain tick hold {id}\n"
             ));
             Ok(ExitCode::SUCCESS)
         }
@@ -178,7 +180,7 @@ fn stopped(state: &LoopState) -> ExitCode {
     let status = view::status(state, Alive::NOBODY);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
     match state.ended.map(|ended| ended.end) {
-        Some(End::IterationCap) => CAP.into(),
+        Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => CAP.into(),
         _ => NOT_RUNNING.into(),
     }
 }

@@ -168,6 +168,7 @@ fn source(source: ClaimSource) -> &'static str {
         ClaimSource::StateFile => "status: done in state.md",
         ClaimSource::ExitCode => "the command's exit code 0",
         ClaimSource::Gates | ClaimSource::Result => "the gates alone",
+        ClaimSource::Count => "the number of iterations that was asked for",
     }
 }
 

@@ -98,8 +98,8 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     assert_eq!(gate(&status, "tests")["exit_code"], 0);
 
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
-    assert!(prompt.contains("CLAIM REFUSED: you said done, but gate tests says otherwise"), "{prompt}");
-    assert!(prompt.contains("it failed before the first iteration too"), "{prompt}");
+    assert!(prompt.contains("CLAIM REFUSED: gate tests failed (`./test.sh`): exit code 1"), "{prompt}");
+    assert!(prompt.contains("it failed before the first run too"), "{prompt}");
     assert!(prompt.contains("```\nwork is bad\n1 failed\n```"), "both streams, in order: {prompt}");
     let first = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(first.contains("FAILED BEFORE YOU BEGAN: gate tests"), "{first}");

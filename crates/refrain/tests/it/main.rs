@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod at_once;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;
@@ -36,6 +38,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod from_other_systems;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod hosted;
@@ -58,6 +62,8 @@ mod missing_gates;
 #[cfg(test)]
 mod modes;
 #[cfg(test)]
+mod no_effect;
+#[cfg(test)]
 mod notifications;
 #[cfg(test)]
 mod plan_files;
@@ -77,6 +83,8 @@ mod progress;
 mod projects;
 #[cfg(test)]
 mod promise;
+#[cfg(test)]
+mod prompt_text;
 #[cfg(test)]
 mod prompts;
 #[cfg(test)]
@@ -99,6 +107,8 @@ mod serve;
 mod sessions;
 #[cfg(test)]
 mod slack;
+#[cfg(test)]
+mod stopped;
 #[cfg(test)]
 mod stopping;
 #[cfg(test)]

@@ -95,8 +95,11 @@ fn a_claim_is_held_against_the_specification() {
         assert!(told.contains(words), "{words:?} in {told}");
     }
     let seen = std::fs::read_to_string(sandbox.project().join("prompt.seen")).unwrap();
-    assert!(seen.contains("CLAIM REFUSED: you said done, but gate spec says otherwise"), "{seen}");
-    assert!(seen.contains("the reviewer refuses it. It found:\n\n```\n1. FAIL: work.txt says bad"), "{seen}");
+    assert!(seen.contains("CLAIM REFUSED: gate spec failed (review by "), "{seen}");
+    assert!(
+        seen.contains("the reviewer refuses the work. It found:\n\n```\n1. FAIL: work.txt says bad"),
+        "{seen}"
+    );
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }
 
@@ -353,7 +356,7 @@ fn what_cannot_be_a_review_is_refused() {
         (vec!["--reviewer", "codex"], "--spec-gate"),
         (vec!["--spec-gate", "spec.md", "--reviewer-model", "x"], "cannot be told its model"),
         (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "nothing says what to run"),
-        (vec!["--critic", "codex"], "accepted with --critique-every"),
+        (vec!["--critic", "codex"], "--critic: it has no effect without a critique; add --critique-every N"),
         (vec!["--critique-every", "0"], "--critique-every"),
     ] {
         let words = [vec!["start", "--command", &worker, "-p", "p"], more.clone()].concat();

@@ -171,7 +171,7 @@ fn the_context_file_holds_the_last_three_failures_verbatim() {
         "assert 'word 3' == 'good'",
         "## What failed in iteration 2 (verbatim)",
         "assert 'word 2' == 'good'",
-        "## What was tried\n- iteration 1: ended without a claim; gate tests failed: exit code 1",
+        "## What was tried\n- iteration 1: no claim; gate tests failed: exit code 1",
     ] {
         assert!(fifth.contains(words), "{words:?} is not in {fifth}");
     }

@@ -159,6 +159,9 @@ impl LoopState {
     fn hear_result(&mut self, candidate: &Candidate) {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
+        if proving.claim.is_some() {
+            return;
+        }
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
         let says_nothing =
             |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
@@ -184,6 +187,9 @@ impl LoopState {
         let begins = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
             && self.iteration == self.spec.carried()
             && self.lacks_baseline();
+        if fits && self.lacks_last_proof() {
+            self.prove_count();
+        }
         if fits && begins {
             self.rounds = 1;
             let mut before = Proving::new(None, None, &self.spec.gates);
@@ -204,6 +210,20 @@ impl LoopState {
             | Phase::Publishing(_)
             | Phase::Critiquing(_) => Err(what),
         }
+    }
+
+    /// What the last iteration of a loop left that ends by its count is proven as if it were claimed.
+    fn prove_count(&mut self) {
+        let Some(last) = self.last_charged() else { return };
+        let mut proving = Proving::new(Some(last.id), Some(ClaimSource::Count), &self.spec.gates);
+        for result in last.proof.iter().flat_map(|proof| &proof.results).filter(|result| result.of == last.id)
+        {
+            if let Some(runs) = proving.runs.get_mut(result.gate) {
+                *runs = result.run;
+            }
+        }
+        self.rounds = 1;
+        self.phase = Phase::Proving(Box::new(proving));
     }
 
     /// The candidate is not what the gates were asked about any more.

@@ -285,7 +285,10 @@ impl Ledger {
                 if matches!(effect, Effect::Ready | Effect::Merge) {
                     self.assert_approved();
                 }
-                self.outside.intend(*effect, self.spec.git.workflow, self.claims());
+                if !self.claims() && matches!(effect, Effect::Ready | Effect::Merge) {
+                    self.assert_proven();
+                }
+                self.outside.intend(*effect, self.spec.git.workflow, self.claims() || self.is_counted());
             }
             Event::PublishSettled(report) => {
                 self.waiting = false;
@@ -327,7 +330,8 @@ impl Ledger {
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
                 let claimed = self.claims() && !self.uncommitted;
-                assert!(claimed || self.cancelled.is_some(), "it may need its worktree");
+                let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
+                assert!(is_over || self.cancelled.is_some(), "it may need its worktree");
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
@@ -546,6 +550,11 @@ impl Ledger {
         }
     }
 
+    /// Whether as many iterations are done as were asked for, claimed or not.
+    fn is_counted(&self) -> bool {
+        self.spec.until == Until::Count && self.ends_by_claim()
+    }
+
     /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
     /// they change it each time.
     fn may_be_refused(&self) -> bool {
@@ -684,7 +693,8 @@ impl Ledger {
         assert!(self.critic.is_none(), "it ends before its critic");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
         // Gates can hold a commit back, or be held up themselves.
-        let held_back = self.proves() && !matches!(end, End::Completed { .. });
+        let is_claimed = matches!(end, End::Completed { claim } if claim != ClaimSource::Count);
+        let held_back = self.proves() && !is_claimed;
         assert!(!self.uncommitted || at_once || held_back, "it ends before its commit");
         if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
             let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
@@ -696,6 +706,13 @@ impl Ledger {
             assert_eq!(self.ended, None, "it ends twice");
         }
         match end {
+            End::Completed { claim: ClaimSource::Count } => {
+                assert!(self.is_counted(), "not as many iterations as were asked for");
+                // A claim of the last iteration that nothing spoke against is what completes it.
+                let may = self.may_be_refused() || self.outside.objected;
+                assert!(!self.claims() || may, "a claim did not count");
+                self.assert_approved();
+            }
             End::Completed { claim } => {
                 let made = match self.last {
                     Some(Last::Charged { claim: Some(made) }) => made,
@@ -715,6 +732,7 @@ impl Ledger {
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
             End::IterationCap => {
                 assert_eq!(Some(self.charged), self.limits.max_iterations);
+                assert!(self.spec.until != Until::Count || self.spec.approval, "it did what was asked for");
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
             End::Stuck => {
@@ -728,7 +746,8 @@ impl Ledger {
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
             End::Blocked { why: Blocked::Approval } => {
-                assert!(self.spec.approval && self.claims() && self.ends_by_claim(), "nobody is to be asked");
+                let is_claimed = self.claims() || self.is_counted();
+                assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "nobody is to be asked");
                 self.assert_proven();
                 let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
                 assert!(!is_given, "they said so already");
@@ -783,6 +802,12 @@ impl Ledger {
         assert_eq!(state.refunds_in_a_row, self.refunds);
         assert_eq!(state.blocked, self.blocked);
         assert_eq!(state.ended.map(|ended| ended.end), self.ended);
+        if let Some(end @ End::Completed { claim: ClaimSource::Count }) = self.ended
+            && state.is_proven()
+        {
+            self.assert_proven();
+            self.outside.end(end, self.spec.git.workflow);
+        }
         assert_eq!(state.limits, self.limits);
         assert_eq!(state.spent.tokens.counted(), self.tokens, "tokens are lost, or counted twice");
         assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");

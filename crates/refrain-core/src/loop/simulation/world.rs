@@ -193,12 +193,12 @@ impl World {
         assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));
+        if let Verdict::Stuck(pattern) = self.state.verdict() {
+            tally.add("stuck", pattern_name(pattern));
+        }
         let is_silent = self.state.attempts.last().is_some_and(|last| last.outcome != Outcome::Claimed);
         if is_silent && matches!(end, End::Completed { .. }) {
             tally.add("end", "completed: success command, whatever the agent said");
-        }
-        if let Verdict::Stuck(pattern) = self.state.verdict() {
-            tally.add("stuck", pattern_name(pattern));
         }
         for attempt in &self.state.attempts {
             let is_refused = attempt.proof.as_ref().is_some_and(|proof| !proof.holds(&self.state.spec));

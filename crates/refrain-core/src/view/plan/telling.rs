@@ -130,6 +130,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
             | Refusal::Untold { .. }
             | Refusal::NotALoop
             | Refusal::NotAsked(_)

@@ -31,7 +31,7 @@ pub(in crate::cmd) fn spec(
     service: &Service,
     dir: &Utf8Path,
 ) -> Result<(Spec, Vec<String>), CliError> {
-    let (start, options) = (&settings.config.start, &args.options);
+    let (start, options) = (&settings.config.start, &args.options.begin);
     let (spec, notes) = common(context, &options.work, settings, service, dir)?;
     let prompt = prompt::prompt(context, args, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
@@ -47,7 +47,7 @@ pub(in crate::cmd) fn spec(
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
-        mode: args.mode.clone(),
+        mode: args.mode.mode.clone(),
         promise: promise(&options.promise, start, &spec.agent)?,
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {

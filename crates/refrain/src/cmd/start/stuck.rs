@@ -19,7 +19,7 @@ pub(in crate::cmd) struct StuckArgs {
     /// stuck; both are doubled for the same failure over changed work without a claim, which never ends a loop if its gate
     /// failed from the start
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
-    stuck_threshold: Option<u32>,
+    pub(in crate::cmd) stuck_threshold: Option<u32>,
     /// What to do with a stuck loop: stop, ask, model=NAME, agent=NAME [default: stop]
     #[arg(long, value_name = "WHAT", value_parser = Answer::from_str)]
     on_stuck: Option<Answer>,

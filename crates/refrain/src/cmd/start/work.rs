@@ -15,12 +15,17 @@ use crate::cmd::heading;
 use crate::cmd::review_args::ReviewArgs;
 use crate::values;
 
-/// What is to be done.
+/// What is to be done, in words.
 #[derive(Debug, Default, clap::Args)]
-pub(in crate::cmd) struct TaskArgs {
+pub(in crate::cmd) struct WordArgs {
     /// The task, in words; `-` reads it from stdin
     #[arg(group = "source", value_name = "PROMPT")]
     pub(in crate::cmd) words: Vec<String>,
+}
+
+/// What is to be done, by an option.
+#[derive(Debug, Default, clap::Args)]
+pub(in crate::cmd) struct TaskArgs {
     /// The task, as one text
     #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
     pub(in crate::cmd) prompt: Option<String>,
@@ -30,6 +35,13 @@ pub(in crate::cmd) struct TaskArgs {
     /// The task that the configuration has under this name
     #[arg(help_heading = heading::RUN, long, group = "source", value_name = "NAME")]
     pub(in crate::cmd) prompt_name: Option<String>,
+}
+
+impl TaskArgs {
+    /// Whether one of them says what is to be done.
+    pub(in crate::cmd) fn is_given(&self) -> bool {
+        self.prompt.is_some() || self.prompt_file.is_some() || self.prompt_name.is_some()
+    }
 }
 
 /// How it is claimed to be done.
