@@ -4,7 +4,7 @@ use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::{Attempt, GateResult, LoopState, Proof};
 use refrain_core::protect::Part;
-use refrain_core::spec::{ProtectSpec, Spec};
+use refrain_core::spec::{ProtectSpec, Spec, Until};
 use refrain_core::view::Gate;
 
 /// What proves the work, for the header.
@@ -105,7 +105,8 @@ pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String
 /// The gates have spoken before the first iteration: what completes the loop passes already.
 fn done_already(state: &LoopState) -> Option<String> {
     let is_baseline = state.proving().is_none() && state.iteration == state.spec.carried();
-    let baseline = state.baseline.as_ref().filter(|_| is_baseline)?;
+    let ends = state.spec.until == Until::Complete;
+    let baseline = state.baseline.as_ref().filter(|_| is_baseline && ends)?;
     let passes =
         |result: &&GateResult| result.passed() && result.spec(&state.spec).is_some_and(|gate| gate.completes);
     baseline.results.iter().find(passes)?;

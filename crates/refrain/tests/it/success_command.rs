@@ -1,9 +1,7 @@
 //! `--success-command`: a required gate that completes the loop by itself, whatever the agent says.
 
-use std::fs;
-
 use serde_json::{Value, json};
-use testkit::{Run, Sandbox};
+use testkit::{Run, Sandbox, write};
 
 use super::mcp::does;
 use crate::{CLAIM, plain_folder, sandbox};
@@ -103,7 +101,7 @@ fn one_that_passes_already_ends_the_loop_after_its_first_iteration() {
 #[test]
 fn what_git_ignores_counts_too() {
     let sandbox = sandbox();
-    fs::write(sandbox.project().join(".gitignore"), "out\n").unwrap();
+    write(&sandbox.project().join(".gitignore"), "out\n");
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "-qm", "Ignore"]);
     let agent = sandbox.agent("builder", "echo x >> out");
@@ -131,7 +129,7 @@ fn it_completes_the_loop_of_a_session_too() {
     for _ in 0..2 {
         sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     }
-    fs::write(sandbox.project().join("made.txt"), "made").unwrap();
+    write(&sandbox.project().join("made.txt"), "made");
     sandbox.refrain(&["tick", "advance", "job"]).with_code(3);
     assert_eq!(came_to(&sandbox), (json!("completed"), json!(2), json!(true)));
 }
