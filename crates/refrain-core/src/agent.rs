@@ -79,6 +79,26 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Whether the model answered or a tool ran: a retry before that succeeded.
+    #[must_use]
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::Text { .. }
+            | Self::Thought(_)
+            | Self::ToolCall { .. }
+            | Self::ToolResult { .. } => true,
+            Self::Final { ok, .. } => *ok,
+            // Usage is also part of the report of a run that was interrupted.
+            Self::Tokens { .. }
+            | Self::Cost { .. }
+            | Self::Session(_)
+            | Self::Retry(_)
+            | Self::Fault(_)
+            | Self::Notice(_)
+            | Self::Unknown => false,
+        }
+    }
+
     /// The same, with `clean` done to all that it shows.
     #[must_use]
     pub fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
@@ -323,6 +343,12 @@ pub struct AgentReport {
     /// How many things it said that this version does not know.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
+    /// Its program ended before it printed a single event.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_events: bool,
+    /// What its provider failed it with, while its program waits to try again: nothing has followed that notice so far.
+    #[serde(skip)]
+    pub retrying: Option<Fault>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -338,6 +364,9 @@ fn is_zero(value: &u64) -> bool {
 impl AgentReport {
     /// Takes one more event in.
     pub fn hear(&mut self, event: &AgentEvent) {
+        if event.is_progress() {
+            self.retrying = None;
+        }
         match event {
             AgentEvent::Session(session) => {
                 let Session { id, model, version } = session;
@@ -348,7 +377,12 @@ impl AgentReport {
             }
             AgentEvent::Tokens { of, tokens } => self.tokens = Some((*of, *tokens)),
             AgentEvent::Cost { of, usd } => self.cost = Some((*of, *usd)),
+            // A program that is ended while it waits for its provider says only that it was interrupted.
+            AgentEvent::Fault(fault) if fault.kind == FaultKind::Aborted && self.retrying.is_some() => {
+                self.fault.clone_from(&self.retrying);
+            }
             AgentEvent::Fault(fault) => self.fault = Some(fault.clone()),
+            AgentEvent::Retry(fault) => self.retrying = Some(fault.clone()),
             AgentEvent::Final { ok, .. } => {
                 self.is_final = true;
                 self.last_tool = None;
@@ -363,7 +397,6 @@ impl AgentReport {
             AgentEvent::Text { .. }
             | AgentEvent::Thought(_)
             | AgentEvent::ToolResult { .. }
-            | AgentEvent::Retry(_)
             | AgentEvent::Notice(_) => {}
         }
     }

@@ -325,6 +325,8 @@ pub enum StopReason {
     OutputLost,
     /// It used up the loop's money or tokens.
     Budget,
+    /// Its program sleeps until its provider takes requests again: the loop waits for that without it.
+    ProviderWait,
 }
 
 /// What can be asked of a loop.

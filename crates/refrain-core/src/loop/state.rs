@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
 use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
-use crate::agent::{Tokens, Usage, Usd};
+use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{
     Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, StopReason, Urgency, Wait,
@@ -233,6 +233,17 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
+/// A program that tries again by itself after its provider failed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retrying {
+    /// What the provider failed it with.
+    pub kind: FaultKind,
+    /// When it tries again, where it says so.
+    pub until: Option<Until>,
+    /// When it said so.
+    pub since: Timestamp,
+}
+
 /// What is known of the attempt in flight, but not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
@@ -242,8 +253,12 @@ pub struct Live {
     pub output_lost: bool,
     /// What the attempt in flight has used so far.
     pub used: Usage,
+    /// Its program waits for its provider, and has said nothing since.
+    pub retrying: Option<Retrying>,
     /// What all loops of the same account wait for.
     pub account: Option<Wait>,
+    /// The account's gate was looked at, and is open: what was waited for its sake is over.
+    pub is_account_open: bool,
     /// What the caps that all loops share allow the agent that runs, or leave to the one that would be started; none where
     /// there is no such cap.
     pub allowance: Option<Allowance>,

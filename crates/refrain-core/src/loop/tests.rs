@@ -16,6 +16,7 @@ mod order;
 mod outcomes;
 mod properties;
 mod protection;
+mod provider_waits;
 mod publishing;
 mod remembering;
 mod reporting;

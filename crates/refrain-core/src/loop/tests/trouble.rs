@@ -11,18 +11,18 @@ use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
 /// A loop whose agents speak as this kind does.
-fn of(kind: AgentKind) -> Journal {
+pub(super) fn of(kind: AgentKind) -> Journal {
     let mut spec = spec();
     spec.agent.kind = kind;
     Journal::of(spec).taken_over()
 }
 
-fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
+pub(super) fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
     let fault = Fault { kind, message: "so it was".into(), until };
     AttemptFinished { exit: Exit::Code(1), ..reporting(|report| report.fault = Some(fault)) }
 }
 
-fn wait(step: Step) -> Wait {
+pub(super) fn wait(step: Step) -> Wait {
     match step {
         Step::Wait(wait) => wait,
         step => panic!("{step:?} is no wait"),
