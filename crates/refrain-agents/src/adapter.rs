@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Zoned;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Usd};
 use refrain_core::event::Exit;
@@ -60,6 +61,8 @@ pub struct Call<'a> {
     pub capped: bool,
     /// What its final message is to be, where its program can be held to that.
     pub schema: Option<Schema<'a>>,
+    /// The time here, in the machine's own zone: some programs say only what a clock on the wall will show.
+    pub clock: fn() -> Zoned,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
 }
@@ -88,6 +91,9 @@ pub struct Launch {
 pub trait Dialect: Send {
     /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
+
+    /// One line of standard error, as it comes: what a program says only there and while it runs.
+    fn stderr_line(&mut self, _line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {}
 
     /// The program is gone: what its exit and the end of its standard error add. What the stream itself left open (a final
     /// message that only the exit confirms, a fault that only standard error tells) is said here.

@@ -23,7 +23,7 @@ pub enum AgentEvent {
     Text {
         /// What.
         text: String,
-        /// It continues the last text: a stream of parts, not of whole messages.
+        /// It is a part of a text: what comes next continues it, on the same line.
         part: bool,
         /// Who said it.
         by: Speaker,
@@ -67,6 +67,8 @@ pub enum AgentEvent {
     Fault(Fault),
     /// Something worth a line on the screen, and nothing else.
     Notice(String),
+    /// Its final message is too long to be kept: what it claims is not known.
+    TooLong,
     /// Its last word: the run is over, by its own account.
     Final {
         /// Whether it came to an end as it should.
@@ -83,10 +85,7 @@ impl AgentEvent {
     #[must_use]
     pub fn is_progress(&self) -> bool {
         match self {
-            Self::Text { .. }
-            | Self::Thought(_)
-            | Self::ToolCall { .. }
-            | Self::ToolResult { .. } => true,
+            Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
             Self::Final { ok, .. } => *ok,
             // Usage is also part of the report of a run that was interrupted.
             Self::Tokens { .. }
@@ -95,6 +94,7 @@ impl AgentEvent {
             | Self::Retry(_)
             | Self::Fault(_)
             | Self::Notice(_)
+            | Self::TooLong
             | Self::Unknown => false,
         }
     }
@@ -108,7 +108,7 @@ impl AgentEvent {
             Self::ToolResult { output, .. } => *output = clean(output),
             Self::Retry(fault) | Self::Fault(fault) => fault.message = clean(&fault.message),
             Self::Final { message, .. } => *message = message.as_deref().map(clean),
-            Self::Session(_) | Self::Tokens { .. } | Self::Cost { .. } | Self::Unknown => {}
+            Self::Session(_) | Self::Tokens { .. } | Self::Cost { .. } | Self::TooLong | Self::Unknown => {}
         }
         self
     }
@@ -287,8 +287,10 @@ pub enum FaultKind {
     Connection,
     /// Another run of the same program had what this one needed of the user's home. Backs off.
     Busy,
-    /// Not logged in, or not allowed: 401, 403, no key. Needs a person.
+    /// Not logged in: 401, no key. Needs a person.
     Login,
+    /// The provider, or a proxy on the way there, refuses it: 403. Needs a person.
+    Forbidden,
     /// There is no money left at the provider. Needs a person.
     Credit,
     /// There is no such model. Needs a person.
@@ -397,7 +399,8 @@ impl AgentReport {
             AgentEvent::Text { .. }
             | AgentEvent::Thought(_)
             | AgentEvent::ToolResult { .. }
-            | AgentEvent::Notice(_) => {}
+            | AgentEvent::Notice(_)
+            | AgentEvent::TooLong => {}
         }
     }
 }

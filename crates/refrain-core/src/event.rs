@@ -439,8 +439,10 @@ pub enum Blocked {
     AgentMissing,
     /// What the agent prints cannot be kept.
     OutputLost,
-    /// The agent is not logged in, or not allowed.
+    /// The agent is not logged in.
     Login,
+    /// The provider, or a proxy on the way there, refuses the agent's requests.
+    Forbidden,
     /// There is no money left at the provider.
     Credit,
     /// There is no such model.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::Spec;
-use refrain_core::agent::Usage;
+use refrain_core::agent::{FaultKind, Until, Usage};
 use refrain_core::event::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::worktree;
@@ -22,6 +22,8 @@ pub(crate) enum AgentNews {
     Started(Process),
     NotStarted(String),
     Used(Usage),
+    /// Its program waits for its provider by itself, for this reason and until then; or it does not any more.
+    Retrying(Option<(FaultKind, Option<Until>)>),
     /// Its provider answered: something came from the model.
     Answered,
     Finished(Box<AttemptFinished>),

@@ -66,6 +66,9 @@ pub(crate) fn lines(
                 StopReason::LoopDuration => "the loop's time is over: ending the agent",
                 StopReason::Budget => "the budget is used up: ending the agent",
                 StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
+                StopReason::ProviderWait => {
+                    "the agent sleeps until its provider works again: ending it, and waiting without it"
+                }
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
@@ -297,6 +300,9 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),
         (Outcome::Outage, _) => "the provider did not work, refunded".yellow().to_string(),
         (Outcome::Unable, _) => "it cannot work, refunded".red().to_string(),
+        (Outcome::Unresponsive, _) => {
+            "stopped before its program printed an event, refunded".yellow().to_string()
+        }
         (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let used = phrase::after(&phrase::used(&attempt.usage.into()));

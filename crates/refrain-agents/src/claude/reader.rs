@@ -1,6 +1,6 @@
 //! Reads what Claude Code prints.
 
-use refrain_core::agent::{AgentEvent, FaultKind, Session, Speaker};
+use refrain_core::agent::{AgentEvent, FaultKind, Scope, Session, Speaker, Usd};
 use refrain_core::event::Exit;
 
 use super::faults;
@@ -162,8 +162,10 @@ impl Reader {
         self.meter.result(outcome);
         self.say_tokens(say);
         // What is no amount says nothing: taken for 0, it would keep any cap.
-        if let Some(dollars) = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0) {
-            say(AgentEvent::Cost { of: refrain_core::agent::Scope::Session, usd: dollars.into() });
+        let of_session = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0).map(Usd::from);
+        let cost = self.meter.cost().map(|usd| (Scope::Attempt, usd));
+        if let Some((of, usd)) = cost.or(of_session.map(|usd| (Scope::Session, usd))) {
+            say(AgentEvent::Cost { of, usd });
         }
         let is_success = outcome.subtype.as_deref() == Some("success") && outcome.is_error != Some(true);
         // A command whose preamble fails, or a prompt that a hook blocks: no model was asked, and the text is the program's.
@@ -182,7 +184,7 @@ impl Reader {
 
     fn say_tokens(&self, say: Say<'_>) {
         if let Some(tokens) = self.meter.tokens() {
-            say(AgentEvent::Tokens { of: refrain_core::agent::Scope::Attempt, tokens });
+            say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
     }
 

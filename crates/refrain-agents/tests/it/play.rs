@@ -70,6 +70,7 @@ pub(crate) fn call(spec: &Spec) -> Call<'_> {
         budget: None,
         capped: false,
         schema: None,
+        clock: || "2026-11-23T23:30:00+01:00[Europe/Paris]".parse().expect("a time"),
         root: false,
     }
 }

@@ -211,6 +211,17 @@ pub struct Attempt {
     pub proof: Option<Proof>,
 }
 
+impl Attempt {
+    /// Whether its provider, or the way there, failed it: so it does all loops of the same account. What another run of the
+    /// program had of the user's home is nobody else's trouble.
+    #[must_use]
+    pub fn met_its_provider(&self) -> bool {
+        let fault = self.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        let is_busy = fault.is_some_and(|fault| fault.kind == FaultKind::Busy);
+        matches!(self.outcome, Outcome::Limit | Outcome::Outage) && !is_busy
+    }
+}
+
 /// What an agent used that judged the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
@@ -313,6 +324,22 @@ impl LoopState {
     #[must_use]
     pub fn provider_wait(&self) -> Option<Wait> {
         self.trouble.next
+    }
+
+    /// How many hours it must be allowed to wait for its provider (`--retry-for`), where that was too long.
+    #[must_use]
+    pub fn hours_to_wait(&self) -> u64 {
+        self.trouble.hours()
+    }
+
+    /// What its agent's program, or its reviewer's, said last of what it could not do.
+    #[must_use]
+    pub fn said_of_trouble(&self) -> Option<&str> {
+        let last = || self.attempts.last()?.finished.as_ref();
+        let fault = || last()?.report.as_ref()?.fault.as_ref();
+        let printed = || last().map(|finished| finished.preview.as_str());
+        let said = self.trouble.said.as_deref().or_else(|| fault().map(|fault| fault.message.as_str()));
+        said.or_else(printed).map(str::trim).filter(|said| !said.is_empty())
     }
 
     /// What is left to be spent, where there is a cap on money.

@@ -45,6 +45,7 @@ pub(super) fn answer(fault: FaultKind) -> Answer {
             Answer::Wait(WaitKind::Outage)
         }
         FaultKind::Login => Answer::Person(Blocked::Login),
+        FaultKind::Forbidden => Answer::Person(Blocked::Forbidden),
         FaultKind::Credit => Answer::Person(Blocked::Credit),
         FaultKind::Model => Answer::Person(Blocked::Model),
         FaultKind::Setup => Answer::Person(Blocked::Setup),
@@ -84,9 +85,16 @@ pub(super) struct Trouble {
     /// How long these waits are together.
     waited: Duration,
     times: u32,
+    /// What the last program said that met it.
+    pub(super) said: Option<String>,
 }
 
 impl Trouble {
+    /// How many hours a loop must be allowed to wait that was not allowed to wait so long.
+    pub(super) fn hours(&self) -> u64 {
+        self.waited.as_secs().div_ceil(3600).saturating_add(1)
+    }
+
     /// A wait that is still to be waited, and nothing counted.
     pub(super) fn only(next: Option<Wait>) -> Self {
         Self { next, ..Self::default() }

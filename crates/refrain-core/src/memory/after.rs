@@ -64,6 +64,7 @@ impl Outcome {
                 | Blocked::AgentMissing
                 | Blocked::OutputLost
                 | Blocked::Login
+                | Blocked::Forbidden
                 | Blocked::Credit
                 | Blocked::Model
                 | Blocked::Setup

@@ -50,6 +50,7 @@ impl TaskEnd {
                     | Blocked::AgentMissing
                     | Blocked::OutputLost
                     | Blocked::Login
+                    | Blocked::Forbidden
                     | Blocked::Credit
                     | Blocked::Model
                     | Blocked::Setup

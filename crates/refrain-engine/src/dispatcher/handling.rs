@@ -1,6 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
@@ -76,6 +77,12 @@ impl Drive<'_> {
                 if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
                     self.with_purse(move |purse| purse.grow(cost)).await;
                 }
+                Ok(())
+            }
+            AgentNews::Retrying(retrying) => {
+                let since = now();
+                let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
+                self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
                 Ok(())
             }
             AgentNews::Answered => {

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["all", "from"])]
     last: bool,
     /// Every one that paused or crashed, each in a process of its own
-    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens", "retry_for"])]
     all: bool,
     /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
     #[arg(long, requires = "all")]
@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// How many tokens it may use, in all
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens)]
     max_tokens: Option<u64>,
+    /// How long the loop may wait for its provider, in a row
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    retry_for: Option<Millis>,
     /// Wait no longer for what it waits for
     #[arg(long)]
     now: bool,
@@ -93,6 +96,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         max_duration: args.max_duration,
         max_cost: args.max_cost,
         max_tokens: args.max_tokens,
+        retry_for: args.retry_for,
     };
     let grants = grant != Grant::default();
     if let Some(own) = &context.inside
@@ -161,7 +165,12 @@ fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs
 
 /// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
 fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
-    for (is_given, flag) in [(args.max_tokens.is_some(), "--max-tokens"), (args.now, "--now")] {
+    let flags = [
+        (args.max_tokens.is_some(), "--max-tokens"),
+        (args.retry_for.is_some(), "--retry-for"),
+        (args.now, "--now"),
+    ];
+    for (is_given, flag) in flags {
         if is_given {
             let error = CliError::usage(format!("{flag}: {id} is a plan, and has none"));
             return Err(error.hint("refrain plan resume --help shows what it can be granted"));

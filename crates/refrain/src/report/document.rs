@@ -311,6 +311,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Limit => "provider's limit",
         Outcome::Outage => "provider's outage",
         Outcome::Unable => "unable to work",
+        Outcome::Unresponsive => "stopped before its first event",
     }
 }
 

@@ -81,6 +81,8 @@ impl LoopState {
         at: Timestamp,
     ) -> Option<Blocked> {
         let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        // The attempt itself has what its program said.
+        self.trouble.said = None;
         match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
             (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
                 self.meet((kind, fault.until), id, at)

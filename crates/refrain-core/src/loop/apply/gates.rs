@@ -55,13 +55,13 @@ impl Word {
             (None | Some(StopReason::ProviderWait), _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
-            (None | Some(StopReason::ProviderWait), Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
+            (None | Some(StopReason::ProviderWait), Exit::Code(0)) => {
+                Self::Said(finished.no_test.clone().map(GateFailure::NoTest))
+            }
             (
                 None | Some(StopReason::ProviderWait),
                 exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen),
-            ) => {
-                Self::Said(Some(GateFailure::Exit(exit)))
-            }
+            ) => Self::Said(Some(GateFailure::Exit(exit))),
         }
     }
 }
@@ -159,8 +159,10 @@ impl LoopState {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
-        let says_nothing =
-            |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
+        // Once the gates have spoken, a change is not the agent's: it was rebased onto the work of others.
+        let says_nothing = |last: &&mut Attempt| {
+            last.outcome == Outcome::Ended && last.proof.is_none() && !says_blocked(last.finished.as_deref())
+        };
         let silent = last.filter(says_nothing);
         if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
             (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
@@ -284,6 +286,7 @@ impl LoopState {
             }
             Word::Unable => {
                 let of = self.proving().map(Proving::folder);
+                self.trouble.said = trouble(finished).map(|(_, fault)| fault.message.clone());
                 let hindered = match trouble(finished) {
                     Some((Answer::Person(why), _)) => Some(why),
                     Some((Answer::Wait(kind), fault)) => {

@@ -744,6 +744,7 @@ impl Ledger {
             End::Blocked {
                 why:
                     Blocked::Credit
+                    | Blocked::Forbidden
                     | Blocked::Model
                     | Blocked::Setup
                     | Blocked::Session

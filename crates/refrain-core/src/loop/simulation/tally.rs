@@ -192,6 +192,7 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Blocked {
             why:
                 Blocked::Login
+                | Blocked::Forbidden
                 | Blocked::Credit
                 | Blocked::Model
                 | Blocked::Setup

@@ -154,7 +154,8 @@ fn the_account_is_not_waited_for_any_longer_once_its_gate_is_open() {
     (journal.live.account, journal.live.is_account_open) = (None, true);
     assert_eq!(journal.next(), Step::StartAttempt(id(1, 1)));
     // A fault of its own is waited for all the same.
-    let mut journal = journal.obey().then(super::journal::spawned()).ends(fault(FaultKind::Limit, named(3_600_000))).obey();
+    let mut journal =
+        journal.obey().then(super::journal::spawned()).ends(fault(FaultKind::Limit, named(3_600_000))).obey();
     journal.live.is_account_open = true;
     assert!(matches!(journal.next(), Step::Await { until: Some(_) }), "{:?}", journal.next());
 }
