@@ -92,6 +92,11 @@ pub trait Dialect: Send {
     /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
 
+    /// Whether its events come as things happen: of one that prints all at its end nobody knows whether it is up before that.
+    fn is_live(&self) -> bool {
+        true
+    }
+
     /// One line of standard error, as it comes: what a program says only there and while it runs.
     fn stderr_line(&mut self, _line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {}
 

@@ -273,7 +273,7 @@ impl Ear {
             Mind::Stream(mut listening) => {
                 let Listening { stream, told, .. } = &mut *listening;
                 stream.end(&mut |event| told.hear(event));
-                told.report.no_events = !told.has_event;
+                told.report.no_events = stream.dialect.is_live() && !told.has_event;
                 stream.conclude(exit, stderr, &mut |event| told.hear(event));
                 listening.heard()
             }

@@ -20,6 +20,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Reader {
     format: Format,
+    is_live: bool,
     meter: Meter,
     /// The message that raw events are of, where they do not say so themselves.
     message: Option<String>,
@@ -37,9 +38,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(format: Format) -> Self {
+    pub(super) fn new(format: Format, is_live: bool) -> Self {
         Self {
             format,
+            is_live,
             meter: Meter::default(),
             message: None,
             has_session: false,
@@ -219,6 +221,10 @@ impl Reader {
 }
 
 impl Dialect for Reader {
+    fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if self.format == Format::Text {
             return self.text_line(line, say);
