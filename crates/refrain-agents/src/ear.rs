@@ -317,7 +317,7 @@ impl Told {
         let own = |scope: Scope| scope == Scope::Attempt;
         let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
         let cost = self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost);
-        Usage { tokens: tokens.unwrap_or_default(), cost, at_least: false }
+        Usage { tokens: tokens.unwrap_or_default(), cost, ..Usage::default() }
     }
 
     fn hear(&mut self, event: AgentEvent) {

@@ -203,8 +203,22 @@ pub struct Usage {
     pub tokens: Tokens,
     /// Money.
     pub cost: Option<Usd>,
-    /// More was used than is known: a stream was cut off before its agent said how much.
+    /// More tokens were used than are counted: an agent was cut off before it said how many, or never said.
     pub at_least: bool,
+    /// More money was spent than is counted, likewise.
+    pub cost_at_least: bool,
+}
+
+impl Usage {
+    /// What a run used that was started. Whatever it did not say makes every sum incomplete that it is part of: this is the
+    /// one place where that is decided. `is_whole` where its program came to its own end.
+    #[must_use]
+    pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
+        let tokens = tokens.unwrap_or_default();
+        let has_tokens = tokens.input.is_some() || tokens.output.is_some();
+        let (at_least, cost_at_least) = (!is_whole || !has_tokens, !is_whole || cost.is_none());
+        Self { tokens, cost, at_least, cost_at_least }
+    }
 }
 
 impl Tokens {
@@ -246,6 +260,7 @@ impl std::ops::Add for Usage {
             cost: either(self.cost.map(|usd| usd.0), other.cost.map(|usd| usd.0), u64::saturating_add)
                 .map(Usd),
             at_least: self.at_least || other.at_least,
+            cost_at_least: self.cost_at_least || other.cost_at_least,
         }
     }
 }

@@ -111,6 +111,9 @@ pub enum Event {
         /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
+        /// What they were: the names of their programs, some of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]

@@ -32,6 +32,7 @@ pub(crate) enum AgentNews {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
+        names: Vec<String>,
     },
     OutputLost,
 }
@@ -101,7 +102,7 @@ pub(crate) fn supervise(
                 let output_error = output_error.map(|error| error.to_string());
                 judge.conclude(Ending { exit, bytes, left, output_error })
             }
-            Report::Swept { killed, survivors } => AgentNews::Swept { killed, survivors },
+            Report::Swept { killed, survivors, names } => AgentNews::Swept { killed, survivors, names },
             Report::OutputFailed => AgentNews::OutputLost,
         };
         pulse.update(|beat| beat.prints += 1);

@@ -1,6 +1,6 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
-use super::{StatusWord, published};
+use super::{StatusWord, published, sum};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, WaitKind};
@@ -295,12 +295,14 @@ fn is_unresponsive(state: &LoopState) -> bool {
 
 /// Which cap is used up, or would be.
 fn budget(state: &LoopState) -> String {
-    let (used, cost) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let (tokens, money) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let used = sum(&format!("{tokens}"), state.spent.at_least);
+    let cost = sum(&format!("{money}"), state.spent.cost_at_least);
     let more = "; another iteration like the last could pass the cap";
     match (state.limits.max_cost, state.limits.max_tokens) {
-        (Some(cap), _) if cost >= cap => format!("{cost} of {cap} spent"),
-        (_, Some(cap)) if used >= cap => format!("{used} of {cap} tokens used"),
-        (Some(cap), _) if cost.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
+        (Some(cap), _) if money >= cap => format!("{cost} of {cap} spent"),
+        (_, Some(cap)) if tokens >= cap => format!("{used} of {cap} tokens used"),
+        (Some(cap), _) if money.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
             format!("{cost} of {cap} spent{more}")
         }
         (_, Some(cap)) => format!("{used} of {cap} tokens used{more}"),

@@ -99,8 +99,8 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
-            AgentNews::Swept { killed, survivors } => {
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
+            AgentNews::Swept { killed, survivors, names } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             AgentNews::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);

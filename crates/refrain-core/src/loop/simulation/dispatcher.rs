@@ -126,7 +126,7 @@ impl World {
     /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
         if self.state.sweeping {
-            self.append(Event::AttemptSwept { killed: 0, survivors: vec![] })?;
+            self.append(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] })?;
         }
         while let step @ (Step::Finish(_) | Step::ReleaseWorktree) =
             next_step(&self.state, &self.live, self.now())
@@ -278,7 +278,7 @@ impl World {
                 tally.add("loop", "ended while being swept");
             }
             let survivors = if self.random.once_in(9) { vec![4711] } else { vec![] };
-            return self.append(Event::AttemptSwept { killed: 1, survivors });
+            return self.append(Event::AttemptSwept { killed: 1, survivors, names: vec![] });
         }
         if person == Some(first) {
             match self.person.act() {

@@ -37,7 +37,7 @@ fn every_event() -> Vec<Event> {
         stop(StopReason::Silence),
         Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),
         Event::AttemptFinished(Box::new(finished(Exit::Lost))),
-        Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        Event::AttemptSwept { killed: 2, survivors: vec![9], names: vec![] },
         candidate_taken(None),
         Event::CandidateRefused { error: "fatal: no".into() },
         Event::GateStarted { gate: gate_name(0), run: 1 },
@@ -334,7 +334,11 @@ fn a_missing_or_repeated_record_is_damage() {
 #[test]
 fn time_does_not_go_backwards() {
     let mut journal = Journal::running().after_ms(5).obey();
-    let record = Record { seq: 4, at: time(4), event: Event::AttemptSwept { killed: 0, survivors: vec![] } };
+    let record = Record {
+        seq: 4,
+        at: time(4),
+        event: Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] },
+    };
     let before = journal.state.clone();
     assert_eq!(journal.state.apply(&record), Err(Damage::Time(4)));
     assert_eq!(journal.state, before);

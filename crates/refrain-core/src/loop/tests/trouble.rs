@@ -40,6 +40,7 @@ fn seconds(from: Timestamp, to: Timestamp) -> i64 {
 #[case(FaultKind::Connection, Outcome::Outage)]
 #[case(FaultKind::Busy, Outcome::Outage)]
 #[case(FaultKind::Login, Outcome::Unable)]
+#[case(FaultKind::Forbidden, Outcome::Unable)]
 #[case(FaultKind::Credit, Outcome::Unable)]
 #[case(FaultKind::Model, Outcome::Unable)]
 #[case(FaultKind::Setup, Outcome::Unable)]
