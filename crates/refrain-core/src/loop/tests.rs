@@ -23,6 +23,7 @@ mod reporting;
 mod repository;
 mod sessions;
 mod stops;
+mod sums;
 mod tasks;
 mod trouble;
 mod until;

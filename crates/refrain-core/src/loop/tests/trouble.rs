@@ -248,7 +248,7 @@ fn what_was_cut_off_used_at_least_what_it_said() {
     let lost = of(AgentKind::Claude).spawns().taken_over();
     assert_eq!(used(&lost.state), (None, None, true));
     let command = Journal::running().spawns().taken_over();
-    assert_eq!(used(&command.state), (None, None, false), "a command never says what it uses");
+    assert_eq!(used(&command.state), (None, None, true), "a command never says what it uses");
 }
 
 fn capped(kind: AgentKind, change: impl FnOnce(&mut crate::spec::Limits)) -> Journal {
