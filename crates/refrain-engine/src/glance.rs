@@ -68,7 +68,11 @@ impl Service {
             },
             goal: clean(&spec.prompt),
             state_file: spec.state_file(),
-            says: noted.as_deref().and_then(|text| state_file::status(text, id)),
+            says: match is_completed(&state) {
+                // The file follows once whoever drove the loop goes.
+                true => Some(WorkStatus::Done),
+                false => noted.as_deref().and_then(|text| state_file::status(text, id)),
+            },
             notes: noted.as_deref().map(clean),
             seq: state.seq,
             bytes,
@@ -148,7 +152,7 @@ fn in_worktree(spec: &Spec) -> Option<Spec> {
 /// The front matter of the agent's notes says of a loop that is completed what the loop says, whoever claimed it. The notes
 /// are the agent's, so nothing depends on it: where they cannot be written they stay.
 pub(crate) fn close_notes(state: &LoopState, dir: &LoopDir) {
-    if !matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. })) {
+    if !is_completed(state) {
         return;
     }
     let path = in_worktree(&state.spec).map_or_else(|| dir.state_file(), |own| own.state_file());
@@ -159,6 +163,10 @@ pub(crate) fn close_notes(state: &LoopState, dir: &LoopDir) {
     {
         let _ = write_atomic(&path, text.as_bytes());
     }
+}
+
+fn is_completed(state: &LoopState) -> bool {
+    matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }))
 }
 
 /// Whether a file is another than when it was looked at: its inode, time and length.

@@ -78,6 +78,8 @@ mod prompts;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
+mod provider_waits;
+#[cfg(test)]
 mod publishing;
 #[cfg(test)]
 mod refusals;
@@ -99,6 +101,8 @@ mod slack;
 mod stopping;
 #[cfg(test)]
 mod stuck;
+#[cfg(test)]
+mod sums;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]
