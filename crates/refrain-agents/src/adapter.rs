@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Zoned;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Usd};
 use refrain_core::event::Exit;
@@ -61,10 +62,27 @@ pub struct Call<'a> {
     pub capped: bool,
     /// What its final message is to be, where its program can be held to that.
     pub schema: Option<Schema<'a>>,
-    /// The time here, in the machine's own zone: some programs say only what a clock on the wall will show.
-    pub clock: fn() -> Zoned,
+    /// The clock of this machine.
+    pub clock: &'a Clock,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
+}
+
+/// The time here: some programs say only what a clock on the wall will show.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// What time it is.
+    pub now: fn() -> Timestamp,
+    /// The machine's own zone. Looked up beforehand: whoever reads a stream does so on a small stack.
+    pub zone: TimeZone,
+}
+
+impl Clock {
+    /// What it shows.
+    #[must_use]
+    pub fn shows(&self) -> Zoned {
+        (self.now)().to_zoned(self.zone.clone())
+    }
 }
 
 /// A JSON Schema.

@@ -64,7 +64,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         budget,
         capped: budget.is_some(),
         schema: schema.map(|text| Schema { text, file: &schema_file }),
-        clock: clock::local,
+        clock: clock::on_the_wall(),
         root: identity::is_root(),
     };
     let launch = match adapter {

@@ -1,7 +1,10 @@
 //! The only clock. Everything else gets the time as a value.
 
+use std::sync::LazyLock;
+
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Unit, Zoned};
+use jiff::{Timestamp, Unit};
+use refrain_agents::adapter::Clock;
 
 /// Now, to the millisecond: more would only make journals longer.
 #[must_use]
@@ -11,8 +14,9 @@ pub fn now() -> Timestamp {
     now.round(Unit::Millisecond).unwrap_or(now)
 }
 
-/// The same, in the machine's own zone.
+/// The same, for whoever reads what programs say of a clock on the wall. The zone is looked up once.
 #[must_use]
-pub(crate) fn local() -> Zoned {
-    now().to_zoned(TimeZone::system())
+pub(crate) fn on_the_wall() -> &'static Clock {
+    static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock { now, zone: TimeZone::system() });
+    &CLOCK
 }

@@ -116,7 +116,7 @@ impl Brief {
             budget,
             capped,
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
-            clock: clock::local,
+            clock: clock::on_the_wall(),
             root: identity::is_root(),
         };
         let launch = match ear::adapter(spec.agent.kind) {

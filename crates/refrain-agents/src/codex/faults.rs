@@ -1,9 +1,9 @@
 //! What went wrong with Codex. It has no codes: the words of the program on its error channel are matched, from their
 //! beginning where that is known.
 
-use jiff::Zoned;
 use refrain_core::agent::{Fault, FaultKind, Until};
 
+use crate::adapter::Clock;
 use crate::faults::{after, by_status, fault, on_the_clock, span};
 
 /// How the program's own messages begin; first match wins.
@@ -56,7 +56,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
 }
 
 /// What a message on the error channel means.
-pub(super) fn of_message(message: &str, clock: fn() -> Zoned) -> Fault {
+pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
     // The program sets apostrophes as a book does.
     let plain = message.replace('\u{2019}', "'");
     let beginning = BEGINNINGS.iter().find(|(start, _)| plain.starts_with(start)).map(|(_, kind)| *kind);
@@ -71,7 +71,7 @@ pub(super) fn of_message(message: &str, clock: fn() -> Zoned) -> Fault {
 }
 
 /// What it tries again for; none where it does not.
-pub(super) fn of_retry(message: &str, clock: fn() -> Zoned) -> Option<Fault> {
+pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     let rest = message.strip_prefix("Reconnecting... ")?;
     let reason = rest.split_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
     Some(match reason {
@@ -90,7 +90,7 @@ fn status(message: &str) -> Option<u16> {
 }
 
 /// When to try again: after a time, or when the clock of this machine shows one, as the program reads that clock too.
-fn until(kind: FaultKind, message: &str, clock: fn() -> Zoned) -> Option<Until> {
+fn until(kind: FaultKind, message: &str, clock: &Clock) -> Option<Until> {
     if !matches!(kind, FaultKind::Limit | FaultKind::RateLimit) {
         return None;
     }
@@ -99,5 +99,5 @@ fn until(kind: FaultKind, message: &str, clock: fn() -> Zoned) -> Option<Until> 
         return span(said).and_then(after);
     }
     let (_, said) = lower.split_once("try again at ")?;
-    on_the_clock(said, &clock()).map(Until::At)
+    on_the_clock(said, &clock.shows()).map(Until::At)
 }

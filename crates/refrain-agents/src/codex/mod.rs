@@ -31,7 +31,7 @@ impl Adapter for Codex {
     }
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
-        Box::new(reader::Reader::new(call.clock))
+        Box::new(reader::Reader::new(call.clock.clone()))
     }
 
     fn takes_schema(&self) -> bool {

@@ -1,12 +1,11 @@
 //! Reads what Codex prints.
 
-use jiff::Zoned;
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Change, Event, Item, Usage};
-use crate::adapter::Dialect;
+use crate::adapter::{Clock, Dialect};
 use crate::brief::{self, about, last_words, text_of};
 use crate::faults::{End, fault, of_denial};
 use crate::wire::{Say, event};
@@ -14,7 +13,7 @@ use crate::wire::{Say, event};
 /// A reader of one attempt.
 #[derive(Debug)]
 pub(super) struct Reader {
-    clock: fn() -> Zoned,
+    clock: Clock,
     /// What it said last: the final message, once its turn is over.
     last: Option<String>,
     /// What it called an error and then did not go on from.
@@ -34,7 +33,7 @@ enum Turn {
 }
 
 impl Reader {
-    pub(super) fn new(clock: fn() -> Zoned) -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         Self { clock, last: None, error: None, turn: Turn::None }
     }
 
@@ -53,7 +52,7 @@ impl Reader {
             Event::TurnFailed { error } => {
                 let message = error.and_then(|error| error.message).unwrap_or_default();
                 self.turn = Turn::Failed;
-                say(AgentEvent::Fault(faults::of_message(&message, self.clock)));
+                say(AgentEvent::Fault(faults::of_message(&message, &self.clock)));
                 say(AgentEvent::Final { ok: false, message: None });
             }
             Event::ItemStarted { item } => start(item, say),
@@ -103,10 +102,10 @@ impl Reader {
     }
 
     fn error(&mut self, message: &str, say: Say<'_>) {
-        match faults::of_retry(message, self.clock) {
+        match faults::of_retry(message, &self.clock) {
             Some(fault) => say(AgentEvent::Retry(fault)),
             // `turn.failed` says it again, if it is the end.
-            None => self.error = Some(faults::of_message(message, self.clock)),
+            None => self.error = Some(faults::of_message(message, &self.clock)),
         }
     }
 

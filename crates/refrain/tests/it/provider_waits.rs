@@ -67,7 +67,7 @@ fn gemini_that_sleeps_for_hours_is_ended_and_the_wait_is_on_disk_for_every_loop_
     let stopped =
         sandbox.journal("first").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
     assert_eq!(stopped.unwrap()["event"]["data"]["because"], "provider-wait");
-    sandbox.nobody_survives();
+    assert_eq!(sandbox.processes_named("sleep"), [0; 0], "it does not sleep on");
 
     // Another loop does not even ask.
     let second = sandbox.spawn(&["start", "--command", &agent, "--name", "second", "--share-worktree", "p"]);
@@ -90,7 +90,7 @@ fn codex_that_reconnects_in_silence_is_refunded_and_waited_for() {
     let agent = sandbox.agent(
         "codex",
         r#"cat > /dev/null
-printf '{"type":"thread.started","thread_id":"t"}\n{"type":"turn.started"}\n'
+printf '{"type":"thread.started","thread_id":"t%s"}\n{"type":"turn.started"}\n' "$REFRAIN_ATTEMPT"
 test -e $NOTES/over && {
   printf '{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"<promise>COMPLETE</promise>"}}\n{"type":"turn.completed","usage":{"input_tokens":600,"output_tokens":40}}\n'
   exit 0
@@ -271,7 +271,7 @@ fn what_gemini_says_in_pieces_is_shown_in_one() {
 done
 printf '{{"type":"result","status":"success","stats":{{"total_tokens":150,"input_tokens":100,"output_tokens":50,"cached":0,"models":{{"m":{{}}}}}}}}\n'"#
     );
-    let agent = sandbox.agent("gemini", &script.replace(r"\n<", r"\\n<"));
+    let agent = sandbox.agent("gemini", &script);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     assert!(run.has_line("I look.") && run.has_line("<promise>COMPLETE</promise>"), "{}", run.stdout);
     let logs = sandbox.refrain(&["logs", "job"]).with_code(0);
@@ -300,7 +300,10 @@ printf '{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{
 #[test]
 fn what_an_iteration_left_behind_is_named() {
     let sandbox = sandbox();
-    let agent = claude(&sandbox, "sleep 100000 > /dev/null 2>&1 &\nsays '<promise>COMPLETE</promise>'");
+    let agent = claude(
+        &sandbox,
+        "test $REFRAIN_ITERATION = 2 && says '<promise>COMPLETE</promise>' || { sleep 100000 > /dev/null 2>&1 & says On.; }",
+    );
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     assert!(run.stdout.contains("that iteration 1 left behind (sleep)"), "{}", run.stdout);
     sandbox.nobody_survives();
