@@ -1,6 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
@@ -82,6 +83,12 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
+            AgentNews::Retrying(retrying) => {
+                let since = now();
+                let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
+                self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
+                Ok(())
+            }
             AgentNews::Answered => {
                 if let Some(account) = &mut self.account {
                     account.answered();
@@ -97,8 +104,8 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
-            AgentNews::Swept { killed, survivors } => {
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
+            AgentNews::Swept { killed, survivors, names } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             AgentNews::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);

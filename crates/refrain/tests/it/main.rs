@@ -90,6 +90,8 @@ mod prompts;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
+mod provider_waits;
+#[cfg(test)]
 mod publishing;
 #[cfg(test)]
 mod refusals;
@@ -115,6 +117,8 @@ mod stopping;
 mod stuck;
 #[cfg(test)]
 mod success_command;
+#[cfg(test)]
+mod sums;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]
