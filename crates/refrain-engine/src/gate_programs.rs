@@ -142,7 +142,7 @@ fn plain(path: &Utf8Path) -> Utf8PathBuf {
         match part {
             Utf8Component::CurDir => {}
             Utf8Component::ParentDir => _ = plain.pop(),
-            part => plain.push(part),
+            Utf8Component::Prefix(_) | Utf8Component::RootDir | Utf8Component::Normal(_) => plain.push(part),
         }
         plain
     })

@@ -16,7 +16,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{Deed, EngineError, Service, foreign_lock};
+use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -213,7 +213,13 @@ pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
     // Together they are two commands at most, of which only the first program would be looked at.
-    service.check_gates(spec, &offer.gates)?;
+    service.check_gates(spec, &offer.gates).map_err(|error| match error {
+        EngineError::GateProgram(error) => {
+            let whose = format!("{}, which the project's files offer", error.whose);
+            EngineError::GateProgram(GateProgramError { whose, ..error })
+        }
+        error => error,
+    })?;
     let tests = together(&offer, true).ok_or_else(|| {
         let hint = "an executable test.sh will do; refrain start --gate CMD takes any command";
         no_tests(&spec.working_dir, &offer).hint(hint)

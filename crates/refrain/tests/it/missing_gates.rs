@@ -213,7 +213,7 @@ fn a_run_whose_tests_cannot_run_is_refused() {
     let agent = sandbox.agent("agent", "exit 0");
     let words = ["run", "job", "task.md", "--command", &agent, "--reviewer", &agent];
     let run = sandbox.command(&words).env("PATH", bin.to_str().unwrap()).run();
-    assert_refused(&sandbox, run, &["command not found: go"]);
+    assert_refused(&sandbox, run, &[", which the project's files offer: command not found: go"]);
     let anyway = [&words[..], &["-n", "1", "--allow-missing-gates"]].concat();
     sandbox.command(&anyway).env("PATH", bin.to_str().unwrap()).run().with_code(10);
 }

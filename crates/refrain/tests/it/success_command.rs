@@ -120,3 +120,18 @@ fn what_it_proves_is_committed() {
     let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
     assert_eq!(sandbox.status("job")["tree"], tree.trim());
 }
+
+#[test]
+fn it_completes_the_loop_of_a_session_too() {
+    let sandbox = sandbox();
+    let begin = ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "job"];
+    let typed = ["--args", "--success-command \"test -e made.txt\" Make it."];
+    sandbox.refrain(&[&begin[..], &typed].concat()).with_code(0);
+    // One turn that makes nothing, and one that makes it and says nothing of that.
+    for _ in 0..2 {
+        sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    }
+    fs::write(sandbox.project().join("made.txt"), "made").unwrap();
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(3);
+    assert_eq!(came_to(&sandbox), (json!("completed"), json!(2), json!(true)));
+}
