@@ -192,6 +192,8 @@ pub(crate) struct FrontMatter {
     /// in-progress, done or blocked.
     #[schemars(with = "String")]
     pub(crate) status: WorkStatus,
+    /// The number of the iteration.
+    pub(crate) iteration: u32,
 }
 
 /// The tasks of a plan.
