@@ -3,6 +3,7 @@
 
 mod deciding;
 mod handling;
+mod keeping;
 mod starting;
 
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ use crate::asking::answer_without_runner;
 use crate::budget::Purse;
 use crate::crew::Crew;
 use crate::executor::SharedFiles;
+use crate::file_watch::Watched;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
@@ -36,6 +38,8 @@ use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
 use crate::{EngineError, now};
+
+pub(crate) use keeping::{SETTLE, keep_lock};
 
 /// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -50,6 +54,8 @@ enum Input {
     Signal(Wish),
     /// Git is done.
     Repository(Done),
+    /// Something happened to its own files.
+    Files,
     /// The time that was awaited has come.
     Time,
 }
@@ -89,6 +95,8 @@ pub(crate) struct Drive<'a> {
     signals: SignalSources,
     /// The inbox is to be looked into: something may have come while nobody could ring.
     look_again: bool,
+    /// Its own files, which somebody may delete.
+    watch: Watched,
 }
 
 impl<'a> Drive<'a> {
@@ -138,6 +146,7 @@ impl<'a> Drive<'a> {
             signals,
             // What came while nobody drove the loop comes first.
             look_again: true,
+            watch: Watched::later(),
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);
@@ -323,6 +332,7 @@ impl<'a> Drive<'a> {
             }
             wish = self.signals.next() => Input::Signal(wish),
             done = done(&mut self.work) => Input::Repository(done?),
+            () = self.watch.changed() => Input::Files,
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
@@ -372,6 +382,7 @@ impl<'a> Drive<'a> {
                 self.doorbell = doorbell;
                 self.look_again = true;
             }
+            self.keep_worktree().await?;
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())

@@ -102,7 +102,7 @@ impl Told {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
         let redactor = Redactor::new(&state.spec, logins(env));
         let clean = |text: &str| redactor.clean(text);
-        let status = view::status(ended, Alive { runner: Some(true), orphan: None });
+        let status = view::status(ended, Alive { runner: Some(true), ..Alive::default() });
         let message = format!(
             "wip: loop {} gave up after iteration {}\n\n{}",
             state.spec.id, state.iteration, status.reason

@@ -21,6 +21,7 @@ mod doctor;
 mod error;
 mod evolution;
 mod executor;
+mod file_watch;
 mod follow;
 mod foreign;
 mod gate;
@@ -59,6 +60,7 @@ mod usage;
 mod webhook;
 mod words;
 
+pub use asking::SlowRunner;
 pub use catalog::Listed;
 pub use clock::now;
 pub use differences::Differences;
