@@ -122,6 +122,9 @@ pub enum Event {
         /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
+        /// What they were: the names of their programs, some of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]
@@ -342,6 +345,8 @@ pub enum StopReason {
     OutputLost,
     /// It used up the loop's money or tokens.
     Budget,
+    /// Its program sleeps until its provider takes requests again: the loop waits for that without it.
+    ProviderWait,
 }
 
 /// What can be asked of a loop.
@@ -458,8 +463,10 @@ pub enum Blocked {
     OutputLost,
     /// A gate's command was not found, or may not be executed, before the first iteration.
     GateMissing,
-    /// The agent is not logged in, or not allowed.
+    /// The agent is not logged in.
     Login,
+    /// The provider, or a proxy on the way there, refuses the agent's requests.
+    Forbidden,
     /// There is no money left at the provider.
     Credit,
     /// There is no such model.

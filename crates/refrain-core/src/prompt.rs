@@ -229,6 +229,7 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, quote: Quote) ->
             | Outcome::Limit
             | Outcome::Outage
             | Outcome::Unable
+            | Outcome::Unresponsive
             | Outcome::OutputLost,
             _,
         ) => return None,
@@ -309,7 +310,8 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
         | Outcome::OutputLost
         | Outcome::Limit
         | Outcome::Outage
-        | Outcome::Unable => "was refunded",
+        | Outcome::Unable
+        | Outcome::Unresponsive => "was refunded",
     };
     let failing = attempt.proof.iter().flat_map(|proof| proof.failing(&state.spec)).filter_map(|result| {
         let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);

@@ -145,6 +145,7 @@ impl Plan {
                         head: None,
                         iterations: 1,
                         cost: None,
+                        cost_at_least: false,
                         fault: None,
                     }))
                 }

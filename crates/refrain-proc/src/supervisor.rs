@@ -96,6 +96,8 @@ pub enum Report<L> {
         killed: u32,
         /// Those who could not be ended.
         survivors: Vec<i32>,
+        /// What some of them were.
+        names: Vec<String>,
     },
     /// What it prints cannot be kept any more: a full disk, most likely. It is not read any more either, and goes on until
     /// it is told to stop.
@@ -357,9 +359,9 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                     self.owed = left.then(|| Owed::within(LEFTOVER_BOUND));
                     self.exited(exit, left);
                 }
-                Answer::Swept { killed, survivors } => {
+                Answer::Swept { killed, survivors, names } => {
                     (self.sweep_owed, self.owed) = (false, None);
-                    (self.report)(Report::Swept { killed, survivors });
+                    (self.report)(Report::Swept { killed, survivors, names });
                 }
             }
         }
@@ -399,7 +401,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         self.exited(exit, true);
         if running || std::mem::take(&mut self.sweep_owed) {
             self.sweep_owed = false;
-            (self.report)(Report::Swept { killed, survivors: Vec::new() });
+            (self.report)(Report::Swept { killed, survivors: Vec::new(), names: Vec::new() });
         }
     }
 

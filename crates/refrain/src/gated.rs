@@ -75,6 +75,9 @@ pub(crate) fn stopping(because: StopReason) -> &'static str {
         StopReason::TimeLimit => "the gate took too long: ending it",
         StopReason::LoopDuration => "the loop's time is over: ending the gate",
         StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
+        StopReason::ProviderWait => {
+            "the reviewer sleeps until its provider works again: ending it, and waiting without it"
+        }
         StopReason::Silence | StopReason::Budget => "ending the gate",
     }
 }

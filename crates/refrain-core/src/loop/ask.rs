@@ -84,6 +84,8 @@ pub struct Grant {
     pub max_cost: Option<Usd>,
     /// Tokens.
     pub max_tokens: Option<u64>,
+    /// How long it may wait for its provider, in a row.
+    pub retry_for: Option<Millis>,
 }
 
 /// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
@@ -242,6 +244,7 @@ impl LoopState {
         limits.max_duration = duration.or(limits.max_duration);
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
+        limits.retry_for = grant.retry_for.or(limits.retry_for);
         // What is still to be proven, committed or published of the last iteration needs no other.
         let is_refused = approved.is_none() && self.awaits_approval().is_some();
         let is_pending = match self.phase {

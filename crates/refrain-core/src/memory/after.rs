@@ -65,6 +65,7 @@ impl Outcome {
                 | Blocked::GateMissing
                 | Blocked::OutputLost
                 | Blocked::Login
+                | Blocked::Forbidden
                 | Blocked::Credit
                 | Blocked::Model
                 | Blocked::Setup

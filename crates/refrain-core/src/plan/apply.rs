@@ -58,6 +58,7 @@ impl Fold for PlanState {
             used: 0,
             reserved: 0,
             spent: None,
+            spent_at_least: false,
             pause: None,
             cancel: None,
             in_vain: None,

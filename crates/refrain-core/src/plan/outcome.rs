@@ -51,6 +51,7 @@ impl TaskEnd {
                     | Blocked::GateMissing
                     | Blocked::OutputLost
                     | Blocked::Login
+                    | Blocked::Forbidden
                     | Blocked::Credit
                     | Blocked::Model
                     | Blocked::Setup

@@ -156,7 +156,15 @@ impl Plan {
     }
 
     fn end(self, name: &str, end: TaskEnd, iterations: u32, cost: Option<Usd>) -> Self {
-        self.over(TaskEnded { task: id(name), end, head: None, iterations, cost, fault: None })
+        self.over(TaskEnded {
+            task: id(name),
+            end,
+            head: None,
+            iterations,
+            cost,
+            cost_at_least: false,
+            fault: None,
+        })
     }
 
     fn over(mut self, ended: TaskEnded) -> Self {
@@ -174,6 +182,7 @@ impl Plan {
             head,
             iterations: 3,
             cost: None,
+            cost_at_least: false,
             fault: Some(AgentFault { said: said.to_owned(), fingerprint: None }),
         })
     }

@@ -173,6 +173,8 @@ pub enum NearMiss {
     Unclosed,
     /// The words stand alone, without their tag.
     Untagged,
+    /// The message is so long that it was not read.
+    TooLong,
 }
 
 impl NearMiss {
@@ -193,6 +195,9 @@ impl NearMiss {
             Self::Escaped => "the promise tag was escaped; print it as plain text, alone on its line",
             Self::Unclosed => "the promise tag was not closed; print it whole, alone on its line",
             Self::Untagged => "the promise counts only with its tag around it, alone on its line",
+            Self::TooLong => {
+                "your final message was too long and was not read; end with a short one, with the promise alone on its line"
+            }
         }
     }
 }

@@ -64,10 +64,10 @@ fn earlier_work(spec: &Spec) -> String {
     let is_there = spec.working_dir.starts_with(&spec.worktree);
     // What it changes where it is started is in no repository, as far as is known.
     if !spec.is_in_repository() || !is_there && !commits {
-        return "Earlier changes are in the files.".to_owned();
+        return "Earlier runs' changes are in the files.".to_owned();
     }
     let place = if is_there { String::new() } else { format!(" {}", inline_code(spec.worktree.as_str())) };
-    let place = format!("Earlier changes are in the working tree{place}");
+    let place = format!("Earlier runs' changes are in the working tree{place}");
     if !commits {
         return format!("{place} (`git status`), not committed for you.");
     }

@@ -1,6 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
@@ -14,6 +15,7 @@ impl Drive<'_> {
     pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
+            Input::Files => self.keep_files().await,
             Input::Repository(done) => {
                 self.work = None;
                 match done {
@@ -82,6 +84,12 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
+            AgentNews::Retrying(retrying) => {
+                let since = now();
+                let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
+                self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
+                Ok(())
+            }
             AgentNews::Answered => {
                 if let Some(account) = &mut self.account {
                     account.answered();
@@ -97,8 +105,8 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
-            AgentNews::Swept { killed, survivors } => {
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
+            AgentNews::Swept { killed, survivors, names } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             AgentNews::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);

@@ -84,6 +84,9 @@ pub(crate) enum Answer {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
+        /// Of those that were ended, what some were.
+        #[serde(default)]
+        names: Vec<String>,
     },
 }
 

@@ -39,16 +39,18 @@ pub(super) struct Stream {
 }
 
 impl<L: Listener> Attempt<L> {
+    /// If both are there, standard error is read first: an answer must not pass for older than the complaint before it.
     pub(super) fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
+        if complained && let Some(n) = self.stderr.read(&mut self.chunk)? {
+            self.listener.hear_stderr(&self.chunk[..n]);
+            self.meter.tick();
+        }
         if printed && let Some(n) = self.stdout.read(&mut self.chunk)? {
             self.listener.hear(&self.chunk[..n]);
             self.meter.tick();
             if n == self.chunk.len() && n < LARGEST_CHUNK {
                 self.chunk.resize(2 * n, 0);
             }
-        }
-        if complained && self.stderr.read(&mut self.chunk)?.is_some() {
-            self.meter.tick();
         }
         Ok(())
     }

@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
     fn settings(&self, service: &Service) -> Result<Settings, Refusal> {
         let chosen = Chosen { agent: self.agent, command: self.command.is_some() };
         // Inside an attempt variables were set for the agent; nothing can be started there, and its own words say why.
-        service.settings(chosen, true).map_err(|error| Refusal::new(error.to_string()))
+        service.settings(chosen, true).map_err(|error| Refusal::new(in_own_words(&error.to_string())))
     }
 
     /// Which adapter will run; none where nothing says who works.

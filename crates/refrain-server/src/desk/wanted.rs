@@ -33,8 +33,8 @@ pub(crate) struct Start {
     pub(crate) goal: String,
     /// The folder that the agent works in, inside what this server may work in; its first folder where it is left out.
     pub(crate) workspace: Option<String>,
-    /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names. What the configuration says
-    /// where it and command are left out.
+    /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names; acp and generic need command.
+    /// What the configuration says where it and command are left out.
     pub(crate) agent: Option<String>,
     /// A command to loop instead, with its arguments; words are split like a shell's, no shell runs it.
     pub(crate) command: Option<String>,

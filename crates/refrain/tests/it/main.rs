@@ -90,9 +90,13 @@ mod prompts;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
+mod provider_waits;
+#[cfg(test)]
 mod publishing;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod removed;
 #[cfg(test)]
 mod report;
 #[cfg(test)]
@@ -115,6 +119,8 @@ mod stopping;
 mod stuck;
 #[cfg(test)]
 mod success_command;
+#[cfg(test)]
+mod sums;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]

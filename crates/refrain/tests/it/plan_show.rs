@@ -107,7 +107,7 @@ If it cannot be done, after three serious attempts or because something is missi
 line of your final message say so and why: `TASK_BLOCKED: <reason>`
 
 ## How this loop works
-- You are started again for each run, until the gates pass. Earlier changes are in the working tree (`git status`), \
+- You are started again for each run, until the gates pass. Earlier runs' changes are in the working tree (`git status`), \
 committed for you after the gates pass.
 - Run these gates yourself before you finish:
   - verify: `make check`

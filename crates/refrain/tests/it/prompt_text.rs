@@ -63,7 +63,7 @@ fn a_third_iteration_is_told_all_that_it_needs() {
     The tests of durations.py fail. Mend durations.py so that they pass; leave the tests as they are.
 
     ## How this loop works
-    - You are started again for each run, until you claim to be done and the gates pass. Earlier changes are in the working tree (`git status`), committed for you after the gates pass.
+    - You are started again for each run, until you claim to be done and the gates pass. Earlier runs' changes are in the working tree (`git status`), committed for you after the gates pass.
     - Run these gates yourself before you finish:
       - tests: `sh tests.sh`
     - When everything is done, end with <promise>COMPLETE</promise> alone on its line.

@@ -10,7 +10,7 @@ use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
-use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
+use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
@@ -37,6 +37,7 @@ impl Word {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
             (_, Exit::Lost) => Self::Lost,
+            (Some(StopReason::TimeLimit), _) if trouble(finished).is_some() => Self::Unable,
             (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
             (
                 Some(
@@ -49,21 +50,30 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (Some(StopReason::ProviderWait), _) if lacks_verdict(finished) => Self::Unable,
             (None, _) if trouble(finished).is_some() => Self::Unable,
-            (None, _) if let Some(reviewed) = &finished.review => {
+            (None | Some(StopReason::ProviderWait), _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
-            (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
-            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
-                Self::Said(Some(GateFailure::Exit(exit)))
+            (None | Some(StopReason::ProviderWait), Exit::Code(0)) => {
+                Self::Said(finished.no_test.clone().map(GateFailure::NoTest))
             }
+            (
+                None | Some(StopReason::ProviderWait),
+                exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen),
+            ) => Self::Said(Some(GateFailure::Exit(exit))),
         }
     }
 }
 
+/// Whether an agent that reviews came to no verdict.
+fn lacks_verdict(finished: &GateFinished) -> bool {
+    finished.review.as_ref().is_some_and(|it| matches!(it.verdict, Verdict::Missing { .. }))
+}
+
 /// What kept an agent that reviews from its verdict, where that was not the work.
 fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
-    let reviewed = finished.review.as_ref().filter(|it| matches!(it.verdict, Verdict::Missing { .. }))?;
+    let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
     let answer = answer(fault.kind);
     matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
@@ -163,8 +173,10 @@ impl LoopState {
             return;
         }
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
-        let says_nothing =
-            |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
+        // Once the gates have spoken, a change is not the agent's: it was rebased onto the work of others.
+        let says_nothing = |last: &&mut Attempt| {
+            last.outcome == Outcome::Ended && last.proof.is_none() && !says_blocked(last.finished.as_deref())
+        };
         let silent = last.filter(says_nothing);
         if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
             (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
@@ -305,13 +317,16 @@ impl LoopState {
             }
             Word::Unable => {
                 let of = self.proving().map(Proving::folder);
-                let hindered = match trouble(finished).zip(of) {
-                    Some(((Answer::Wait(kind), fault), of)) => {
-                        let bound = self.limits.retry_for;
-                        self.trouble.meet((kind, fault), at, (&self.spec.id, of), bound)
+                self.trouble.said = trouble(finished).map(|(_, fault)| fault.message.clone());
+                let hindered = match trouble(finished) {
+                    Some((Answer::Person(why), _)) => Some(why),
+                    Some((Answer::Wait(kind), fault)) => {
+                        of.and_then(|of| self.meet((kind, fault.until), of, at))
                     }
-                    Some(((Answer::Person(why), _), _)) => Some(why),
-                    Some(((Answer::Budget | Answer::Charge, _), _)) | None => None,
+                    // It was stopped as it slept until its provider works again.
+                    Some((Answer::Budget | Answer::Charge, _)) | None => {
+                        of.and_then(|of| self.meet((WaitKind::Outage, None), of, at))
+                    }
                 };
                 self.forget_gate(hindered);
             }

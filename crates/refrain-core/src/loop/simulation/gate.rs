@@ -165,7 +165,10 @@ impl World {
                 StopReason::LoopDuration => "stopped: loop duration",
                 StopReason::Cancel => "stopped: cancel",
                 StopReason::Interrupt => "stopped: interrupt",
-                StopReason::Silence | StopReason::OutputLost | StopReason::Budget => "stopped: else",
+                StopReason::Silence
+                | StopReason::OutputLost
+                | StopReason::Budget
+                | StopReason::ProviderWait => "stopped: else",
             },
         );
     }

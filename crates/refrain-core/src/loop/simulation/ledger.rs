@@ -256,9 +256,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => {
-                        panic!("no critic's")
-                    }
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no critic's"),
                 }
             }
             Event::CritiqueFinished(finished) => {
@@ -377,7 +378,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => panic!("no gate's"),
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no gate's"),
                 }
             }
             Event::GateFinished(finished) => {
@@ -605,7 +609,7 @@ impl Ledger {
             StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
             StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
             StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
-            StopReason::OutputLost | StopReason::Budget => {}
+            StopReason::OutputLost | StopReason::Budget | StopReason::ProviderWait => {}
         }
     }
 
@@ -624,7 +628,11 @@ impl Ledger {
         let fault = report.and_then(|report| report.fault.as_ref()).map(|fault| fault.kind);
         let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
         let stopped = match flight.stopped {
-            Some(StopReason::TimeLimit | StopReason::Silence) if had_ended || fault.is_some() => None,
+            Some(StopReason::TimeLimit | StopReason::Silence | StopReason::ProviderWait)
+                if had_ended || fault.is_some() =>
+            {
+                None
+            }
             Some(StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration) if had_ended => None,
             stopped => stopped,
         };
@@ -632,10 +640,17 @@ impl Ledger {
             // A person's doing says nothing about the next attempt.
             Some(StopReason::Interrupt) => return self.last = Some(Last::Refunded),
             Some(StopReason::Cancel) => return self.refund(Last::Refunded),
+            // Its program was not even up.
+            Some(StopReason::TimeLimit | StopReason::Silence)
+                if report.is_some_and(|report| report.no_events) =>
+            {
+                return self.refund(Last::Refunded);
+            }
             _ => {}
         }
-        match fault.filter(|_| stopped.is_none()) {
-            Some(FaultKind::Limit | FaultKind::Overloaded) => {
+        let slept = (stopped == Some(StopReason::ProviderWait)).then_some(FaultKind::RateLimit);
+        match fault.filter(|_| stopped.is_none()).or(slept) {
+            Some(FaultKind::Limit | FaultKind::Overloaded | FaultKind::RateLimit) => {
                 self.not_before =
                     Some(at.saturating_add(std::time::Duration::from_secs(5)).expect("in time"));
                 return self.last = Some(Last::Provider);
@@ -775,6 +790,7 @@ impl Ledger {
             End::Blocked {
                 why:
                     Blocked::Credit
+                    | Blocked::Forbidden
                     | Blocked::Model
                     | Blocked::Setup
                     | Blocked::Session

@@ -72,7 +72,7 @@ rows! {
     Event::AttemptFinished(_) => {
         [Exit::Code(0), Exit::Lost].map(|exit| Event::AttemptFinished(Box::new(finished(exit))))
     },
-    Event::AttemptSwept { .. } => [Event::AttemptSwept { killed: 2, survivors: vec![9] }],
+    Event::AttemptSwept { .. } => [Event::AttemptSwept { killed: 2, survivors: vec![9], names: vec![] }],
     Event::CandidateTaken { .. } => [candidate_taken(None), candidate_taken(Some(9))],
     Event::CandidateRefused { .. } => [Event::CandidateRefused { error: "fatal: no".into() }],
     Event::GateStarted { .. } => [1, 2].map(|run| Event::GateStarted { gate: gate_name(0), run }),

@@ -488,6 +488,9 @@ impl Journal {
                 Self::hurried().spawns().ends(failing(FaultKind::Overloaded))
             }
             End::Blocked { why: Blocked::Login } => Self::running().spawns().ends(failing(FaultKind::Login)),
+            End::Blocked { why: Blocked::Forbidden } => {
+                Self::running().spawns().ends(failing(FaultKind::Forbidden))
+            }
             End::Blocked { why: Blocked::Credit } => {
                 Self::running().spawns().ends(failing(FaultKind::Credit))
             }

@@ -262,7 +262,11 @@ fn a_missing_or_repeated_record_is_damage() {
 #[test]
 fn time_does_not_go_backwards() {
     let mut journal = Journal::running().after_ms(5).obey();
-    let record = Record { seq: 4, at: time(4), event: Event::AttemptSwept { killed: 0, survivors: vec![] } };
+    let record = Record {
+        seq: 4,
+        at: time(4),
+        event: Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] },
+    };
     let before = journal.state.clone();
     assert_eq!(journal.state.apply(&record), Err(Damage::Time(4)));
     assert_eq!(journal.state, before);

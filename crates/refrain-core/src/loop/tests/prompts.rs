@@ -353,7 +353,7 @@ const THIRD: &str = "\
 The tests of durations.py fail. Mend durations.py so that they pass; leave the tests as they are.
 
 ## How this loop works
-- You are started again for each run, until you claim to be done and the gates pass. Earlier changes are in the working tree \
+- You are started again for each run, until you claim to be done and the gates pass. Earlier runs' changes are in the working tree \
 (`git status`), committed for you after the gates pass.
 - Run these gates yourself before you finish:
   - tests: `python3 -m unittest -q`

@@ -36,6 +36,7 @@ fn ended(name: &str, end: TaskEnd) -> PlanEvent {
         head: None,
         iterations: 1,
         cost: None,
+        cost_at_least: false,
         fault: None,
     }))
 }

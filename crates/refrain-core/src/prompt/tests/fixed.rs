@@ -108,7 +108,7 @@ fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {
 const DIRTY: &str = "are in the working tree (`git status`)";
 
 #[rstest]
-#[case::no_repository(|_: &mut Spec| (), "Earlier changes are in the files.".to_owned())]
+#[case::no_repository(|_: &mut Spec| (), "Earlier runs' changes are in the files.".to_owned())]
 #[case::nothing_is_committed(in_git, format!("{DIRTY}, not committed for you."))]
 #[case::gates_and_nothing_is_committed(
     |spec: &mut Spec| (spec.git.candidates, spec.gates) = (true, vec![tests()]),
@@ -148,7 +148,7 @@ const DIRTY: &str = "are in the working tree (`git status`)";
 )]
 #[case::started_elsewhere(
     |spec: &mut Spec| { in_git(spec); spec.working_dir = "/elsewhere".into() },
-    "Earlier changes are in the files.".to_owned()
+    "Earlier runs' changes are in the files.".to_owned()
 )]
 #[case::started_elsewhere_and_committed(
     |spec: &mut Spec| (spec.git.workflow, spec.working_dir) = (Workflow::Commit, "/elsewhere".into()),

@@ -145,14 +145,14 @@ fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
 /// How a loop works that is a command, with a promise and without git.
 const FIXED: &str = "\
 ## How this loop works
-- You are started again for each run, until you claim to be done. Earlier changes are in the files.
+- You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
 - Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` there and say why.";
 
 /// The same where the user's prompt has the tag.
 const FIXED_TAGGED: &str = "\
 ## How this loop works
-- You are started again for each run, until you claim to be done. Earlier changes are in the files.
+- You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
 - Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` there and say why.";
 
 const TAGGED: &str = "Mend the tests, then print <promise>COMPLETE</promise>.";
