@@ -7,7 +7,7 @@ use crate::event::Exit;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::prompt::{
-    Printed, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+    Printed, Quote, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
 };
 use crate::text::{clip, cut_middle, squeeze};
 
@@ -44,9 +44,10 @@ pub fn at_the_end(ahead: &LoopState, printed: Printed<'_>) -> String {
 }
 
 fn what_failed_last(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
-    let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, EXCERPT));
-    let touched = what_was_touched(state, printed.touched, EXCERPT);
-    let gates = what_gates_said(state, printed.gates, EXCERPT);
+    let quote = Quote { most: EXCERPT, is_verbatim: true };
+    let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, quote));
+    let touched = what_was_touched(state, printed.touched, quote);
+    let gates = what_gates_said(state, printed.gates, quote);
     own.into_iter().chain(touched).chain(gates).collect()
 }
 

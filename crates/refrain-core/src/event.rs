@@ -122,6 +122,9 @@ pub enum Event {
         /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
+        /// What they were: the names of their programs, some of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]
@@ -342,6 +345,8 @@ pub enum StopReason {
     OutputLost,
     /// It used up the loop's money or tokens.
     Budget,
+    /// Its program sleeps until its provider takes requests again: the loop waits for that without it.
+    ProviderWait,
 }
 
 /// What can be asked of a loop.
@@ -436,7 +441,7 @@ pub enum ClaimSource {
     StateFile,
     /// Exit code 0, where there is neither a promise nor a hard gate.
     ExitCode,
-    /// Nobody but the gates, where there is no promise: the agent ended well.
+    /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
     Gates,
     /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
     Result,
@@ -456,8 +461,12 @@ pub enum Blocked {
     AgentMissing,
     /// What the agent prints cannot be kept.
     OutputLost,
-    /// The agent is not logged in, or not allowed.
+    /// A gate's command was not found, or may not be executed, before the first iteration.
+    GateMissing,
+    /// The agent is not logged in.
     Login,
+    /// The provider, or a proxy on the way there, refuses the agent's requests.
+    Forbidden,
     /// There is no money left at the provider.
     Credit,
     /// There is no such model.

@@ -1,44 +1,39 @@
-//! What the agent is told: the person's prompt, unchanged; how to claim, the same in every iteration, so that a
+//! What the agent is told: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that a
 //! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
+mod commits;
+mod failing;
+mod fixed;
+mod gates;
 mod outside;
+mod run;
 mod touching;
 
-use std::fmt::Write;
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
 
-use camino::Utf8PathBuf;
-
-use crate::event::{ClaimSource, Exit};
+use crate::event::{Event, Exit, FORMAT, LoopStarted, Record};
+use crate::excerpt::without_noise;
 use crate::fingerprint::essence;
-use crate::gate::GateSpec;
-use crate::git::{CommitReport, CommitResult, Skipped, Why};
 use crate::ids::AttemptId;
-use crate::r#loop::{Attempt, GateFailure, GateResult, LoopState, Outcome, Proof};
+use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
-use crate::session::Isolation;
-use crate::spec::{Spec, Until};
+use crate::spec::Spec;
+use crate::state_file;
 use crate::stuck::{self, Failing, Tried, Verdict};
-use crate::text::{clip, cut_middle, printable, squeeze};
+use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
+pub use failing::compared;
+pub use gates::failed_gates;
+pub(crate) use gates::what_gates_said;
 pub(crate) use touching::what_was_touched;
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
 pub const FAILURE_EXCERPT: usize = 4096;
 
-/// How many gates that failed are quoted to the agent.
-const MOST_GATES: usize = 5;
-
-/// How much of a gate's command is named to the agent, in bytes.
-const LONGEST_COMMAND: usize = 200;
-
-/// How many files that look like secrets are named to the agent.
-const MOST_SECRETS: usize = 10;
-
-/// What a claim says.
-const DONE: &str = "the task is completely finished";
-/// The same in a loop that goes on for ever.
-const NOTHING_TO_DO: &str = "there is nothing to do now";
+/// How much of `state.md` is repeated, in bytes.
+pub const NOTES_EXCERPT: usize = 2048;
 
 /// What was printed by whatever failed last: the ends of logs, made fit to be read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,29 +42,78 @@ pub struct Printed<'a> {
     pub attempt: Option<&'a str>,
     /// By gates of [`failed_gates`], each with its place in the specification.
     pub gates: &'a [(usize, String)],
+    /// By the same gates the time before, as far as they failed then: the results of [`compared`].
+    pub previous: &'a [(usize, String)],
     /// By the checks of a pull request that failed behind the last iteration; or what both sides of a conflict with the
     /// remote did.
     pub outside: Option<&'a str>,
     /// The lines of what is protected and was touched, as `git diff` tells them.
     pub touched: Option<&'a str>,
-    /// By what failed in the iterations of [`earlier`], for `context.md`.
+    /// By what failed in the iterations of [`earlier`](crate::context::earlier), for `context.md`.
     pub earlier: &'a [(AttemptId, String)],
+    /// What the agent noted in `state.md`, as it is.
+    pub notes: Option<&'a str>,
 }
 
-/// What every prompt of a loop begins with, and the first one consists of, unless gates failed before it: the person's
-/// prompt, what was recalled for it, and how to claim.
+impl Printed<'_> {
+    /// Whether the prompt quotes what `context.md` holds as it was printed.
+    fn is_quoted(&self) -> bool {
+        let outputs = self.gates.iter().map(|(_, output)| output.as_str());
+        outputs.chain(self.attempt).chain(self.touched).any(|output| !output.trim().is_empty())
+    }
+}
+
+/// How much of what was printed is quoted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quote {
+    /// So many bytes of each text.
+    pub(crate) most: usize,
+    /// Passing tests and foreign frames too.
+    pub(crate) is_verbatim: bool,
+}
+
+impl Quote {
+    /// In a prompt.
+    const IN_PROMPT: Self = Self { most: FAILURE_EXCERPT, is_verbatim: false };
+
+    /// The text in a fence, its middle cut.
+    pub(crate) fn whole(self, text: &str) -> String {
+        fenced(&cut_middle(text, self.most))
+    }
+
+    /// The same of what a program printed, behind words that say so.
+    pub(crate) fn printed(self, words: &str, output: &str) -> String {
+        match without_noise(output).filter(|_| !self.is_verbatim) {
+            Some(rest) => {
+                let rest = self.whole(rest.trim_matches('\n'));
+                format!("{words}, without passing tests and library frames:\n\n{rest}")
+            }
+            None => format!("{words}:\n\n{}", self.whole(output)),
+        }
+    }
+}
+
+/// The first prompt of a loop that a runner drives, unless gates fail before it.
 #[must_use]
 pub fn first(spec: &Spec) -> String {
+    let started = LoopStarted { format: FORMAT, refrain: String::new(), spec: spec.clone() };
+    let event = Event::LoopStarted(Box::new(started));
+    let begun = LoopState::begin(&Record { seq: 1, at: Timestamp::UNIX_EPOCH, event });
+    // A start in this version's own format is no damage.
+    let Ok(mut state) = begun else { return spec.prompt.clone() };
+    state.iteration += 1;
+    assemble(&state, Printed::default())
+}
+
+/// What every prompt of a loop begins with, as long as the same drives it: the user's prompt, how the loop works, and what was
+/// recalled for it.
+fn beginning(spec: &Spec, in_session: bool) -> String {
     let mut prompt = spec.prompt.clone();
-    let recalled = spec.memory.as_ref().filter(|_| spec.iteration_context);
-    if let Some(section) = recalled.and_then(|memory| memory::section(&memory.recalled)) {
+    separate(&mut prompt);
+    prompt.push_str(&fixed::how_it_works(spec, in_session));
+    if let Some(section) = spec.memory.as_ref().and_then(|memory| memory::section(&memory.recalled)) {
         separate(&mut prompt);
         prompt.push_str(&section);
-    }
-    let tagged = spec.promise.as_ref().is_some_and(|promise| promise.is_tagged_in(&spec.prompt));
-    if spec.iteration_context && !tagged {
-        separate(&mut prompt);
-        prompt.push_str(&how_to_claim(spec));
     }
     prompt
 }
@@ -77,32 +121,30 @@ pub fn first(spec: &Spec) -> String {
 /// The prompt of the next attempt.
 #[must_use]
 pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
-    let mut prompt = first(&state.spec);
     if !state.spec.iteration_context {
-        return prompt;
+        return state.spec.prompt.clone();
     }
-    if state.iteration > 1 {
-        separate(&mut prompt);
-        prompt.push_str(&iteration_context(state));
-    }
+    let quote = Quote::IN_PROMPT;
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
-    let failed = last.and_then(|last| what_failed(last, printed.attempt, FAILURE_EXCERPT));
-    let news =
-        [blocked(state), last.and_then(what_was_nearly_said), committed.and_then(what_was_not_committed)];
-    let touched = touching::what_was_touched(state, printed.touched, FAILURE_EXCERPT);
-    let gates = what_gates_said(state, printed.gates, FAILURE_EXCERPT);
-    let person = what_a_person_said(state);
-    let outside = outside::objection(state, printed.outside, FAILURE_EXCERPT);
-    let advice = [feedback(state), directive(state, printed), steering(state)];
-    for part in failed
-        .into_iter()
-        .chain(touched)
-        .chain(gates)
-        .chain(person)
-        .chain(outside)
-        .chain(news.into_iter().chain(advice).flatten())
-    {
+    let failed = last.and_then(|last| what_failed(last, printed.attempt, quote));
+    let touched = touching::what_was_touched(state, printed.touched, quote);
+    let gates = what_gates_said(state, printed.gates, quote);
+    let failures: Vec<_> = failed.into_iter().chain(touched).chain(gates).collect();
+    let more = (!failures.is_empty() && printed.is_quoted()).then(|| where_more_is(state));
+    let others = [
+        gates::what_a_person_said(state),
+        outside::objection(state, printed.outside, quote),
+        blocked(state),
+        last.and_then(what_was_nearly_said),
+        committed.and_then(commits::what_was_not_committed),
+        feedback(state),
+        directive(state, printed),
+        steering(state),
+    ];
+    let mut prompt = beginning(&state.spec, state.session.is_some());
+    let news = [Some(run::this_run(state, printed)), notes(state, printed.notes)];
+    for part in news.into_iter().flatten().chain(failures).chain(more).chain(others.into_iter().flatten()) {
         separate(&mut prompt);
         prompt.push_str(&part);
     }
@@ -113,15 +155,6 @@ pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
 #[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
-}
-
-/// The gates that the next prompt speaks of: those that failed behind the last iteration, or before the first.
-pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
-    let proof = match state.iteration {
-        0 | 1 => state.baseline.as_ref(),
-        _ => last_iteration(state).and_then(|last| last.proof.as_ref()),
-    };
-    proof.into_iter().flat_map(|proof| &proof.results).filter(|result| !result.passed())
 }
 
 /// The attempt that the next one follows.
@@ -137,98 +170,41 @@ fn separate(prompt: &mut String) {
 fn blocked(state: &LoopState) -> Option<String> {
     let file = state_file(&state.spec);
     let text = format!(
-        "BLOCKED: {file} says `status: blocked`. You have this one more iteration. Find another way, or do what does not depend \
-         on it, and set it back to `status: in-progress`. If nobody but a person can help, leave it as it is, and write down \
-         in Notes what they have to do: the loop then waits for them."
+        "BLOCKED: {file} says `status: blocked`. You have this one more run. Find another way, or do the work that does not \
+         depend on it, and set the status back to `status: in-progress`. If only a person can help, leave it as it is, and \
+         write under Notes what they have to do: the loop then waits for them."
     );
     (state.blocked > 0).then_some(text)
 }
 
+/// What the agent noted, less what stands in the prompt anyway.
+fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
+    let notes = state_file::notes(text?, &state.spec.prompt)?;
+    let notes = fenced(&cut_middle(&notes, NOTES_EXCERPT));
+    Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file(&state.spec).as_str())))
+}
+
+/// Where all of what failed is.
+fn where_more_is(state: &LoopState) -> String {
+    let file = inline_code(seen(&state.spec, &state.spec.context_file()).as_str());
+    match charged(state).next() {
+        None => format!("That output as it was printed: {file}."),
+        Some(_) => format!("That output as it was printed, and a line for each earlier run: {file}."),
+    }
+}
+
 /// The agent's own file, as it sees it.
 fn state_file(spec: &Spec) -> Utf8PathBuf {
-    let path = spec.state_file();
-    path.strip_prefix(&spec.working_dir).map(ToOwned::to_owned).unwrap_or(path)
+    seen(spec, &spec.state_file())
 }
 
-fn how_to_claim(spec: &Spec) -> String {
-    let mut text = String::from("---\nLOOP:\n");
-    let (until, claim) = match spec.until {
-        Until::Complete => ("until the work is done", DONE),
-        Until::Count => ("as often as was asked for, done or not", DONE),
-        Until::Forever => ("for as long as nobody stops it", NOTHING_TO_DO),
-    };
-    let _ = match spec.session.as_ref().map(|session| session.isolation) {
-        None => writeln!(text, "- You are run again and again {until}; each run starts afresh"),
-        Some(Isolation::SharedContext) => {
-            writeln!(text, "- Each time you end your turn you are told to go on, {until}")
-        }
-        Some(Isolation::Subagent) => writeln!(
-            text,
-            "- Each time you end your turn you are told to go on, {until}. Have a fresh subagent do the work of each iteration, \
-             and give it the task and the file of notes; its report is no claim: you make it, or not"
-        ),
-    };
-    if let Some(promise) = &spec.promise {
-        let tag = promise.tag();
-        // Not a line of its own here: an agent that echoes its prompt would claim by it.
-        let _ = writeln!(text, "- Only when {claim}, print {tag} alone on a line of your final message");
-    }
-    let state_file = state_file(spec);
-    let claims =
-        if spec.promise.is_some() { "claims the same".to_owned() } else { format!("claims that {claim}") };
-    let _ = writeln!(
-        text,
-        "- Keep notes for the next run in {state_file}; `status: done` there {claims}, `status: blocked` asks for a person"
-    );
-    if spec.git.workflow.commits() {
-        text.push_str(match spec.has_hard_gates() {
-            // What failed stays in the working tree: an agent that trusted to find it in the history would miss it.
-            true => "- What you change is committed once the gates that decide pass; leave that to it\n",
-            false => "- What you change is committed after each run; leave that to it\n",
-        });
-    }
-    for (number, gate) in spec.gates.iter().enumerate() {
-        if number == 0 {
-            text.push_str(match spec.has_hard_gates() {
-                true => "- Done is proven by gates that are run after you, not by you:\n",
-                false => "- These gates are run after you, and only inform:\n",
-            });
-        }
-        let only = if gate.hard || !spec.has_hard_gates() { "" } else { " (it only informs)" };
-        let _ = writeln!(text, "  - {}: `{}`{only}", gate.name, command(gate));
-    }
-    if spec.clean_checkout {
-        text.push_str(
-            "- They are run in a clean checkout elsewhere, which absolute paths in their output name: what git ignores, and \
-             what was not committed before you began, is not there\n",
-        );
-    }
-    text.push_str(&touching::what_is_kept(spec));
-    if spec.approval {
-        text.push_str(
-            "- Last of all a person looks at what you claim to be done, and approves it or sends it back\n",
-        );
-    }
-    text.push_str("---");
-    text
+/// A path as the agent sees it.
+fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
+    path.strip_prefix(&spec.working_dir).unwrap_or(path).to_owned()
 }
 
-fn iteration_context(state: &LoopState) -> String {
-    let total = state.limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |cap| cap.to_string());
-    let mut text = format!(
-        "---\nITERATION CONTEXT:\n- This is iteration {} of {total}\n- Your previous work persists in files and git \
-         history\n- Review what you've done and continue improving\n",
-        state.iteration
-    );
-    if let Some(promise) = &state.spec.promise {
-        let claim = if state.spec.until == Until::Forever { NOTHING_TO_DO } else { DONE };
-        let _ = writeln!(text, "- Output {} when {claim}", promise.tag());
-    }
-    text.push_str("---");
-    text
-}
-
-pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> Option<String> {
+/// That the last run itself failed, and what it printed.
+pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, quote: Quote) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
         (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
@@ -236,7 +212,7 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> 
             format!("your last run was ended by signal {signal}")
         }
         (Outcome::Failed, Some(Exit::Lost | Exit::Unseen) | None) => {
-            "your last run came to nothing".to_owned()
+            "your last run ended without a result".to_owned()
         }
         (Outcome::Budget, _) => "your last run used up its budget and was stopped".to_owned(),
         (Outcome::TimeLimit | Outcome::LoopDuration, _) => {
@@ -253,6 +229,7 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> 
             | Outcome::Limit
             | Outcome::Outage
             | Outcome::Unable
+            | Outcome::Unresponsive
             | Outcome::OutputLost,
             _,
         ) => return None,
@@ -261,149 +238,14 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, most: usize) -> 
     let what = fault.map_or(what.clone(), |fault| format!("{what} ({})", fault.message));
     let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
     Some(match excerpt {
-        Some(output) => {
-            format!("LAST RUN FAILED: {what}. It printed:\n\n{}", fenced(&cut_middle(output, most)))
-        }
+        Some(output) => format!("LAST RUN FAILED: {what}. {}", quote.printed("It printed", output)),
         None => format!("LAST RUN FAILED: {what}."),
     })
-}
-
-/// Verbatim what the gates that failed printed, those that decide first: you said done, but they say …
-pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], most: usize) -> Vec<String> {
-    let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
-    let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
-    let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
-    let each = most / quoted.len().max(1);
-    let mut said: Vec<String> =
-        quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
-    if !said.is_empty() && state.lay_on_theirs() {
-        said.insert(
-            0,
-            "OTHERS' COMMITS CAME IN: others pushed to the branch while you worked. Your commits lie on top of theirs now, and \
-             that is what the gates looked at: what fails may come of both together. git log shows what is theirs."
-                .to_owned(),
-        );
-    }
-    let last = last_iteration(state).and_then(|last| last.proof.as_ref());
-    if let Some(unstable) = last.and_then(Proof::instability) {
-        said.push(format!(
-            "CLAIM REFUSED: nothing is verified, because {unstable}. Add what they write to .gitignore, or keep them from \
-             changing it."
-        ));
-    }
-    let flaky = last.into_iter().flat_map(|proof| &proof.results).filter(|result| result.flaky);
-    for gate in flaky.filter_map(|result| result.spec(&state.spec)) {
-        said.push(format!("FLAKY: gate {} failed, and then passed on the same files.", gate.name));
-    }
-    said
-}
-
-/// That a person, who was asked last of all, did not approve it; their words, if any, are steering.
-fn what_a_person_said(state: &LoopState) -> Option<String> {
-    last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
-    let gates = if state.spec.has_hard_gates() { ", though every gate that decides passed" } else { "" };
-    let words = match state.steering.is_empty() {
-        true => "They said nothing more: look again at what was asked for, and at what you left undone",
-        false => "What they say to it stands under STEERING",
-    };
-    Some(format!(
-        "NOT APPROVED: a person looked at what you claim to be done, and sends it back{gates}. {words}."
-    ))
-}
-
-fn what_one_gate_said(
-    state: &LoopState,
-    result: &GateResult,
-    printed: &[(usize, String)],
-    most: usize,
-) -> Option<String> {
-    let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
-    let name = &gate.name;
-    let claim = last_iteration(state).and_then(|last| last.claim);
-    let mut text = match (gate.hard, claim) {
-        (true, _) if state.iteration <= state.spec.carried() + 1 => {
-            format!("FAILED BEFORE YOU BEGAN: gate {name}")
-        }
-        (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
-            format!("CLAIM REFUSED: you said done, but gate {name} says otherwise")
-        }
-        (
-            true,
-            Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
-            | None,
-        ) => format!("GATE FAILED: {name}"),
-        (false, _) => format!("SOFT GATE FAILED, WHICH DECIDES NOTHING: {name}"),
-    };
-    let why = match failure {
-        GateFailure::Review(_) => "the reviewer refuses it".to_owned(),
-        GateFailure::Exit(_)
-        | GateFailure::TimeLimit
-        | GateFailure::NoTest(_)
-        | GateFailure::NotStarted(_)
-        | GateFailure::NoVerdict(_) => failure.to_string(),
-    };
-    let _ = write!(text, " (`{}`): {why}", command(gate));
-    if state.iteration > state.spec.carried() + 1 {
-        text.push_str(state.said_before(result));
-    }
-    if let GateFailure::Review(findings) = failure {
-        // What is to be done stands there, so it is told whole.
-        let _ = write!(text, ". It found:\n\n{}", fenced(&cut_middle(findings.trim(), most)));
-        return Some(text);
-    }
-    let output = printed.iter().find(|(place, _)| *place == result.gate).map(|(_, output)| output.trim());
-    match output.filter(|output| !output.is_empty()) {
-        Some(output) => {
-            let _ = write!(text, ". It printed:\n\n{}", fenced(&cut_middle(output, most)));
-        }
-        None => text.push('.'),
-    }
-    Some(text)
-}
-
-/// A gate's command, on one line.
-fn command(gate: &GateSpec) -> String {
-    clip(&squeeze(&printable(&gate.check.to_string())), LONGEST_COMMAND).into_owned()
 }
 
 fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     let miss = last.finished.as_ref()?.near_miss?;
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
-}
-
-/// What an agent can do something about: a hook's complaint, and what looks like a secret.
-fn what_was_not_committed(report: &CommitReport) -> Option<String> {
-    let mut text = String::new();
-    if let CommitResult::Skipped(Skipped::Hook { said }) = &report.result {
-        let said = fenced(&cut_middle(said.trim(), FAILURE_EXCERPT));
-        let _ = write!(
-            text,
-            "COMMIT REFUSED: a hook of the repository refused what you changed. It said:\n\n{said}"
-        );
-    }
-    let secrets = report.left_out.iter().filter(|left| matches!(left.why, Why::Secret { .. }));
-    for (number, secret) in secrets.take(MOST_SECRETS).enumerate() {
-        if number == 0 {
-            if !text.is_empty() {
-                separate(&mut text);
-            }
-            text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:");
-        }
-        let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
-    }
-    for (number, secret) in report.exposed.iter().filter(|it| !it.allowed).take(MOST_SECRETS).enumerate() {
-        if number == 0 {
-            if !text.is_empty() {
-                separate(&mut text);
-            }
-            text.push_str(
-                "YOU COMMITTED WHAT LOOKS LIKE A SECRET. It stays in the history: do not rewrite that. Take it out of the \
-                 file, and say in your notes that it has to be replaced:",
-            );
-        }
-        let _ = write!(text, "\n- {secret}");
-    }
-    (!text.is_empty()).then_some(text)
 }
 
 /// The text in a fence that it cannot close.
@@ -423,7 +265,7 @@ fn feedback(state: &LoopState) -> Option<String> {
     Some(format!("REVIEWER FEEDBACK:\n{}", cut_middle(said.trim(), FAILURE_EXCERPT)))
 }
 
-/// Words for an agent that goes in circles; each run starts afresh, so it is told as long as that lasts.
+/// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last prompt.
 fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
     let Verdict::Shift(pattern) = state.verdict() else { return None };
     let of_gate = |(gate, output): &(usize, String)| {
@@ -456,11 +298,11 @@ pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
 pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
     let own = match attempt.outcome {
         Outcome::Claimed => "claimed",
-        Outcome::Ended => "ended without a claim",
+        Outcome::Ended => "no claim",
         Outcome::Failed => "the agent failed",
-        Outcome::TimeLimit | Outcome::LoopDuration => "took too long",
-        Outcome::Silence => "was silent for too long",
-        Outcome::Budget => "used up its budget",
+        Outcome::TimeLimit | Outcome::LoopDuration => "stopped, it took too long",
+        Outcome::Silence => "stopped, it printed nothing for too long",
+        Outcome::Budget => "stopped, its budget was used up",
         Outcome::Cancelled
         | Outcome::Interrupted
         | Outcome::Lost
@@ -468,14 +310,15 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
         | Outcome::OutputLost
         | Outcome::Limit
         | Outcome::Outage
-        | Outcome::Unable => "was refunded",
+        | Outcome::Unable
+        | Outcome::Unresponsive => "was refunded",
     };
     let failing = attempt.proof.iter().flat_map(|proof| proof.failing(&state.spec)).filter_map(|result| {
         let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
         Some(format!("gate {} failed: {failure}", gate.name))
     });
     let touched = attempt.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
-    let touched = touched.then(|| "touched what is protected".to_owned());
+    let touched = touched.then(|| "changed what is protected".to_owned());
     let refused = attempt.proof.as_ref().is_some_and(|proof| proof.is_refused());
     let refused = refused.then(|| "a person did not approve it".to_owned());
     std::iter::once(own.to_owned())
@@ -491,5 +334,4 @@ fn steering(state: &LoopState) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "prompt_tests.rs"]
 mod tests;

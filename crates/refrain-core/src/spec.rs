@@ -71,6 +71,9 @@ pub struct Spec {
     /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub clean_checkout: bool,
+    /// A gate that cannot run blocks the loop before its first attempt. False with `--allow-missing-gates`, and for loops of 0.1.0.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub gates_must_run: bool,
     /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub approval: bool,
@@ -119,6 +122,22 @@ impl Spec {
     #[must_use]
     pub fn has_hard_gates(&self) -> bool {
         self.gates.iter().any(|gate| gate.hard)
+    }
+
+    /// Whether a gate completes the loop by itself (`--success-command`).
+    #[must_use]
+    pub fn completes_by_gate(&self) -> bool {
+        self.gates.iter().any(|gate| gate.completes)
+    }
+
+    /// Whether nothing but the exit code of a known agent would complete the loop. Such an agent exits with 0 whatever it did.
+    #[must_use]
+    pub fn trusts_exit_code(&self) -> bool {
+        self.promise.is_none()
+            && !self.has_hard_gates()
+            && self.agent.kind != AgentKind::Generic
+            // There the exit code is no claim.
+            && self.until != Until::Forever
     }
 
     /// Whether an agent that ends well without a word claims by what it changed: a task's does, where gates decide about it
@@ -181,6 +200,12 @@ impl Spec {
     #[must_use]
     pub fn needs_worktree_alone(&self) -> bool {
         (self.git.workflow.commits() || self.proves()) && !self.git.shared
+    }
+
+    /// Whether its worktree is one of git's, as far as its start found out.
+    #[must_use]
+    pub fn is_in_repository(&self) -> bool {
+        self.git.needs_base() || self.git.before.is_some()
     }
 
     /// The loop's own folder in the worktree: what the agent reads and writes.

@@ -1,5 +1,6 @@
 //! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Written once by
-//! Refrain; afterwards only the status line is ever touched, and every other byte is kept (seed 003, section 6.3).
+//! Refrain; afterwards only the values of `status` and `iteration` are ever touched, and every other byte is kept (seed 003,
+//! section 6.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,14 +33,18 @@ struct FrontMatter {
     status: WorkStatus,
 }
 
-/// The file as Refrain writes it, once.
+/// The file as Refrain writes it, once, before this iteration.
 #[must_use]
-pub fn initial(id: &LoopId, goal: &str) -> String {
+pub fn initial(id: &LoopId, iteration: u32, goal: &str) -> String {
     format!(
         "---\nloop_id: {id}\nstatus: in-progress  # done when the work is finished, blocked when a person is needed\n\
-         ---\n\n# Goal\n\n{}\n\n# Progress\n\n# Next Action\n\n# Notes\n",
-        goal.trim_end()
+         iteration: {iteration}\n---\n\n{}\n\n# Progress\n\n# Next Action\n\n# Notes\n",
+        goal_section(goal)
     )
+}
+
+fn goal_section(goal: &str) -> String {
+    format!("# Goal\n\n{}", goal.trim_end())
 }
 
 /// What the file says; nothing where it has no front matter of this loop that can be read. Tolerant, because a model
@@ -72,22 +77,62 @@ pub fn needs(text: &str) -> Option<String> {
 /// The file with another status, every other byte as it was; nothing where there is no status line.
 #[must_use]
 pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
-    let (matter, _) = front_matter(text)?;
     let word = match status {
         WorkStatus::InProgress => "in-progress",
         WorkStatus::Done => "done",
         WorkStatus::Blocked => "blocked",
     };
+    with_value(text, "status:", word)
+}
+
+/// The file with the number of the iteration that is about to begin, every other byte as it was; nothing where it has no such
+/// line, or says so already.
+#[must_use]
+pub fn with_iteration(text: &str, iteration: u32) -> Option<String> {
+    with_value(text, "iteration:", &iteration.to_string()).filter(|changed| changed != text)
+}
+
+fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
+    let (matter, _) = front_matter(text)?;
     let mut at = matter.start;
     for line in text[matter].split_inclusive('\n') {
-        if let Some(rest) = line.strip_prefix("status:") {
-            let value = rest.trim_end_matches(['\n', '\r']);
-            let start = at + "status:".len();
-            return Some(format!("{} {word}{}", &text[..start], &text[start + value.len()..]));
+        if let Some(rest) = line.strip_prefix(key) {
+            let old = rest.trim_end_matches(['\n', '\r']);
+            let start = at + key.len();
+            return Some(format!("{} {value}{}", &text[..start], &text[start + old.len()..]));
         }
         at += line.len();
     }
     None
+}
+
+/// What the agent noted: the body, without a goal that is still the one that it was given, and without empty sections; none
+/// where nothing is left.
+#[must_use]
+pub fn notes(text: &str, goal: &str) -> Option<String> {
+    let body = body(text).replace("\r\n", "\n");
+    let given = goal_section(goal).replace("\r\n", "\n");
+    let own = body.trim_start().strip_prefix(&given).filter(|rest| rest.is_empty() || rest.starts_with('\n'));
+    let mut kept: Vec<&str> = Vec::new();
+    for line in own.unwrap_or(&body).lines() {
+        if line.starts_with("# ") {
+            drop_empty_section(&mut kept);
+        }
+        kept.push(line);
+    }
+    drop_empty_section(&mut kept);
+    let notes = printable(&kept.join("\n")).trim().to_owned();
+    (!notes.is_empty()).then_some(notes)
+}
+
+/// Takes the last heading away if nothing is below it.
+fn drop_empty_section(lines: &mut Vec<&str>) {
+    let is_said = |line: &&str| !line.trim().is_empty();
+    if let Some(last) = lines.iter().rposition(is_said)
+        && lines.get(last).is_some_and(|line| line.starts_with("# "))
+    {
+        lines.truncate(last);
+    }
 }
 
 /// What stands behind the front matter; all of it where it has none.
@@ -160,10 +205,48 @@ mod tests {
 
     #[test]
     fn what_refrain_writes_it_can_read() {
-        let text = initial(&id(), "Mend the tests.\n---\nstatus: done\n");
+        let text = initial(&id(), 3, "Mend the tests.\n---\nstatus: done\n");
         assert_eq!(status(&text, &id()), Some(WorkStatus::InProgress));
         let text = with_status(&text, WorkStatus::Done).unwrap();
         assert_eq!(status(&text, &id()), Some(WorkStatus::Done));
+    }
+
+    #[rstest]
+    #[case::another(
+        "---\nloop_id: a\niteration: 9 # mine\n---\n",
+        Some("---\nloop_id: a\niteration: 10\n---\n")
+    )]
+    #[case::carriage_returns(
+        "---\r\niteration:9\r\n---\r\nb\r\n",
+        Some("---\r\niteration: 10\r\n---\r\nb\r\n")
+    )]
+    #[case::words("---\niteration: none\n---\n", Some("---\niteration: 10\n---\n"))]
+    #[case::the_same("---\niteration: 10\n---\n", None)]
+    #[case::no_such_line("---\nloop_id: a\n---\niteration: 9\n", None)]
+    #[case::no_front_matter("iteration: 9\n", None)]
+    fn the_iteration_is_kept_true(#[case] text: &str, #[case] changed: Option<&str>) {
+        assert_eq!(with_iteration(text, 10).as_deref(), changed);
+    }
+
+    #[rstest]
+    #[case::as_it_was_written("", "", None)]
+    #[case::a_note("# Notes\n", "# Notes\n\n- Mind the cat.\n", Some("# Notes\n\n- Mind the cat."))]
+    #[case::progress("# Progress\n", "# Progress\nHalf.\n", Some("# Progress\nHalf."))]
+    #[case::another_goal("Mend the tests.", "Mend the docs.", Some("# Goal\n\nMend the docs."))]
+    #[case::more_goal("Mend the tests.", "Mend the tests. All.", Some("# Goal\n\nMend the tests. All."))]
+    #[case::sections_below("# Notes\n", "# Notes\n## Empty\nx\n# More\n", Some("# Notes\n## Empty\nx"))]
+    #[case::escapes("# Notes\n", "# Notes\n\u{1b}[31mred\n", Some("# Notes\nred"))]
+    fn notes_are_what_the_agent_wrote(#[case] of: &str, #[case] by: &str, #[case] noted: Option<&str>) {
+        let text = initial(&id(), 1, "Mend the tests.").replace(of, by);
+        assert_eq!(notes(&text, "Mend the tests.\n").as_deref(), noted);
+        let windows = text.replace('\n', "\r\n");
+        assert_eq!(notes(&windows, "Mend the tests.\r\n").as_deref(), noted);
+    }
+
+    #[test]
+    fn a_file_without_front_matter_is_all_notes() {
+        assert_eq!(notes("Half done.\n", "x").as_deref(), Some("Half done."));
+        assert_eq!(notes(" \n", "x"), None);
     }
 
     #[test]

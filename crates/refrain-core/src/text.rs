@@ -136,6 +136,17 @@ pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A line as code that it cannot end.
+#[must_use]
+pub fn inline_code(line: &str) -> String {
+    let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    match longest {
+        0 => format!("{ticks}{line}{ticks}"),
+        _ => format!("{ticks} {line} {ticks}"),
+    }
+}
+
 /// A number with its thousands apart: `5,400`.
 #[must_use]
 pub fn grouped(number: u64) -> String {

@@ -17,7 +17,7 @@ use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, identit
 
 use crate::executor::GeminiLock;
 use crate::judge::{self, Ending};
-use crate::{EngineError, Host};
+use crate::{EngineError, Host, clock};
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -64,6 +64,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         budget,
         capped: budget.is_some(),
         schema: schema.map(|text| Schema { text, file: &schema_file }),
+        clock: clock::on_the_wall(),
         root: identity::is_root(),
     };
     let launch = ear::launch(&call);

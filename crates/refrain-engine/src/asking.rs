@@ -135,7 +135,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
     });
     if state.ended.is_some() {
         if let Some(killed) = swept.filter(|_| state.sweeping) {
-            journal.push(Event::AttemptSwept { killed, survivors: Vec::new() }, now())?;
+            journal.push(Event::AttemptSwept { killed, survivors: Vec::new(), names: Vec::new() }, now())?;
         }
         return finish_if_asked(journal, env);
     }

@@ -14,6 +14,7 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
+use refrain_core::r#loop::Retrying;
 use refrain_core::work::WorkDigest;
 use refrain_core::{LoopState, Step};
 use refrain_git::Cancel;
@@ -24,7 +25,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::agent_news::AgentNews;
 use crate::asking::answer_without_runner;
 use crate::budget::Purse;
@@ -66,6 +67,8 @@ struct Flight {
     meter: Arc<Meter>,
     /// What it has used so far.
     used: Usage,
+    /// Its program waits for its provider by itself.
+    retrying: Option<Retrying>,
     /// What it prints cannot be kept any more.
     output_lost: bool,
 }
@@ -349,7 +352,11 @@ impl<'a> Drive<'a> {
         // A timer stands still while the machine sleeps and does not know that its clock was set: a wait of the loop's is
         // looked at again now and then. All else is measured on the timer's own clock.
         let waits = self.journal.state().wait.is_some();
-        let longest = Duration::from_secs(if waits { 60 } else { 24 * 3600 });
+        let longest = match (waits, &self.account) {
+            (true, Some(account)) => account.look_again(),
+            (true, None) => account::LOOK_AGAIN,
+            (false, _) => Duration::from_secs(24 * 3600),
+        };
         let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
         if waits && !self.journal.state().sweeping && left.is_some_and(|left| left >= LONG_WAIT) {
             self.crew.dismiss().await;

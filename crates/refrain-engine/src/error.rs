@@ -15,6 +15,7 @@ use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
+use crate::gate_programs::GateProgramError;
 use crate::plugin::PluginError;
 
 /// What failed and why, down to its first cause, in one line.
@@ -171,6 +172,9 @@ pub enum EngineError {
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
+    /// A gate's program cannot be run.
+    #[error(transparent)]
+    GateProgram(#[from] GateProgramError),
     /// A process could not be handled.
     #[error("{0}")]
     Process(&'static str, #[source] io::Error),

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
-use crate::{EngineError, budget, judge, mirror, seal};
+use crate::{EngineError, budget, clock, judge, mirror, seal};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -36,6 +36,7 @@ pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Job<Hearing>, EngineError> {
     files.lock().unwrap_or_else(PoisonError::into_inner).prepare(
         spec,
+        plan.iteration,
         plan.context.as_deref(),
         plan.is_blocked,
     )?;
@@ -59,6 +60,7 @@ pub(crate) fn prepare(spec: &Spec, plan: Plan, files: &SharedFiles) -> Result<Jo
 pub(crate) struct Plan {
     dir: AttemptDir,
     prompt: String,
+    iteration: u32,
     context: Option<String>,
     is_blocked: bool,
     mirrored: Vec<Mirrored>,
@@ -107,6 +109,7 @@ impl Plan {
         Self {
             lock: GeminiLock::of(spec, env),
             is_blocked: state.blocked > 0,
+            iteration: id.iteration,
             dir,
             prompt,
             context,
@@ -132,6 +135,7 @@ fn call<'a>(
         budget,
         capped,
         schema: None,
+        clock: clock::on_the_wall(),
         root: identity::is_root(),
     }
 }
@@ -148,7 +152,8 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
 
 /// What an agent was told that was started already, as far as that says how to read it.
 fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
-    Call { spec, prompt, prompt_file, env: &[], budget: None, capped: false, schema: None, root: false }
+    let (budget, schema, clock) = (None, None, clock::on_the_wall());
+    Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }
 }
 
 /// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that

@@ -28,8 +28,8 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::executor::GeminiLock;
-use crate::hearing::Hearing;
-use crate::{EngineError, budget, seal};
+use crate::hearing::{Hearing, RetryNews};
+use crate::{EngineError, budget, clock, seal};
 
 /// The longest message of a command that is read, in bytes: it is judged whole or not at all.
 const LONGEST_MESSAGE: u64 = 1 << 20;
@@ -116,6 +116,7 @@ impl Brief {
             budget,
             capped,
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
+            clock: clock::on_the_wall(),
             root: identity::is_root(),
         };
         let launch = ear::launch(&call);
@@ -139,6 +140,7 @@ impl Brief {
                 log,
                 stderr,
                 began: Instant::now(),
+                retries: RetryNews::default(),
             })),
             meter,
         })
@@ -172,6 +174,7 @@ pub(crate) struct JudgeHearing {
     log: Utf8PathBuf,
     stderr: Utf8PathBuf,
     began: Instant,
+    retries: RetryNews,
 }
 
 /// How a process ended, beside what it said.
@@ -188,6 +191,12 @@ impl JudgeHearing {
         if let Some(used) = self.ear.hear(chunk) {
             let _: Result<(), _> = self.news.try_send(AgentNews::Used(used));
         }
+        self.retries.tell(&self.ear, &self.news);
+    }
+
+    pub(crate) fn hear_stderr(&mut self, chunk: &[u8]) {
+        self.ear.hear_stderr(chunk);
+        self.retries.tell(&self.ear, &self.news);
     }
 
     /// It is over: what it came to.

@@ -152,6 +152,6 @@ pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let gates = gate::last_words(&gate::failure_logs(&ahead, dir));
     let touched = gate::touched_log(&ahead, dir).as_deref().and_then(executor::end_of);
     let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
-    let printed = Printed { attempt, gates: &gates, outside: None, touched, earlier: &earlier };
+    let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier, ..Printed::default() };
     context::at_the_end(&ahead, printed)
 }

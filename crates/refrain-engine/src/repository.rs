@@ -354,11 +354,13 @@ pub(crate) fn release(
 /// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
 pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
-    if !state.holds_worktree() || state.spec.worktree.exists() {
+    let worktree = &state.spec.worktree;
+    // A crash while it was made anew left it half made.
+    if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         return Ok(false);
     }
     let repository = Repository::open(&state.spec.project, env)?;
-    repository.restore_worktree(&state.spec.worktree, branch, state.git.head.as_ref())?;
+    repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
     Ok(true)
 }
 

@@ -131,8 +131,8 @@ impl Service {
             Some(_) => spec.agent.program.clone().into(),
             None => generic::locate(&spec, &env)?,
         };
-        for judge in spec.judges() {
-            generic::locate(&Spec { agent: judge.clone(), ..spec.clone() }, &env)?;
+        if spec.gates_must_run {
+            self.check_programs(&spec, &env, &spec.gates)?;
         }
         let words = match &spec.session {
             Some(session) => session.slug().to_owned(),

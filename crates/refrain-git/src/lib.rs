@@ -58,6 +58,7 @@ mod tree;
 mod walk;
 mod work;
 mod worktree;
+mod worktree_git;
 
 pub use clean::{CleanRequest, Laid};
 pub use commit::CommitRequest;
@@ -81,3 +82,4 @@ pub use save::{SaveRequest, Saved};
 pub use tree::TreeRequest;
 pub use work::WorkSnapshot;
 pub use worktree::{Removal, Worktree};
+pub use worktree_git::is_half_made;

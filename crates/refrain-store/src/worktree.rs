@@ -1,12 +1,13 @@
 //! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use camino::Utf8Path;
 use refrain_core::Spec;
 use refrain_core::state_file::{self, WorkStatus};
+use rustix::fs::OFlags;
 
 use crate::{DiskError, OnPath, write_atomic};
 
@@ -18,20 +19,28 @@ const LARGEST: u64 = 1 << 20;
 pub struct WorktreeFiles {
     seen: Option<(u64, i64, i64, u64)>,
     said: Option<WorkStatus>,
+    /// The iteration that the state file names.
+    iteration: u32,
     /// Whether there may be a `context.md`: at first nobody knows.
     has_context: Option<bool>,
 }
 
 impl WorktreeFiles {
     /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
-    /// but for a `done` that came to nothing, and a `blocked` that a person lets go on from or that was never said in this
-    /// loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew. `context.md` holds what
-    /// failed, and is there only then.
+    /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person lets go on from or that
+    /// was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew.
+    /// `context.md` holds what failed, and is there only then.
     ///
     /// # Errors
     /// [`DiskError`] where the worktree cannot be written.
-    pub fn prepare(&mut self, spec: &Spec, context: Option<&str>, is_blocked: bool) -> Result<(), DiskError> {
-        self.prepare_folder(spec, is_blocked)?;
+    pub fn prepare(
+        &mut self,
+        spec: &Spec,
+        iteration: u32,
+        context: Option<&str>,
+        is_blocked: bool,
+    ) -> Result<(), DiskError> {
+        self.prepare_folder(spec, iteration, is_blocked)?;
         let path = spec.context_file();
         match context {
             Some(text) => write_atomic(&path, text.as_bytes())?,
@@ -45,11 +54,13 @@ impl WorktreeFiles {
         Ok(())
     }
 
-    fn prepare_folder(&mut self, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
+    fn prepare_folder(&mut self, spec: &Spec, iteration: u32, is_blocked: bool) -> Result<(), DiskError> {
         let path = spec.state_file();
         let ignore = spec.worktree.join(".refrain/.gitignore");
         let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
-        if now.is_some() && now == self.seen && self.said.is_none() && ignore.exists() {
+        let is_unchanged =
+            now.is_some() && now == self.seen && self.said.is_none() && iteration == self.iteration;
+        if is_unchanged && ignore.exists() {
             return Ok(());
         }
         let dir = spec.worktree_dir();
@@ -60,9 +71,13 @@ impl WorktreeFiles {
             write_atomic(&ignore, b"*\n")?;
         }
         if !path.exists() {
-            write_atomic(&path, state_file::initial(&spec.id, &spec.prompt).as_bytes())?;
+            write_atomic(&path, state_file::initial(&spec.id, iteration, &spec.prompt).as_bytes())?;
         }
-        self.take_back(spec, is_blocked)
+        self.take_back(spec, is_blocked)?;
+        number(&path, iteration)?;
+        self.iteration = iteration;
+        self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
+        Ok(())
     }
 
     /// What the agent says of its work: `done` where it has said so since the last look, `blocked` where that stands there. A
@@ -93,9 +108,28 @@ impl WorktreeFiles {
             write_atomic(&path, text.as_bytes())?;
         }
         self.said = None;
-        self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
         Ok(())
     }
+}
+
+/// Has the state file name the iteration that is about to begin, where it names one. Most numbers are as long as the one
+/// before: then nothing but its digits is written, and what the agent noted cannot be lost with them.
+fn number(path: &Utf8Path, iteration: u32) -> Result<(), DiskError> {
+    let text = read(path).unwrap_or_default();
+    let Some(changed) = state_file::with_iteration(&text, iteration) else { return Ok(()) };
+    if text.len() != changed.len() {
+        return write_atomic(path, changed.as_bytes());
+    }
+    let differs = text.bytes().zip(changed.bytes()).position(|(a, b)| a != b);
+    let end = text.bytes().zip(changed.bytes()).rposition(|(a, b)| a != b);
+    let (Some(start), Some(end)) = (differs, end) else { return Ok(()) };
+    // A link that the agent put there instead is not written through.
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let file: File = match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(_) => return write_atomic(path, changed.as_bytes()),
+    };
+    file.write_all_at(&changed.as_bytes()[start..=end], start as u64).on("write", path)
 }
 
 /// What an agent says there that it needs, where it says that it is blocked.

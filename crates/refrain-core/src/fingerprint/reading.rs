@@ -148,6 +148,11 @@ impl Reading {
         tests.chain(diagnostics).chain(messages).chain(plain.into_iter().map(|line| format!("line {line}")))
     }
 
+    /// The names of the tests that failed.
+    pub(super) fn into_tests(self) -> BTreeSet<String> {
+        self.tests
+    }
+
     pub(super) fn essence(self) -> Essence {
         let tests = self.tests.iter().take(Essence::MOST).map(|name| clip(name, Essence::LINE).into_owned());
         let tail = self.tail.len().saturating_sub(Essence::MOST);

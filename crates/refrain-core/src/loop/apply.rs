@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use attempt::after;
 
-use super::critique::Feedback;
+use super::critique::{Critiquing, Feedback};
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
@@ -328,15 +328,12 @@ impl LoopState {
             Event::PublishSettled(report) => self.settle_publishing(report, at)?,
             Event::CritiqueStarted { iteration } => self.start_critique(*iteration, at)?,
             Event::CritiqueFailed { error } => {
-                self.critique_to("critique.failed")?;
+                self.critique_to("critique.failed", |_| true)?;
                 self.lose_critique(Some(error));
             }
             Event::CritiqueStopRequested { because } => {
-                let what = "critique.stop-requested";
-                let critiquing = self.critique_to(what)?;
-                if critiquing.stopping.replace(*because).is_some() {
-                    return Err(what);
-                }
+                let fits = |critiquing: &Critiquing| critiquing.stopping.is_none();
+                self.critique_to("critique.stop-requested", fits)?.stopping = Some(*because);
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
             Event::AgentChanged(agent) => self.change_agent(agent)?,
@@ -411,6 +408,10 @@ impl LoopState {
                 (self.given_up, self.blocked) = (None, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
+                }
+                if self.missing_gate().is_some() {
+                    // By now it may be there.
+                    (self.baseline, self.proof) = (None, None);
                 }
                 self.progress.saved = None;
                 self.git.refused = None;

@@ -5,10 +5,11 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::state::LoopState;
 use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, Seal, StopReason};
 use crate::fingerprint::Fingerprint;
-use crate::gate::{GateSpec, GateWhen};
+use crate::gate::{GateSpec, GateWhen, NOT_EXECUTABLE, NOT_FOUND};
 use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::protect::Touched;
@@ -185,6 +186,19 @@ impl fmt::Display for GateFailure {
     }
 }
 
+impl LoopState {
+    /// The gate that cannot run, as was found before the first iteration: it blocks the loop. Neither an agent nor a change of
+    /// the work is likely to mend a command that a shell does not find.
+    #[must_use]
+    pub fn missing_gate(&self) -> Option<&GateResult> {
+        let begins = self.spec.gates_must_run && self.iteration == self.spec.carried();
+        let baseline = self.baseline.as_ref().filter(|_| begins)?;
+        baseline.results.iter().find(|result| {
+            matches!(result.failure, Some(GateFailure::Exit(Exit::Code(NOT_EXECUTABLE | NOT_FOUND))))
+        })
+    }
+}
+
 /// Candidate and gates behind an attempt, or before the first one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proving {
@@ -218,6 +232,7 @@ impl Proving {
     pub(super) fn new(of: Option<AttemptId>, claim: Option<ClaimSource>, gates: &[GateSpec]) -> Self {
         let is_asked = |gate: &GateSpec| match (of, gate.when) {
             (None, _) => !gate.is_review(),
+            (Some(_), _) if gate.completes => true,
             (Some(_), GateWhen::Iteration) => true,
             (Some(_), GateWhen::Claim) => claim.is_some(),
         };
@@ -233,6 +248,15 @@ impl Proving {
             runs: vec![0; gates.len()],
             to_check: false,
             hindered: None,
+        }
+    }
+
+    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked as well.
+    pub(super) fn claim_by_gates(&mut self, gates: &[GateSpec]) {
+        if self.claim.is_none() {
+            self.claim = Some(ClaimSource::Gates);
+            let missing: Vec<_> = (0..gates.len()).filter(|place| !self.asked.contains(place)).collect();
+            self.asked.extend(missing);
         }
     }
 

@@ -29,9 +29,8 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// What parts of our own prompts begin with, and what an agent says to us.
-const HEADINGS: [&str; 17] = [
-    "LOOP",
-    "ITERATION CONTEXT",
+const HEADINGS: [&str; 20] = [
+    "How this loop works",
     "RECALLED MEMORIES",
     "STEERING",
     "STRATEGY SHIFT",
@@ -39,6 +38,10 @@ const HEADINGS: [&str; 17] = [
     "CLAIM REFUSED",
     "CLAIM NOT HEARD",
     "GATE FAILED",
+    "FAILED TOO",
+    "PROTECTED",
+    "CONFLICT",
+    "COMMIT REFUSED",
     "FAILED BEFORE YOU BEGAN",
     "LAST RUN FAILED",
     "BLOCKED",

@@ -58,6 +58,7 @@ impl Fold for PlanState {
             used: 0,
             reserved: 0,
             spent: None,
+            spent_at_least: false,
             pause: None,
             cancel: None,
             in_vain: None,
@@ -162,7 +163,7 @@ impl PlanState {
                 return Err("nobody says why nothing was handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
-                self.follow(head, rest)?;
+                self.follow(head, self.line.clone(), rest)?;
                 self.handover = HandOver::default();
                 self.handed = Some(head.clone());
             }

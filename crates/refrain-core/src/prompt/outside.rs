@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use super::fenced;
+use super::Quote;
 use crate::r#loop::{LoopState, Objection};
-use crate::text::{cut_middle, printable, squeeze};
+use crate::text::{printable, squeeze};
 
 /// How many checks, or paths, are named to the agent.
 const MOST: usize = 20;
 
 /// What is held against what the last iteration did; `logs` is the end of what the checks
 /// that failed printed, or what both sides of a conflict did.
-pub(super) fn objection(state: &LoopState, logs: Option<&str>, most: usize) -> Option<String> {
+pub(super) fn objection(state: &LoopState, logs: Option<&str>, quote: Quote) -> Option<String> {
     let (iteration, objection) = state.git.published.objection.as_ref()?;
     if iteration + 1 != state.iteration {
         return None;
@@ -19,7 +19,7 @@ pub(super) fn objection(state: &LoopState, logs: Option<&str>, most: usize) -> O
     let mut text = match objection {
         Objection::Checks(checks) => {
             let mut text = format!(
-                "CLAIM REFUSED: you said done, and it was pushed, but these checks of commit {} failed:",
+                "CLAIM REFUSED: your work was pushed, but these checks of commit {} failed:",
                 checks.head.short()
             );
             for check in checks.failed.iter().take(MOST) {
@@ -32,9 +32,9 @@ pub(super) fn objection(state: &LoopState, logs: Option<&str>, most: usize) -> O
         }
         Objection::Conflict { theirs, paths } => {
             let mut text = format!(
-                "CONFLICT: others pushed what does not go together with your work. Their newest commit is {theirs}: it is in this \
-                 repository, look at it with git (git log, git diff {theirs}...HEAD and HEAD...{theirs}). Merge it (git merge \
-                 {theirs}), keeping what both sides meant, and commit that. Both are at odds over:",
+                "CONFLICT: others pushed changes that conflict with your work. Their newest commit is {theirs}: it is in this \
+                 repository (see `git log`, `git diff {theirs}...HEAD` and `git diff HEAD...{theirs}`). Run `git merge {theirs}`, \
+                 keep what both sides intended, and commit that. The conflicts are in:",
             );
             for conflict in paths.iter().take(MOST) {
                 let _ = write!(text, "\n- {conflict}");
@@ -43,12 +43,14 @@ pub(super) fn objection(state: &LoopState, logs: Option<&str>, most: usize) -> O
         }
     };
     let logs = logs.map(str::trim).filter(|logs| !logs.is_empty());
-    if let Some(logs) = logs {
-        let what = match objection {
-            Objection::Checks(_) => "They printed",
-            Objection::Conflict { .. } => "What both sides did there",
-        };
-        let _ = write!(text, "\n\n{what}:\n\n{}", fenced(&cut_middle(logs, most)));
+    match (logs, objection) {
+        (Some(logs), Objection::Checks(_)) => {
+            let _ = write!(text, "\n\n{}", quote.printed("They printed", logs));
+        }
+        (Some(logs), Objection::Conflict { .. }) => {
+            let _ = write!(text, "\n\nWhat both sides changed there:\n\n{}", quote.whole(logs));
+        }
+        (None, _) => {}
     }
     Some(text)
 }

@@ -111,16 +111,16 @@ impl Answer {
         match stands {
             Stands::Next { marker, prompt } => Self::GoOn(format!("{marker}\n\n{prompt}")),
             Stands::Under(state) => Self::GoOn(format!(
-                "{} This turn of the loop is not over. Go on with it: its task and your notes are in {}.",
+                "{} This turn of the loop is not over. Continue with it: its task and your notes are in {}.",
                 prompt::marker(state, state.iteration),
                 state.spec.state_file()
             )),
             Stands::Proving => Self::GoOn(format!(
-                "What you did for loop {id} is being checked, which takes a while. Run this now, and do what it says; \
-                 change nothing meanwhile: refrain tick hold {id}"
+                "The gates of loop {id} check your work, which takes a while. Change nothing meanwhile. Run this command now; \
+                 it waits, then says what to do: refrain tick hold {id}"
             )),
             Stands::Resting => Self::GoOn(format!(
-                "You found nothing to do for loop {id}. Run this now, which waits, and do what it says: refrain tick hold {id}"
+                "You found nothing to do for loop {id}. Run this command now; it waits, then says what to do: refrain tick hold {id}"
             )),
             Stands::Stopped => Self::LetGo,
         }
@@ -132,8 +132,8 @@ impl Answer {
 pub fn reminder(state: &LoopState) -> String {
     let (marker, id) = (prompt::marker(state, state.iteration), &state.spec.id);
     format!(
-        "{marker} This session drives this loop. Its task and your notes are in {}. Go on with it; when you end your turn you \
-         are told what comes next. refrain status {id} says how it stands.",
+        "{marker} This session drives this loop. Its task and your notes are in {}. Continue with it; when you end your turn, \
+         you are told what comes next. `refrain status {id}` shows its status.",
         state.spec.state_file()
     )
 }

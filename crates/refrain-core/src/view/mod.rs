@@ -201,21 +201,52 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// Money, in US dollars.
     pub cost_usd: Option<f64>,
-    /// More was used than is known: an attempt was cut off before its agent said how much.
+    /// A number here is less than what was used: an agent was cut off before it said how much, or never said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+    /// More tokens were used than are known, if any are.
+    #[serde(skip)]
+    pub tokens_at_least: bool,
+    /// More money was spent than is known, if any is.
+    #[serde(skip)]
+    pub cost_at_least: bool,
 }
 
 impl From<agent::Usage> for Usage {
+    /// Of what is unknown nobody can say that it is at least something.
     fn from(usage: agent::Usage) -> Self {
+        let agent::Usage { tokens, cost, at_least: tokens_at_least, cost_at_least } = usage;
+        let has_tokens = tokens.input.is_some() || tokens.output.is_some();
         Self {
-            input_tokens: usage.tokens.input,
-            cached_input_tokens: usage.tokens.cached_input,
-            output_tokens: usage.tokens.output,
-            cost_usd: usage.cost.map(f64::from),
-            at_least: usage.at_least,
+            input_tokens: tokens.input,
+            cached_input_tokens: tokens.cached_input,
+            output_tokens: tokens.output,
+            cost_usd: cost.map(f64::from),
+            at_least: tokens_at_least && has_tokens || cost_at_least && cost.is_some(),
+            tokens_at_least,
+            cost_at_least,
         }
     }
+}
+
+impl Usage {
+    /// What it cost, in words; none where nobody said.
+    #[must_use]
+    pub fn cost(&self) -> Option<String> {
+        money(self.cost_usd, self.cost_at_least)
+    }
+}
+
+/// A sum in words: `at least 12k` where it is incomplete.
+#[must_use]
+pub fn sum(words: &str, at_least: bool) -> String {
+    format!("{}{words}", if at_least { "at least " } else { "" })
+}
+
+/// An amount of money in words; none where it is unknown.
+#[must_use]
+pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
+    usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
 }
 
 /// A gate's result.

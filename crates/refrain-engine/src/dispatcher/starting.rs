@@ -22,6 +22,7 @@ use crate::budget::Purse;
 use crate::error::chain;
 use crate::executor::{self, Plan};
 use crate::gate;
+use crate::glance::noted;
 use crate::hearing::Hearing;
 use crate::judge::Brief;
 use crate::repository::changes;
@@ -34,26 +35,33 @@ impl Drive<'_> {
         let (state, loop_dir) = (self.journal.state(), self.journal.dir());
         let (logs, gate_logs) =
             (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
+        let previous_logs = gate::previous_logs(state, loop_dir);
         let outside = executor::outside_log(state, loop_dir);
         let before = executor::earlier_logs(state, loop_dir);
         let touched = gate::touched_log(state, loop_dir);
         let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none() && outside.is_none();
-        let (attempt, gates, (touched, outside), earlier) = match is_well {
-            true => (None, Vec::new(), (None, None), Vec::new()),
-            false => {
-                let read = move || {
-                    let earlier =
-                        before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
-                    let touched = touched.as_deref().and_then(executor::end_of);
-                    let outside = outside.as_deref().and_then(executor::end_of);
-                    let gates = gate::last_words(&gate_logs);
-                    (executor::last_words(&logs), gates, (touched, outside), earlier.collect())
-                };
-                self.blocking(read).await
+        let (spec, notes_dir) = (state.spec.clone(), loop_dir.clone());
+        let read = move || {
+            let notes = noted(&spec, &notes_dir);
+            if is_well {
+                return (None, (Vec::new(), Vec::new()), (None, None), Vec::new(), notes);
             }
+            let earlier = before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
+            let touched = touched.as_deref().and_then(executor::end_of);
+            let outside = outside.as_deref().and_then(executor::end_of);
+            let gates = (gate::last_words(&gate_logs), gate::last_words(&previous_logs));
+            (executor::last_words(&logs), gates, (touched, outside), earlier.collect(), notes)
         };
-        let (attempt, touched, outside) = (attempt.as_deref(), touched.as_deref(), outside.as_deref());
-        let printed = Printed { attempt, gates: &gates, outside, touched, earlier: &earlier };
+        let (attempt, (gates, previous), (touched, outside), earlier, notes) = self.blocking(read).await;
+        let printed = Printed {
+            attempt: attempt.as_deref(),
+            gates: &gates,
+            previous: &previous,
+            outside: outside.as_deref(),
+            touched: touched.as_deref(),
+            earlier: &earlier,
+            notes: notes.as_deref(),
+        };
         let heard = (self.take_off(), self.ready_crew()?);
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
         let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env(), heard, allowance);
@@ -178,7 +186,8 @@ impl Drive<'_> {
     fn take_off(&mut self) -> Arc<Meter> {
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
-        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
+        let (used, retrying) = (Usage::default(), None);
+        self.flight = Some(Flight { meter: Arc::clone(&meter), used, retrying, output_lost: false });
         meter
     }
 }

@@ -138,9 +138,7 @@ impl Service {
         }
         let env = environment::base(&spec.each, self.host.env.iter().cloned());
         let program = generic::locate(&spec.each, &env)?;
-        for judge in spec.each.judges() {
-            generic::locate(&Spec { agent: judge.clone(), ..(*spec.each).clone() }, &env)?;
-        }
+        self.check_gates(&spec.each, &spec.each.gates)?;
         if spec.each.agent.program.contains('/') {
             // Seen from the worktree of a task it may be another, or not there.
             spec.each.agent.program =

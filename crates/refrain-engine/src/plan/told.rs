@@ -25,8 +25,8 @@ pub struct Texts<'a> {
     spec: &'a PlanSpec,
     document: Option<PlanDocument>,
     files: Vec<SpecFile>,
-    /// The commands that prove every task.
-    verification: Vec<String>,
+    /// The commands that prove every task, where the loop's own section does not name them.
+    verification: Option<Vec<String>>,
 }
 
 impl<'a> Texts<'a> {
@@ -45,7 +45,10 @@ impl<'a> Texts<'a> {
             Ok(SpecFile { name, text: read_told(path)? })
         };
         let files = spec.brief.files.iter().map(file).collect::<Result<_, DiskError>>()?;
-        Ok(Self { spec, document, files, verification: commands(spec) })
+        // The loop's own section names its gates: it is told once, unless a template asks for it.
+        let is_told = spec.each.iteration_context && spec.brief.template.is_none();
+        let verification = (!is_told).then(|| commands(spec));
+        Ok(Self { spec, document, files, verification })
     }
 
     /// The specification of the task that stands there in the graph.
@@ -54,7 +57,7 @@ impl<'a> Texts<'a> {
         let sources = Sources {
             plan: self.document.as_ref(),
             files: &self.files,
-            verification: &self.verification,
+            verification: self.verification.as_deref(),
             template: self.spec.brief.template.as_ref(),
         };
         Brief::of(graph, at, sources)

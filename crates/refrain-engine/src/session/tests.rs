@@ -135,6 +135,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

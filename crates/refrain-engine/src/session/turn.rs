@@ -14,6 +14,7 @@ use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
+use crate::glance::noted;
 use crate::{EngineError, executor, gate, mirror, now};
 
 /// What a session said when it ended its turn.
@@ -49,7 +50,7 @@ pub(super) fn over(
         keep(&dir.stdout(false), &said.message);
         keep(&dir.last_message(), &said.message);
     }
-    let mut scanner = Scanner::new(spec.promise.as_ref(), "");
+    let mut scanner = Scanner::of_attempt(spec, "");
     scanner.push(said.message.as_bytes());
     let finding = scanner.finish();
     let state = WorktreeFiles::default().says(spec);
@@ -136,18 +137,22 @@ fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, En
         .filter_map(|(id, logs)| Some((id, executor::last_words(&logs)?)))
         .collect();
     let gates = gate::last_words(&gate::failure_logs(state, loop_dir));
+    let previous = gate::last_words(&gate::previous_logs(state, loop_dir));
+    let notes = noted(&state.spec, loop_dir);
     let touched = gate::touched_log(state, loop_dir).as_deref().and_then(executor::end_of);
     let outside = executor::outside_log(state, loop_dir).as_deref().and_then(executor::end_of);
     let printed = Printed {
         attempt: None,
         gates: &gates,
+        previous: &previous,
         outside: outside.as_deref(),
         touched: touched.as_deref(),
         earlier: &earlier,
+        notes: notes.as_deref(),
     };
     let prompt = prompt::assemble(state, printed);
     let context = context::context(state, printed);
-    WorktreeFiles::default().prepare(&state.spec, context.as_deref(), state.blocked > 0)?;
+    WorktreeFiles::default().prepare(&state.spec, id.iteration, context.as_deref(), state.blocked > 0)?;
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;

@@ -1,16 +1,16 @@
 //! What can be done with one loop, or plan, that is named by its project and its id: what the command line does, and no more.
 
-use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::plan::TaskId;
 use refrain_core::view::Status;
 use refrain_core::view::plan::PlanStatus;
+use refrain_core::{LoopId, MAX_STEERING};
 use refrain_engine::{Deed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::starting::option;
-use super::wanted::{check_grant, check_text};
+use super::wanted::{check_grant, check_text, steering};
 use super::{Desk, Place, Refusal};
 
 /// How a loop, or a plan, stands: what `refrain status --json` prints.
@@ -62,8 +62,8 @@ pub(crate) struct Approve {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Steering {
-    /// The words.
-    #[schemars(length(min = 1, max = 10_000))]
+    /// The words: at most 8192 bytes.
+    #[schemars(length(min = 1, max = MAX_STEERING))]
     pub(crate) text: String,
 }
 
@@ -98,7 +98,7 @@ impl Desk {
 
     /// Has its agent told something with its next iteration.
     pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
-        check_text("text", &asked.text)?;
+        steering(&asked.text)?;
         let (service, id) = self.open_place(place)?;
         if service.has_plan(&id) {
             return Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks")));

@@ -30,9 +30,10 @@ impl Desk {
             return Ok(Status { view, frontmatter: None, state_excerpt: None, tasks: Some((&plan).into()) });
         }
         let glance = service.glance(&id)?;
+        let iteration = glance.status.iteration;
         Ok(Status {
             view: LoopView::of(&glance, project),
-            frontmatter: glance.says.map(|status| FrontMatter { loop_id: id, status }),
+            frontmatter: glance.says.map(|status| FrontMatter { loop_id: id, status, iteration }),
             state_excerpt: glance.notes.as_deref().map(excerpt),
             tasks: None,
         })

@@ -84,6 +84,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         last_tool: Some("Bash".into()),
         pool: Some("claude api-key 3f2a91".into()),
         unknown: 3,
+        ..AgentReport::default()
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }
@@ -204,6 +205,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(600_000),
         retries: 1,
         when: GateWhen::Iteration,
+        completes: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
@@ -219,6 +221,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(300_000),
         retries: 0,
         when: GateWhen::Claim,
+        completes: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],
@@ -325,13 +328,13 @@ fn everything() -> Vec<Event> {
         asked(Ask::Steer("mind the gap".into())),
         Event::AttemptStopRequested { because: StopReason::TimeLimit },
         Event::AttemptFinished(Box::new(near)),
-        Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        Event::AttemptSwept { killed: 2, survivors: vec![9], names: vec![] },
         taken(3),
         gate(1),
         tested(Exit::Code(0), Some("0 tests")),
         gate(2),
         tested(Exit::Code(0), None),
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
         taken(3),
         settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
@@ -354,7 +357,7 @@ fn everything() -> Vec<Event> {
         Event::CritiqueStarted { iteration: 4 },
         Event::CritiqueStopRequested { because: StopReason::TimeLimit },
         critique,
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
     ]);
     events.extend(fails(5));
     events.extend([
@@ -387,7 +390,7 @@ fn everything() -> Vec<Event> {
         taken(4),
         gate(1),
         tested(Exit::Code(0), None),
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
         review(1),
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged },
         review(2),

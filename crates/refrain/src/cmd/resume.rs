@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["all", "from"])]
     last: bool,
     /// Every one that paused or crashed, each in a process of its own
-    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens", "retry_for"])]
     all: bool,
     /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
     #[arg(long)]
@@ -102,6 +102,7 @@ fn grant(args: &Args) -> Result<Grant, CliError> {
         max_duration: raised("--max-duration", work.max_duration)?,
         max_cost: raised("--max-cost", work.max_cost)?,
         max_tokens: raised("--max-tokens", work.max_tokens)?,
+        retry_for: raised("--retry-for", work.retry_for)?,
     })
 }
 
@@ -166,8 +167,10 @@ fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs
 
 /// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
 fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
-    let Grant { max_iterations, max_duration, max_cost, max_tokens } = grant(args)?;
-    for (is_given, flag) in [(max_tokens.is_some(), "--max-tokens"), (args.now, "--now")] {
+    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for } = grant(args)?;
+    let flags =
+        [(max_tokens.is_some(), "--max-tokens"), (retry_for.is_some(), "--retry-for"), (args.now, "--now")];
+    for (is_given, flag) in flags {
         if is_given {
             let error = CliError::usage(format!("{flag}: {id} is a plan, and has none"));
             return Err(error.hint("refrain plan resume --help shows what it can be granted"));

@@ -16,7 +16,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{Deed, EngineError, Service, foreign_lock};
+use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Ask a person last of all: what all else proved is done once they say refrain approve
     #[arg(long)]
     require_approval: bool,
+    /// Start although the program of a gate is not found or not executable, for a program that the agent is to create
+    #[arg(long)]
+    allow_missing_gates: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -175,8 +178,9 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
     ];
     let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
     let approval = args.require_approval.then(|| "--require-approval".to_owned());
+    let missing = args.allow_missing_gates.then(|| "--allow-missing-gates".to_owned());
     let words = ["start".to_owned(), "--no-promise".to_owned()].into_iter();
-    words.chain(fixed).chain(given).chain(approval).collect()
+    words.chain(fixed).chain(given).chain(approval).chain(missing).collect()
 }
 
 /// What the gates of a task's tests, and of its linters, are called.
@@ -208,6 +212,14 @@ pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
 /// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
+    // Together they are two commands at most, of which only the first program would be looked at.
+    service.check_gates(spec, &offer.gates).map_err(|error| match error {
+        EngineError::GateProgram(error) => {
+            let whose = format!("{}, which the project's files offer", error.whose);
+            EngineError::GateProgram(GateProgramError { whose, ..error })
+        }
+        error => error,
+    })?;
     let tests = together(&offer, true).ok_or_else(|| {
         let hint = "an executable test.sh will do; refrain start --gate CMD takes any command";
         no_tests(&spec.working_dir, &offer).hint(hint)
@@ -215,7 +227,15 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     let gate = |name: &str, command, hard, timeout| {
         let name: GateName = name.parse().map_err(|error| CliError::usage(format!("{error}")))?;
         let check = Check::Command(command);
-        Ok::<_, CliError>(GateSpec { name, check, hard, timeout, retries: 0, when: GateWhen::Iteration })
+        Ok::<_, CliError>(GateSpec {
+            name,
+            check,
+            hard,
+            timeout,
+            retries: 0,
+            when: GateWhen::Iteration,
+            completes: false,
+        })
     };
     let mut gates = vec![gate(TESTS, tests, true, environment.test)?];
     if let Some(linters) = together(&offer, false) {

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use refrain_core::LoopId;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
+use refrain_core::{LoopId, check_steering};
 use refrain_engine::{Brief, Deed, EngineError, Service};
 
 use crate::cli::Context;
@@ -16,7 +16,7 @@ use crate::{out, values};
 pub(crate) struct Args {
     /// Which loop, or plan
     id: Option<LoopId>,
-    /// What to say
+    /// What to say, at most 8192 bytes
     #[arg(value_name = "TEXT")]
     words: Vec<String>,
 }
@@ -45,6 +45,7 @@ pub(super) fn steer<S: FnOnce(Option<i32>)>(
     words: &str,
     slow: impl Fn(&LoopId) -> S,
 ) -> Result<String, CliError> {
+    check_steering(words).map_err(|refusal| CliError::usage(refusal.to_string()))?;
     if service.has_plan(id) {
         return of_plan(service, id, words, slow);
     }

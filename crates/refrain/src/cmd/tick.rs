@@ -160,12 +160,14 @@ fn say(id: &LoopId, turn: Turn) -> Done {
         }
         Turn::Under(_) => Ok(ExitCode::SUCCESS),
         Turn::Proving => {
-            out::print(&format!("it is still being checked; run this again: refrain tick hold {id}\n"));
+            out::print(&format!(
+                "the gates still check your work; run this command again: refrain tick hold {id}\n"
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Turn::Resting { .. } => {
             out::print(&format!(
-                "there is nothing to do yet; run this, which waits: refrain tick hold {id}\n"
+                "there is nothing to do yet; run this command, which waits: refrain tick hold {id}\n"
             ));
             Ok(ExitCode::SUCCESS)
         }

@@ -95,8 +95,8 @@ impl Bench {
         std::fs::read_to_string(self.sandbox.project().join(name)).unwrap_or_default()
     }
 
-    /// The prompts of all conversations: each begins with the person's own, unchanged, and from the second iteration on the
-    /// context follows it. `iterations` says to which iteration each belongs.
+    /// The prompts of all conversations: each begins with the user's own, unchanged, and says how the loop works and which
+    /// run it is. `iterations` says to which iteration each belongs.
     #[track_caller]
     pub(crate) fn prompts_are_of(&self, iterations: &[usize]) {
         let prompts = self.model.prompts();
@@ -104,8 +104,8 @@ impl Bench {
         for (prompt, n) in prompts.iter().zip(iterations) {
             let rest = prompt.strip_prefix(PROMPT);
             let rest = rest.unwrap_or_else(|| panic!("the person's prompt comes first: {prompt}"));
-            assert_eq!(rest.matches("ITERATION CONTEXT:").count(), usize::from(*n > 1), "{prompt}");
-            assert!(*n == 1 || rest.contains(&format!("- This is iteration {n} of ")), "{prompt}");
+            assert_eq!(rest.matches("## How this loop works\n").count(), 1, "{prompt}");
+            assert!(rest.contains(&format!("\n## Run {n} of ")), "{prompt}");
             assert_eq!(prompt.matches("Make `sh test.sh` pass").count(), 1, "said once: {prompt}");
         }
         let turns = self.model.turns();

@@ -81,7 +81,7 @@ fn claude_drives_a_loop_in_its_session() {
     let turns = bench.asked_exactly(6);
     let last = turns[5].prompts.join("\n");
     assert!(last.contains("[loop job iteration 2/5]") && last.contains("[loop job iteration 3/5]"), "{last}");
-    assert!(last.contains("CLAIM REFUSED: you said done, but gate made says otherwise"), "{last}");
+    assert!(last.contains("CLAIM REFUSED: gate made failed"), "{last}");
     let begun = &bench.sandbox.journal("job")[0]["event"]["data"]["spec"]["prompt"];
     assert_eq!(begun, "Make \"made\" (all of it).");
     let bound: Vec<Value> = bench
@@ -211,7 +211,7 @@ fn another_program_drives_a_loop_in_its_session(#[case] agent: Agent) {
     );
     let last = bench.asked_exactly(7)[6].prompts.join("\n");
     assert!(last.contains("[loop job iteration 2/5]") && last.contains("[loop job iteration 3/5]"), "{last}");
-    assert!(last.contains("CLAIM REFUSED: you said done, but gate made says otherwise"), "{last}");
+    assert!(last.contains("CLAIM REFUSED: gate made failed"), "{last}");
     bench.refrain(&["verify", "job"]).run().with_code(0);
     bench.sandbox.nobody_survives();
 }

@@ -79,7 +79,7 @@ fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
     sandbox.refrain(&["approve", "job"]).with_code(14);
     let told = sandbox.note("told.2");
-    assert!(told.contains("gate test says otherwise"), "{told}");
+    assert!(told.contains("CLAIM REFUSED: gate test failed"), "{told}");
     sandbox.refrain(&["approve", "job"]).with_code(0);
 }
 
@@ -96,7 +96,7 @@ fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
     let run = sandbox.refrain(&["resume", "job"]).with_code(14);
     assert!(run.stdout.contains("without approval: it is sent back"), "{}", run.stdout);
     let told = sandbox.note("told.2");
-    assert!(told.contains("NOT APPROVED: a person looked at what you claim to be done"), "{told}");
+    assert!(told.contains("CLAIM REFUSED: a person looked at your work and did not approve it"), "{told}");
     assert!(told.contains("STEERING:\nWrite one more line."), "{told}");
     sandbox.refrain(&["approve", "job"]).with_code(0);
     // What was done before it was sent back is a part of what is committed.

@@ -178,9 +178,9 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     );
 
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
-    let refused = "CLAIM REFUSED: you said done, but you changed what is protected:\n- ";
+    let refused = "CLAIM REFUSED: you changed what is protected:\n- ";
     assert!(prompt.contains(refused) && prompt.contains(touched), "{prompt}");
-    assert!(prompt.contains("prints a file as it was; take away what is new. What changed:"), "{prompt}");
+    assert!(prompt.contains("prints a file as it was. Remove what is new. What changed:"), "{prompt}");
     let path = touched.split(' ').next().unwrap();
     assert!(prompt.contains(&format!("diff --git a/{path} b/{path}\n")), "the lines: {prompt}");
     sandbox.nobody_survives();
@@ -192,7 +192,7 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     ":",
     CLAIM,
     "the claim is refused: gate tests failed",
-    "CLAIM REFUSED: you said done, but gate tests says otherwise"
+    "CLAIM REFUSED: gate tests failed"
 )]
 #[case::claims_in_a_fence(
     ":",
@@ -210,13 +210,13 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     ":",
     "sed -i 's/^status:.*/status: done/' \"$REFRAIN_STATE_FILE\"",
     "the claim is refused: gate tests failed",
-    "CLAIM REFUSED: you said done, but gate tests"
+    "CLAIM REFUSED: gate tests failed"
 )]
 #[case::gives_git_another_meaning(
     "git config alias.diff '!true'; git config alias.status '!true'",
     CLAIM,
     "the claim is refused: gate tests failed",
-    "gate tests says otherwise"
+    "CLAIM REFUSED: gate tests failed"
 )]
 #[case::writes_its_own_context(
     "printf 'All gates passed.\\n' > \"$REFRAIN_CONTEXT_FILE\"",
@@ -228,7 +228,7 @@ fn what_is_protected_refuses_the_claim(#[case] cheat: &str, #[case] touched: &st
     "setsid sh -c 'echo 3 > answer; exec sleep 1000' > /dev/null 2>&1 & echo $! > pid",
     "until [ -s answer ]; do :; done; echo 'sum() { kill -0 $(cat pid) && cat answer; }' > src/sum.sh; echo '<promise>COMPLETE</promise>'",
     "the claim is refused: gate tests failed",
-    "gate tests says otherwise"
+    "CLAIM REFUSED: gate tests failed"
 )]
 fn nothing_is_done_by_saying_so(
     #[case] cheat: &str,
@@ -282,10 +282,7 @@ fn a_program_that_was_put_in_place_proves_nothing(
     let refusal = run.stdout.lines().find(|line| line.contains("the claim is refused: ")).unwrap();
     assert!(refusal.contains(who) && refusal.contains(what), "{refusal}");
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
-    assert!(
-        prompt.contains(who) && prompt.contains("Take away what stands in front of a program"),
-        "{prompt}"
-    );
+    assert!(prompt.contains(who) && prompt.contains("Remove what hides or replaces a program"), "{prompt}");
 }
 
 fn std_path(sandbox: &Sandbox) -> String {

@@ -177,7 +177,10 @@ fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_ar
     let (sandbox, agent) = project();
     sandbox.refrain(&start(&agent, &["--gate", "true", "--clean-checkout"])).with_code(0);
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
-    assert!(prompt.contains("- They are run in a clean checkout elsewhere"), "{prompt}");
+    assert!(
+        prompt.contains("- Run these gates before you finish (Refrain: in a clean checkout):\n"),
+        "{prompt}"
+    );
     let checkouts = sandbox.root().join("home/state/refrain/checkouts");
     let here = fs::read_dir(&checkouts).unwrap().next().unwrap().unwrap().path();
     let gone = checkouts.join("gone-01234567");

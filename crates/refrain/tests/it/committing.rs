@@ -93,7 +93,7 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
         status["commits"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     assert_eq!(commits.join("\n"), sandbox.git(&["rev-list", "--reverse", "HEAD~2.."]).trim());
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
-    assert!(prompt.contains("is committed after each run"), "{prompt}");
+    assert!(prompt.contains(", committed for you after each run (`git log`)."), "{prompt}");
 }
 
 #[test]

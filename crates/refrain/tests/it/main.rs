@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod at_once;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;
@@ -58,6 +60,8 @@ mod memory;
 #[cfg(test)]
 mod mirrors;
 #[cfg(test)]
+mod missing_gates;
+#[cfg(test)]
 mod modes;
 #[cfg(test)]
 mod no_effect;
@@ -76,13 +80,19 @@ mod plugins;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod promise;
 #[cfg(test)]
+mod prompt_text;
+#[cfg(test)]
 mod prompts;
 #[cfg(test)]
 mod protect;
+#[cfg(test)]
+mod provider_waits;
 #[cfg(test)]
 mod publishing;
 #[cfg(test)]
@@ -102,9 +112,15 @@ mod sessions;
 #[cfg(test)]
 mod slack;
 #[cfg(test)]
+mod stopped;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod stuck;
+#[cfg(test)]
+mod success_command;
+#[cfg(test)]
+mod sums;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]

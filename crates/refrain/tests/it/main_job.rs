@@ -141,40 +141,34 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
 fn the_prompts_are_the_contracts() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("test $REFRAIN_ITERATION -lt 3 || {CLAIM}"));
-    let plain = "Mend the tests.\n";
-    let start = ["start", "--command", &agent, "--name", "plain", "-m", "4", "--prompt", plain];
-    sandbox.refrain(&start).with_code(0);
-
-    let first = sandbox.kept_text("plain", "0001", "prompt.md");
-    let section = first.strip_prefix(plain).expect("the person's prompt comes first, unchanged");
-    assert!(section.contains("LOOP") && section.contains("<promise>COMPLETE</promise>"), "{section}");
-    assert!(section.contains(".refrain/plain/state.md"), "{section}");
+    let told = |name: &str, prompt: &str| {
+        let start = ["start", "--command", &agent, "--name", name, "-m", "4", "--prompt", prompt];
+        sandbox.refrain(&start).with_code(0);
+        [1, 2, 3].map(|n| sandbox.kept_text(name, &format!("000{n}"), "prompt.md"))
+    };
+    let plain = told("plain", "Mend the tests.\n");
+    let (fixed, _) = plain[0].split_once("\n## Run ").unwrap();
+    let section = fixed
+        .strip_prefix("Mend the tests.\n\n## How this loop works\n")
+        .expect("the user's prompt comes first");
+    assert!(section.contains("<promise>COMPLETE</promise>"), "{section}");
+    assert!(section.contains("`.refrain/plain/state.md`"), "{section}");
     assert!(
         !section.lines().any(|line| line.trim() == "<promise>COMPLETE</promise>"),
         "its echo is no claim: {section}"
     );
-    for n in [2, 3] {
-        let prompt = sandbox.kept_text("plain", &format!("000{n}"), "prompt.md");
-        let context =
-            prompt.strip_prefix(first.as_str()).expect("what never changes comes first: caches hit");
-        assert_eq!(context.trim(), context_block(n, 4, true), "iteration {n}");
-    }
+    assert_eq!(plain[0], format!("{fixed}\n## Run 1 of 4"));
+    assert_eq!(plain[1], format!("{fixed}\n## Run 2 of 4\nRun 1: no claim."), "caches hit");
+    assert_eq!(plain[2], format!("{fixed}\n## Run 3 of 4\nRun 1: no claim.\nRun 2: no claim."));
 
-    let tagged = "Mend it. Output <promise>COMPLETE</promise> when done.";
-    let start = ["start", "--command", &agent, "--name", "tagged", "-m", "4", "--prompt", tagged];
-    sandbox.refrain(&start).with_code(0);
-    assert_eq!(sandbox.kept_text("tagged", "0001", "prompt.md"), tagged, "it already says how to claim");
-    let second = sandbox.kept_text("tagged", "0002", "prompt.md");
-    assert_eq!(second.strip_prefix(tagged).unwrap().trim(), context_block(2, 4, true));
-}
-
-fn context_block(n: u32, cap: u32, promise: bool) -> String {
-    let claim = "- Output <promise>COMPLETE</promise> when the task is completely finished\n";
-    format!(
-        "---\nITERATION CONTEXT:\n- This is iteration {n} of {cap}\n- Your previous work persists in files and git \
-         history\n- Review what you've done and continue improving\n{}---",
-        if promise { claim } else { "" }
-    )
+    let prompt = "Mend it. Output <promise>COMPLETE</promise> when done.";
+    let tagged = told("tagged", prompt);
+    let without = |line: &&str| !line.contains("<promise>");
+    let section = section.replace("plain", "tagged");
+    let section: Vec<_> = section.lines().filter(without).collect();
+    let fixed = format!("{prompt}\n\n## How this loop works\n{}", section.join("\n"));
+    assert_eq!(tagged[0], format!("{fixed}\n\n## Run 1 of 4"), "that line alone is left out");
+    assert_eq!(tagged[1], format!("{fixed}\n\n## Run 2 of 4\nRun 1: no claim."));
 }
 
 #[test]
@@ -219,7 +213,7 @@ fn without_a_promise_the_context_does_not_speak_of_one_and_exit_code_0_is_the_en
         ])
         .with_code(0);
     let second = sandbox.kept_text("np", "0002", "prompt.md");
-    assert!(second.contains(&context_block(2, 3, false)), "{second}");
+    assert!(second.contains("\n## Run 2 of 3\nRun 1: the agent failed.\n"), "{second}");
     assert!(
         second.contains("exit code 3") && second.contains("no wheel here"),
         "what failed is told: {second}"

@@ -109,7 +109,10 @@ fn a_mode_is_a_verb(#[case] words: &str, #[case] mode: &str, #[case] iterations:
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(iterations)));
     assert_eq!(status["mode"], mode);
     let told = sandbox.kept_text("job", "0001", "prompt.md");
-    assert!(told.contains("<promise>COMPLETE</promise> alone on a line"), "it is told how to claim: {told}");
+    assert!(
+        told.contains("<promise>COMPLETE</promise> alone on its line"),
+        "it is told how to claim: {told}"
+    );
 }
 
 #[test]

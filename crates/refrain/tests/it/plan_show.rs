@@ -103,28 +103,18 @@ Mind the cat.
 
 ---
 
-## Verification
-
-This has to pass, and is run after you:
-
-```bash
-make check
-```
-
----
-
 If it cannot be done, after three serious attempts or because something is missing that you cannot make, stop, and let a \
 line of your final message say so and why: `TASK_BLOCKED: <reason>`
 
----
-LOOP:
-- You are run again and again until the work is done; each run starts afresh
-- Only when the task is completely finished, print <promise>TASK_COMPLETE</promise> alone on a line of your final message
-- Keep notes for the next run in .refrain/ID/state.md; `status: done` there claims the same, `status: blocked` asks for a person
-- What you change is committed once the gates that decide pass; leave that to it
-- Done is proven by gates that are run after you, not by you:
+## How this loop works
+- You are started again for each run, until the gates pass. Earlier runs' changes are in the working tree (`git status`), \
+committed for you after the gates pass.
+- Run these gates yourself before you finish:
   - verify: `make check`
----";
+- When everything is done, end with <promise>TASK_COMPLETE</promise> alone on its line.
+- Notes for the next run: `.refrain/ID/state.md`. To ask a person, set `status: blocked` there and say why.
+
+## Run 1 of 3";
     let id = told.split(".refrain/").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
     assert!(id.starts_with("house-0000-2-"), "{id}");
     assert_eq!(told.replace(id, "ID"), expected);

@@ -105,7 +105,7 @@ fn one_is_mended_in_steps_and_a_claim_before_the_last_is_refused(#[case] project
         assert_eq!(prompt.contains("STRATEGY SHIFT:"), place == 3, "{place}: {prompt}");
         // One of two faults is another failure than both.
         assert_eq!(
-            prompt.contains("; it failed before the first iteration too, in another way"),
+            prompt.contains("; it failed before the first run too, but differently"),
             place > 1,
             "{prompt}"
         );

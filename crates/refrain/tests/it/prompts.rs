@@ -32,6 +32,7 @@ fn each_prompt_mode_brings_the_prompt_unchanged_and_only_there() {
             mode,
             "--prompt-mode",
             mode,
+            "--no-iteration-context",
             "--prompt",
             PROMPT,
         ];
@@ -67,7 +68,7 @@ fn a_prompt_over_the_argument_limit_goes_by_stdin_in_auto() {
     sandbox
         .refrain(&["start", "--command", &agent, "--name", "job", "--prompt-file", "long.md"])
         .with_code(0);
-    assert_eq!(sandbox.note("stdin"), long);
+    assert!(sandbox.note("stdin").starts_with(&long), "it is told whole");
     assert_eq!(sandbox.note("count"), "0\n");
 }
 

@@ -51,7 +51,8 @@ fn what_the_files_offer_is_shown_pinned_and_told() {
     assert_eq!(base["programs"][0]["name"], "sh");
     let prompt = sandbox.kept_text("job", "0001", "prompt.md");
     assert!(
-        prompt.contains("- Protected, or no claim counts: these are not changed, deleted or added: "),
+        prompt.contains("\n- Claims fail with changes or new files in ")
+            && prompt.contains("; changes to existing "),
         "{prompt}"
     );
 }

@@ -210,7 +210,7 @@ fn a_pull_request_is_a_draft_until_it_is_proven_and_its_checks_decide() {
     );
     assert!(run.stdout.contains("opened https://github.com/owner/project/pull/1 as a draft"), "{run:?}");
     let told = place.sandbox.note("prompt-3");
-    assert!(told.contains("CLAIM REFUSED: you said done, and it was pushed, but these checks"), "{told}");
+    assert!(told.contains("CLAIM REFUSED: your work was pushed, but these checks"), "{told}");
     assert!(told.contains("assertion failed: two is not one"), "{told}");
     let (title, body) = place.forge.said(1);
     assert_eq!(title, "Do all parts.");

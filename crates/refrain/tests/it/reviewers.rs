@@ -95,8 +95,11 @@ fn a_claim_is_held_against_the_specification() {
         assert!(told.contains(words), "{words:?} in {told}");
     }
     let seen = std::fs::read_to_string(sandbox.project().join("prompt.seen")).unwrap();
-    assert!(seen.contains("CLAIM REFUSED: you said done, but gate spec says otherwise"), "{seen}");
-    assert!(seen.contains("the reviewer refuses it. It found:\n\n```\n1. FAIL: work.txt says bad"), "{seen}");
+    assert!(seen.contains("CLAIM REFUSED: gate spec failed (review by "), "{seen}");
+    assert!(
+        seen.contains("the reviewer refuses the work. It found:\n\n```\n1. FAIL: work.txt says bad"),
+        "{seen}"
+    );
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }
 
@@ -362,6 +365,6 @@ fn what_cannot_be_a_review_is_refused() {
     }
     let words =
         ["start", "--command", &worker, "-p", "p", "--spec-gate", "spec.md", "--reviewer", "./missing"];
-    let run = sandbox.refrain(&words).with_code(1);
-    assert!(run.stderr.contains("\"./missing\" cannot be found"), "{}", run.stderr);
+    let run = sandbox.refrain(&words).with_code(2);
+    assert!(run.stderr.contains("gate spec: no such file: ./missing"), "{}", run.stderr);
 }

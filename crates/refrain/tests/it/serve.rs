@@ -94,6 +94,9 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     drop(stream);
     served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
 
+    let long = served.posts(&format!("{job}/steer"), json!({"text": "x".repeat(8_193)}));
+    long.with_status(400).says("8193 bytes of steering are too many; accepted are 1 to 8192");
+
     let mut stream = served.listens(Some(&left_off.id));
     let next = stream.until("recorded", |_| true);
     assert_eq!(

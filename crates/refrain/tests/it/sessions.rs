@@ -52,7 +52,7 @@ fn a_session_goes_on_until_it_makes_its_promise() {
     assert_eq!(stops(&sandbox, "another", "<promise>COMPLETE</promise>"), None, "not its loop");
     let second = stops(&sandbox, "s", "I will print <promise>COMPLETE</promise> when it is done.").unwrap();
     assert!(second.starts_with("[loop job iteration 2/5]\n\nMend it.\n"), "{second}");
-    assert!(second.contains("iteration 2 of 5"), "{second}");
+    assert!(second.contains("\n## Run 2 of 5\n"), "{second}");
     assert_eq!(stops(&sandbox, "s", "Well.\n<promise>COMPLETE</promise>"), None);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(2)));
@@ -66,7 +66,7 @@ fn a_claim_is_proven_before_the_session_may_stop() {
     begin(&sandbox, "s", "job", &["--args", "Make it.", "--gate", "test -e made"]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(refused.contains("CLAIM REFUSED: you said done, but gate test says otherwise"), "{refused}");
+    assert!(refused.contains("CLAIM REFUSED: gate test failed (`test -e made`): exit code 1"), "{refused}");
     assert!(refused.starts_with("[loop job iteration 2/20]"), "{refused}");
     testkit::write(&sandbox.project().join("made"), "");
     assert_eq!(stops(&sandbox, "s", "<promise>COMPLETE</promise>"), None);
@@ -204,6 +204,13 @@ fn it_goes_on_without_its_session() {
     let run = sandbox.command(&["resume", "job"]).env("PATH", &path).run().with_code(0);
     assert!(run.has_line("· attempt 1.2"), "its turn was refunded: {}", run.stdout);
     assert_eq!(sandbox.status("job")["kind"], "process");
+    let [turn, process] = ["0001", "0001.2"].map(|of| sandbox.kept_text("job", of, "prompt.md"));
+    assert!(turn.contains("\n- You continue after each turn, until you claim to be done."), "{turn}");
+    assert!(
+        process.contains("\n- You are started again for each run, until you claim to be done."),
+        "{process}"
+    );
+    assert!(process.contains("\nThe previous run of this iteration was cut off; "), "{process}");
 }
 
 #[test]
@@ -385,7 +392,10 @@ fn only_the_leads_own_word_is_a_claim() {
     let sandbox = sandbox();
     begin(&sandbox, "s", "job", &["--args", "Mend it.", "--loop-isolated"]);
     let told = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
-    assert!(told.contains("its report is no claim: you make it, or not"), "{told}");
+    assert!(
+        told.contains("- Have a fresh subagent do each run, with task and notes; only you can claim.\n"),
+        "{told}"
+    );
     // As Claude Code tells it of an agent below the session, whose name it has.
     let below = json!({
         "agent_id": "a7c7db168be0a8b3d", "agent_type": "general-purpose", "stop_hook_active": false,
@@ -425,11 +435,16 @@ fn a_session_goes_on_for_ever_where_that_is_asked_for() {
     let first = sandbox.refrain(&["tick", "advance", "job"]).with_code(0).stdout;
     assert!(first.starts_with("[loop job iteration 1/∞]\nFind out: What is it?\n"), "{first}");
     assert!(
-        first.contains("Only when there is nothing to do now, print <promise>COMPLETE</promise>"),
+        first.contains(
+            "- When there is nothing to do now, end with <promise>COMPLETE</promise> alone on its line."
+        ),
         "{first}"
     );
     let held = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(held.contains("Run this now, which waits, and do what it says: refrain tick hold job"), "{held}");
+    assert!(
+        held.contains("Run this command now; it waits, then says what to do: refrain tick hold job"),
+        "{held}"
+    );
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["wait"]["kind"]), (&json!("waiting"), &json!("pace")));
     assert_eq!(status["reason"], "found nothing to do, and looks again later");
@@ -475,7 +490,7 @@ fn gates_are_typed_in_a_session_too() {
     assert_eq!(spec["gates"][0]["name"], "made");
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
-    assert!(refused.contains("gate made says otherwise"), "{refused}");
+    assert!(refused.contains("CLAIM REFUSED: gate made failed"), "{refused}");
     for text in ["--exact 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"] {
         let words = ["tick", "begin", COMMAND, "--agent", "claude", "--name", "other", "--args", text];
         sandbox.refrain(&words).with_code(1);

@@ -10,7 +10,7 @@ use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
-use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
+use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
@@ -37,6 +37,7 @@ impl Word {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
             (_, Exit::Lost) => Self::Lost,
+            (Some(StopReason::TimeLimit), _) if trouble(finished).is_some() => Self::Unable,
             (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
             (
                 Some(
@@ -49,21 +50,30 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (Some(StopReason::ProviderWait), _) if lacks_verdict(finished) => Self::Unable,
             (None, _) if trouble(finished).is_some() => Self::Unable,
-            (None, _) if let Some(reviewed) = &finished.review => {
+            (None | Some(StopReason::ProviderWait), _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
-            (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
-            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
-                Self::Said(Some(GateFailure::Exit(exit)))
+            (None | Some(StopReason::ProviderWait), Exit::Code(0)) => {
+                Self::Said(finished.no_test.clone().map(GateFailure::NoTest))
             }
+            (
+                None | Some(StopReason::ProviderWait),
+                exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen),
+            ) => Self::Said(Some(GateFailure::Exit(exit))),
         }
     }
 }
 
+/// Whether an agent that reviews came to no verdict.
+fn lacks_verdict(finished: &GateFinished) -> bool {
+    finished.review.as_ref().is_some_and(|it| matches!(it.verdict, Verdict::Missing { .. }))
+}
+
 /// What kept an agent that reviews from its verdict, where that was not the work.
 fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
-    let reviewed = finished.review.as_ref().filter(|it| matches!(it.verdict, Verdict::Missing { .. }))?;
+    let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
     let answer = answer(fault.kind);
     matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
@@ -124,12 +134,17 @@ impl LoopState {
         }
         self.hear_result(&candidate);
         let Phase::Proving(proving) = &mut self.phase else { return Err("candidate.taken") };
-        let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
+        let completes = proving.of.is_some() && self.spec.completes_by_gate();
+        let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed.
+        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
+        if completes && self.proof.as_ref().filter(fits).is_some() {
+            proving.claim_by_gates(&self.spec.gates);
+        }
+        let asked = proving.asked.clone();
         let results = |last: &Proof| {
             // A reviewer was not asked where something else refused it.
             let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
@@ -158,8 +173,10 @@ impl LoopState {
             return;
         }
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
-        let says_nothing =
-            |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
+        // Once the gates have spoken, a change is not the agent's: it was rebased onto the work of others.
+        let says_nothing = |last: &&mut Attempt| {
+            last.outcome == Outcome::Ended && last.proof.is_none() && !says_blocked(last.finished.as_deref())
+        };
         let silent = last.filter(says_nothing);
         if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
             (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
@@ -300,13 +317,16 @@ impl LoopState {
             }
             Word::Unable => {
                 let of = self.proving().map(Proving::folder);
-                let hindered = match trouble(finished).zip(of) {
-                    Some(((Answer::Wait(kind), fault), of)) => {
-                        let bound = self.limits.retry_for;
-                        self.trouble.meet((kind, fault), at, (&self.spec.id, of), bound)
+                self.trouble.said = trouble(finished).map(|(_, fault)| fault.message.clone());
+                let hindered = match trouble(finished) {
+                    Some((Answer::Person(why), _)) => Some(why),
+                    Some((Answer::Wait(kind), fault)) => {
+                        of.and_then(|of| self.meet((kind, fault.until), of, at))
                     }
-                    Some(((Answer::Person(why), _), _)) => Some(why),
-                    Some(((Answer::Budget | Answer::Charge, _), _)) | None => None,
+                    // It was stopped as it slept until its provider works again.
+                    Some((Answer::Budget | Answer::Charge, _)) | None => {
+                        of.and_then(|of| self.meet((WaitKind::Outage, None), of, at))
+                    }
                 };
                 self.forget_gate(hindered);
             }
@@ -392,6 +412,14 @@ impl LoopState {
         if proving.results.len() < proving.asked.len() {
             return;
         }
+        let holds =
+            |result: &GateResult| result.passed() || result.spec(&self.spec).is_some_and(|gate| !gate.hard);
+        if proving.of.is_some() && self.spec.completes_by_gate() && proving.results.iter().all(holds) {
+            proving.claim_by_gates(&self.spec.gates);
+            if proving.results.len() < proving.asked.len() {
+                return;
+            }
+        }
         // A proof names its tree: the gates may have changed what they were asked about.
         let decides = proving.claim.is_some() || self.spec.git.workflow.commits();
         let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
@@ -417,6 +445,10 @@ impl LoopState {
         let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
+        // Of an agent that said nothing of it the gates claim.
+        if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
+            last.claim = last.claim.or(claim);
+        }
         if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {
             proof.approval = self.approval_of(id, &proof.candidate);
             if proof.approval.is_none() {

@@ -4,6 +4,7 @@
 mod approval;
 mod outside;
 mod progress;
+mod success;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(super) struct Ledger {
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
     /// The last word of each gate: whether it passed, and about what it was asked.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
+    /// Gates that could not run.
+    missing: success::Missing,
     /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
@@ -142,6 +145,7 @@ impl Ledger {
             tree: None,
             gate: None,
             words: BTreeMap::new(),
+            missing: Default::default(),
             committed: None,
             released: false,
             critic: None,
@@ -252,9 +256,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => {
-                        panic!("no critic's")
-                    }
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no critic's"),
                 }
             }
             Event::CritiqueFinished(finished) => {
@@ -325,8 +330,7 @@ impl Ledger {
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
-                let claimed =
-                    matches!(self.last, Some(Last::Charged { claim: Some(_) })) && !self.uncommitted;
+                let claimed = self.claims() && !self.uncommitted;
                 let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
                 assert!(is_over || self.cancelled.is_some(), "it may need its worktree");
                 assert!(!self.sweeping, "somebody may still write");
@@ -360,6 +364,7 @@ impl Ledger {
             Event::GateSpawnFailed { .. } => {
                 let (gate, ..) = self.gate.take().expect("a gate is in flight");
                 self.refunds = 0;
+                self.missing.forget(&gate);
                 self.words.insert(gate, (false, self.tree.clone()));
             }
             Event::GateStopRequested { because } => {
@@ -373,7 +378,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => panic!("no gate's"),
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no gate's"),
                 }
             }
             Event::GateFinished(finished) => {
@@ -387,6 +395,10 @@ impl Ledger {
                             Some(said) => said.verdict == Verdict::Pass,
                             None => finished.exit == Exit::Code(0) && finished.no_test.is_none(),
                         };
+                        match stopped {
+                            None => self.missing.hear(finished),
+                            Some(_) => self.missing.forget(&gate),
+                        }
                         self.words.insert(gate, (good && stopped.is_none(), self.tree.clone()));
                         self.refunds = 0;
                     }
@@ -408,6 +420,7 @@ impl Ledger {
                 assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
+                self.assert_not_completed();
                 assert!(self.instant_failures < 3, "it goes on though the agent only fails");
                 (self.iteration, self.waiting) = (*iteration, false);
             }
@@ -450,8 +463,7 @@ impl Ledger {
                 }
             }
             Event::WaitStarted(_) => {
-                let found_nothing = self.spec.until == Until::Forever
-                    && matches!(self.last, Some(Last::Charged { claim: Some(_) }));
+                let found_nothing = self.spec.until == Until::Forever && self.claims();
                 let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
                 assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
@@ -567,7 +579,7 @@ impl Ledger {
     }
 
     fn claims(&self) -> bool {
-        matches!(self.last, Some(Last::Charged { claim: Some(_) }))
+        matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
     }
 
     fn has_hard_gates(&self) -> bool {
@@ -597,7 +609,7 @@ impl Ledger {
             StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
             StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
             StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
-            StopReason::OutputLost | StopReason::Budget => {}
+            StopReason::OutputLost | StopReason::Budget | StopReason::ProviderWait => {}
         }
     }
 
@@ -616,7 +628,11 @@ impl Ledger {
         let fault = report.and_then(|report| report.fault.as_ref()).map(|fault| fault.kind);
         let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
         let stopped = match flight.stopped {
-            Some(StopReason::TimeLimit | StopReason::Silence) if had_ended || fault.is_some() => None,
+            Some(StopReason::TimeLimit | StopReason::Silence | StopReason::ProviderWait)
+                if had_ended || fault.is_some() =>
+            {
+                None
+            }
             Some(StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration) if had_ended => None,
             stopped => stopped,
         };
@@ -624,10 +640,17 @@ impl Ledger {
             // A person's doing says nothing about the next attempt.
             Some(StopReason::Interrupt) => return self.last = Some(Last::Refunded),
             Some(StopReason::Cancel) => return self.refund(Last::Refunded),
+            // Its program was not even up.
+            Some(StopReason::TimeLimit | StopReason::Silence)
+                if report.is_some_and(|report| report.no_events) =>
+            {
+                return self.refund(Last::Refunded);
+            }
             _ => {}
         }
-        match fault.filter(|_| stopped.is_none()) {
-            Some(FaultKind::Limit | FaultKind::Overloaded) => {
+        let slept = (stopped == Some(StopReason::ProviderWait)).then_some(FaultKind::RateLimit);
+        match fault.filter(|_| stopped.is_none()).or(slept) {
+            Some(FaultKind::Limit | FaultKind::Overloaded | FaultKind::RateLimit) => {
                 self.not_before =
                     Some(at.saturating_add(std::time::Duration::from_secs(5)).expect("in time"));
                 return self.last = Some(Last::Provider);
@@ -706,7 +729,11 @@ impl Ledger {
                 self.assert_approved();
             }
             End::Completed { claim } => {
-                let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
+                let made = match self.last {
+                    Some(Last::Charged { claim: Some(made) }) => made,
+                    _ if self.is_completed_by_gates() => ClaimSource::Gates,
+                    _ => panic!("nobody claimed"),
+                };
                 assert_eq!(claim, made);
                 assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
                 self.assert_proven();
@@ -751,6 +778,10 @@ impl Ledger {
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
+            End::Blocked { why: Blocked::GateMissing } => {
+                let begins = self.iteration == 0 && self.charged == 0 && self.tokens == 0;
+                assert!(begins && self.spec.gates_must_run && !self.missing.is_none(), "no gate is missing");
+            }
             End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
             End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
                 assert!(matches!(self.last, Some(Last::Provider)));
@@ -759,6 +790,7 @@ impl Ledger {
             End::Blocked {
                 why:
                     Blocked::Credit
+                    | Blocked::Forbidden
                     | Blocked::Model
                     | Blocked::Setup
                     | Blocked::Session

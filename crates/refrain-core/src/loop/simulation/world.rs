@@ -7,19 +7,20 @@ use jiff::Timestamp;
 use super::agent::{Agent, Temper};
 use super::critic::{Critic, sample_critic};
 use super::forge::{Outside, sample_workflow};
-use super::gate::{Gate, sample_gates};
+use super::gate::{Gate, sample_gates, sample_success};
 use super::ledger::Ledger;
 use super::person::Person;
 use super::random::Random;
-use super::tally::{Tally, end_name};
+use super::tally::{Tally, end_name, pattern_name};
 use super::work::Work;
-use crate::event::{Ask, Event, Record};
+use crate::event::{Ask, End, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec, Until};
 use crate::state_file::WorkStatus;
+use crate::stuck::Verdict;
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
@@ -120,6 +121,7 @@ impl World {
         let mut random = Random::new(seed);
         let mut spec = sample_spec(&mut random);
         spec.until = sample_until(seed, &spec);
+        sample_success(seed, &mut spec);
         sample_workflow(seed, &mut spec);
         sample_approval(seed, &mut spec);
         let first = Record { seq: 1, at: time(0), event: started(spec) };
@@ -191,6 +193,13 @@ impl World {
         assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));
+        if let Verdict::Stuck(pattern) = self.state.verdict() {
+            tally.add("stuck", pattern_name(pattern));
+        }
+        let is_silent = self.state.attempts.last().is_some_and(|last| last.outcome != Outcome::Claimed);
+        if is_silent && matches!(end, End::Completed { .. }) {
+            tally.add("end", "completed: success command, whatever the agent said");
+        }
         for attempt in &self.state.attempts {
             let is_refused = attempt.proof.as_ref().is_some_and(|proof| !proof.holds(&self.state.spec));
             if is_refused && attempt.claim.is_some() {

@@ -154,14 +154,14 @@ fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
     let told = |journal: Journal| assemble(&journal.starts().state, Printed::default());
     let silent = told(waiting(|_| ()).resumes());
     assert!(
-        silent.contains("NOT APPROVED: a person looked at") && silent.contains("nothing more"),
+        silent.contains("CLAIM REFUSED: a person looked at your work") && silent.contains("gave no reason"),
         "{silent}"
     );
     let journal = waiting(|_| ()).asks(Ask::Steer("Name it better.".into())).resumes();
     assert_eq!(word(&journal.state), Some(ApprovalWord::Refused));
     let spoken = told(journal);
     assert!(spoken.contains("under STEERING") && spoken.contains("STEERING:\nName it better."), "{spoken}");
-    assert!(!spoken.contains("CLAIM REFUSED"), "no gate spoke against it: {spoken}");
+    assert!(!spoken.contains("CLAIM REFUSED: gate"), "no gate spoke against it: {spoken}");
 }
 
 #[test]

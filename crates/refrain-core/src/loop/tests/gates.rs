@@ -395,7 +395,7 @@ fn a_loop_at_its_cap_may_finish_what_its_last_iteration_claimed() {
 fn nothing_is_asked_beside_what_was_left_behind() {
     let mut left = claiming(PROMISE);
     left.left = true;
-    let swept = || Event::AttemptSwept { killed: 1, survivors: vec![] };
+    let swept = || Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] };
     let journal = failing_before().attempts(left);
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(candidate_taken(Some(1)));

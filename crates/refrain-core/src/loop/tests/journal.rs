@@ -68,6 +68,7 @@ pub(crate) fn spec() -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -260,6 +261,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
         timeout: Millis(60_000),
         retries: 0,
         when: GateWhen::Iteration,
+        completes: false,
     };
     hard.into_iter().enumerate().map(gate).collect()
 }
@@ -486,6 +488,9 @@ impl Journal {
                 Self::hurried().spawns().ends(failing(FaultKind::Overloaded))
             }
             End::Blocked { why: Blocked::Login } => Self::running().spawns().ends(failing(FaultKind::Login)),
+            End::Blocked { why: Blocked::Forbidden } => {
+                Self::running().spawns().ends(failing(FaultKind::Forbidden))
+            }
             End::Blocked { why: Blocked::Credit } => {
                 Self::running().spawns().ends(failing(FaultKind::Credit))
             }
@@ -499,6 +504,10 @@ impl Journal {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Blocked { why: Blocked::GateMissing } => {
+                let journal = Self::gated_by(gates([true]), |spec| spec.gates_must_run = true);
+                journal.takes(0).gates_end(&[127])
+            }
             End::Stuck => Self::stuck(OnStuck::Stop).obey(),
             End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
             End::Blocked { why: Blocked::Idle } => {

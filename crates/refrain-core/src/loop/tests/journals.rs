@@ -179,7 +179,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         6 => Just(spawn_failed()),
         5 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
-        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
+        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![], names: vec![] }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         3 => end().prop_map(Event::LoopEnded),
@@ -243,7 +243,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
             Phase::Publishing(publishing) => match (state.next_effect(), publishing.running) {
                 (Some(effect), None) if effect.leaves_something() => Event::PublishStarted { effect },
                 (Some(effect), _) => published(effect, well(effect)),
-                (None, _) => Event::AttemptSwept { killed: 0, survivors: Vec::new() },
+                (None, _) => Event::AttemptSwept { killed: 0, survivors: Vec::new(), names: vec![] },
             },
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),

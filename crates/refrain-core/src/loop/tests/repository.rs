@@ -72,7 +72,7 @@ fn a_commit_waits_for_whoever_may_still_write() {
     let journal = Journal::committing().obey().spawns().after_ms(3_000).ends(left);
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(commit_settled(1));
-    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] });
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
 }
 
@@ -124,7 +124,7 @@ fn nobody_may_still_write_into_a_worktree_that_is_given_back() {
     let left = AttemptFinished { left: true, ..claiming(ClaimSource::Promise) };
     let journal = apart().obey().spawns().after_ms(3_000).ends(left);
     assert_eq!(journal.next(), Step::Await { until: None });
-    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] });
     assert_eq!(journal.next(), Step::ReleaseWorktree);
 }
 

@@ -132,7 +132,8 @@ fn a_tasks_loop_claims_commits_and_is_proven_by_its_verification() {
     assert_eq!(spec.limits, common.limits);
     let first = prompt::first(&spec);
     assert!(
-        first.starts_with("Do it.\n\n---\nLOOP:\n") && first.contains("<promise>TASK_COMPLETE</promise>")
+        first.starts_with("Do it.\n\n## How this loop works\n")
+            && first.contains("<promise>TASK_COMPLETE</promise>")
     );
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::prompt::fenced;
-use crate::text::{cut_middle, printable, squeeze};
+use crate::text::{cut_middle, inline_code, printable, squeeze};
 
 /// How much of a side of a conflict is told, in bytes.
 const SIDE: usize = 8 << 10;
@@ -54,7 +54,7 @@ impl Again {
                  tasks had landed, and was taken out again. Your checkout holds what has landed, with your work on top: make \
                  both work together.{}",
                 quoted(
-                    &format!("The command {} printed:", fenced_inline(&squeeze(&printable(command)))),
+                    &format!("The command {} printed:", inline_code(&squeeze(&printable(command)))),
                     output,
                     OUTPUT
                 )
@@ -93,15 +93,5 @@ fn quoted(words: &str, text: &str, most: usize) -> String {
     match printable(text).trim_matches('\n') {
         "" => String::new(),
         text => format!("\n\n{words}\n\n{}", fenced(&cut_middle(text, most))),
-    }
-}
-
-/// A line as code that it cannot end.
-fn fenced_inline(line: &str) -> String {
-    let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let ticks = "`".repeat(longest + 1);
-    match longest {
-        0 => format!("{ticks}{line}{ticks}"),
-        _ => format!("{ticks} {line} {ticks}"),
     }
 }

@@ -26,8 +26,8 @@ pub struct Sources<'a> {
     pub plan: Option<&'a PlanDocument>,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
-    /// The shell commands that prove every task which names none of its own.
-    pub verification: &'a [String],
+    /// The shell commands that prove every task which names none of its own; none where the agent is told its gates anyway.
+    pub verification: Option<&'a [String]>,
     /// What stands around the parts; none is nothing but rules between them.
     pub template: Option<&'a SpecTemplate>,
 }
@@ -105,10 +105,12 @@ impl Brief {
             let name = squeeze(&printable(name));
             parts.push(part(PartKind::File, &name, format!("## {name}\n\n{}", text.trim())));
         }
-        let commands = verification(task, sources.verification);
+        let commands = sources.verification.map(|all| verification(task, all)).unwrap_or_default();
         if !commands.is_empty() {
             let commands = fenced_as("bash", printable(&commands.join("\n")).trim());
-            let text = format!("## Verification\n\nThis has to pass, and is run after you:\n\n{commands}");
+            let text = format!(
+                "## Verification\n\nThis has to pass. It is run after you; run it yourself first:\n\n{commands}"
+            );
             parts.push(part(PartKind::Verification, "the verification", text));
         }
         let Some(template) = sources.template else {
@@ -153,13 +155,11 @@ fn about(graph: &Graph, at: usize) -> String {
         let Task { id, title, .. } = &graph.tasks()[at];
         format!("{id}: {}", line(title))
     };
-    let complexity = match task.complexity {
-        0 => "not rated".to_owned(),
-        rated => rated.to_string(),
-    };
     let (id, title) = (&task.id, line(&task.title));
-    let mut text =
-        format!("## Task {id}: {title}\n\n- ID: {id}\n- Title: {title}\n- Complexity: {complexity}");
+    let mut text = format!("## Task {id}: {title}\n\n- ID: {id}\n- Title: {title}");
+    if task.complexity > 0 {
+        let _ = write!(text, "\n- Complexity: {}", task.complexity);
+    }
     if let Some(parent) = graph.parent(at) {
         let _ = write!(text, "\n- Part of: {}", named(parent));
     }
@@ -169,19 +169,22 @@ fn about(graph: &Graph, at: usize) -> String {
     let said = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let or = |text: &Option<String>, otherwise: &str| said(text).unwrap_or_else(|| otherwise.to_owned());
-    let _ = write!(text, "\n\n### Description\n\n{}", or(&task.description, "No description."));
-    if let Some(details) = said(&task.details) {
-        let _ = write!(text, "\n\n### Details\n\n{details}");
+    let sections = [
+        ("Description", said(&task.description)),
+        ("Details", said(&task.details)),
+        ("Test strategy", said(&task.test_strategy)),
+    ];
+    for (heading, said) in sections {
+        if let Some(said) = said {
+            let _ = write!(text, "\n\n### {heading}\n\n{said}");
+        }
     }
-    let _ = write!(text, "\n\n### Test strategy\n\n{}", or(&task.test_strategy, "No test strategy."));
-    text.push_str("\n\n### Dependencies\n");
-    match graph.dependencies(at).as_slice() {
-        [] => text.push_str("\nNone"),
+    for (number, before) in graph.dependencies(at).into_iter().enumerate() {
+        if number == 0 {
+            text.push_str("\n\n### Dependencies\n");
+        }
         // They landed before this task began.
-        some => some.iter().for_each(|before| {
-            let _ = write!(text, "\n- {} (done, and in your checkout)", named(*before));
-        }),
+        let _ = write!(text, "\n- {} (done, and in your checkout)", named(before));
     }
     text
 }

@@ -50,10 +50,6 @@ Of oak.
 
 With nails.
 
-### Test strategy
-
-No test strategy.
-
 ### Dependencies
 
 - 1: Dig (done, and in your checkout)";
@@ -64,29 +60,34 @@ fn a_specification_is_its_parts_with_rules_between_them() {
     let files = [SpecFile { name: "notes.md".into(), text: "Mind the cat.\n".into() }];
     let verification = ["make check".to_owned(), "make test".to_owned()];
     let sources =
-        Sources { plan: Some(&plan), files: &files, verification: &verification, ..Sources::default() };
+        Sources { plan: Some(&plan), files: &files, verification: Some(&verification), ..Sources::default() };
     let expected = format!(
         "{TASK}\n\n---\n\n## The plan's section about it\n\n## Task 2: Floor\n\nSee the drawing.\n\n---\n\n## notes.md\n\nMind \
-         the cat.\n\n---\n\n## Verification\n\nThis has to pass, and is run after you:\n\n```bash\nmake check\nmake test\n```"
+         the cat.\n\n---\n\n## Verification\n\nThis has to pass. It is run after you; run it yourself first:\n\n```bash\nmake check\nmake test\n```"
     );
     assert_eq!(brief(&task(), sources).text(), expected);
 }
 
 #[test]
-fn what_is_not_said_of_a_task_has_its_placeholder() {
+fn what_is_not_said_of_a_task_leaves_no_empty_section() {
     let text = brief(&bare(), Sources::default()).text().to_owned();
-    for words in ["Complexity: not rated", "No description.", "No test strategy.", "### Dependencies\n\nNone"]
-    {
-        assert!(text.contains(words), "{words} in {text}");
-    }
-    assert!(!text.contains("### Details"));
+    assert_eq!(text, "## Task 2: Lay the floor\n\n- ID: 2\n- Title: Lay the floor");
+    let blank = Task { description: Some(" \n".into()), test_strategy: Some("Jump on it.".into()), ..bare() };
+    let text = brief(&blank, Sources::default()).text().to_owned();
+    assert!(text.ends_with("Title: Lay the floor\n\n### Test strategy\n\nJump on it."), "{text}");
+}
+
+#[test]
+fn gates_that_the_agent_is_told_anyway_are_told_once() {
+    let own = Task { verification: Some("make floor".into()), ..bare() };
+    assert!(!brief(&own, Sources::default()).text().contains("Verification"));
 }
 
 #[test]
 fn a_tasks_own_verification_takes_the_place_of_that_of_all() {
     let own = Task { verification: Some("make floor".into()), ..bare() };
     let all = ["make all".to_owned()];
-    let sources = Sources { verification: &all, ..Sources::default() };
+    let sources = Sources { verification: Some(&all), ..Sources::default() };
     let text = brief(&own, sources).text().to_owned();
     assert!(text.contains("```bash\nmake floor\n```") && !text.contains("make all"));
 }
@@ -147,7 +148,7 @@ fn a_template_says_which_parts_stand_where() {
     let verification = ["true".to_owned()];
     let sources = Sources {
         plan: Some(&plan),
-        verification: &verification,
+        verification: Some(&verification),
         template: Some(&template),
         ..Sources::default()
     };

@@ -168,6 +168,7 @@ pub(in crate::cmd) fn run_plan(
             CliError::usage(error).hint("refrain plan check lists all that is wrong; nothing was begun")
         );
     }
+    prepared.check_verification()?;
     let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
     prepared.notes.extend(odd);
     let texts = prepared.texts(context)?;

@@ -14,8 +14,8 @@ use crate::out;
 
 /// Show exactly what the agent of a task will be told
 ///
-/// That is the first prompt of its loop, as plan run with the same options would have it: with --name, to the byte. Where gates
-/// fail before the first iteration, what they say follows it.
+/// That is the first prompt of its loop, as plan run with the same options would have it: with --name, to the byte. With
+/// --max-cost the agent is also told what it may spend.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -41,7 +41,9 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     let (task, brief, most) = (&tasks[at], texts.brief(&source.graph, at), spec.brief.max_tokens);
     // Seen from a worktree, paths are the same in each.
     let folder = &spec.each.worktree;
-    let told = prompt::first(&spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, None)));
+    let mut loop_spec = spec.loop_spec(task, 1, folder, texts.prompt(&source.graph, at, None));
+    loop_spec.limits.max_iterations = Some(spec.limits.per_task.min(spec.limits.total));
+    let told = prompt::first(&loop_spec);
     if args.json {
         let file = source.file.path.as_str();
         out::print_json(&ToldTask::of((file, &spec.tag, task), &brief, most, told))?;

@@ -50,7 +50,8 @@ pub(in crate::cmd) struct PromiseArgs {
     /// The words that claim the work done; COMPLETE where they are left out
     #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
     pub(in crate::cmd) completion_promise: Option<PromiseText>,
-    /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
+    /// No promise: exit code 0 is the claim, which required gates decide about. A known agent needs such a gate, because it
+    /// exits with 0 whatever it did
     #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     pub(in crate::cmd) no_promise: bool,
     /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out

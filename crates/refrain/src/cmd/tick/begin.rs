@@ -322,6 +322,8 @@ fn spec(
     let mut settings = service.settings(chosen, context.inside.is_none())?;
     let why = "a session waits for no person: accepted is that with refrain start";
     start::resolve::forget_approval(&mut settings, why);
+    // A session always has a promise.
+    settings.config.start.promise = None;
     let source = match &typed.prompt_file {
         Some(file) if prompt.is_empty() => Some(format!("--prompt-file={file}")),
         Some(_) => {

@@ -1,5 +1,7 @@
 //! Prompts, word for word: what the agent is told is a contract.
 
+mod fixed;
+
 use jiff::Timestamp;
 use rstest::rstest;
 
@@ -16,7 +18,7 @@ use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
-    super::assemble(state, Printed { attempt, gates: &[], earlier: &[], touched: None, outside: None })
+    super::assemble(state, Printed { attempt, ..Printed::default() })
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -57,6 +59,7 @@ fn spec(prompt: &str) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -139,46 +142,48 @@ fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
     state
 }
 
-const LOOP: &str = "\
----
-LOOP:
-- You are run again and again until the work is done; each run starts afresh
-- Only when the task is completely finished, print <promise>COMPLETE</promise> alone on a line of your final message
-- Keep notes for the next run in .refrain/mend/state.md; `status: done` there claims the same, `status: blocked` asks for a person
----";
+/// How a loop works that is a command, with a promise and without git.
+const FIXED: &str = "\
+## How this loop works
+- You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
+- When everything is done, end with <promise>COMPLETE</promise> alone on its line.
+- Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` there and say why.";
 
-const SECOND: &str = "\
----
-ITERATION CONTEXT:
-- This is iteration 2 of 20
-- Your previous work persists in files and git history
-- Review what you've done and continue improving
-- Output <promise>COMPLETE</promise> when the task is completely finished
----";
+/// The same where the user's prompt has the tag.
+const FIXED_TAGGED: &str = "\
+## How this loop works
+- You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
+- Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` there and say why.";
 
 const TAGGED: &str = "Mend the tests, then print <promise>COMPLETE</promise>.";
 
-#[test]
-fn a_prompt_that_holds_the_tag_is_unchanged_in_the_first_iteration() {
-    assert_eq!(assemble(&iteration(1, spec(TAGGED)), None), TAGGED);
+#[rstest]
+#[case::a_line("Mend the tests.", "\n\n", FIXED)]
+#[case::a_line_with_its_end("Mend the tests.\n", "\n", FIXED)]
+#[case::a_tag_leaves_out_that_line_alone(TAGGED, "\n\n", FIXED_TAGGED)]
+#[case::a_tag_with_other_words("Print <promise>DONE</promise> at the end.", "\n\n", FIXED)]
+fn the_prompt_is_followed_by_how_the_loop_works_and_which_run_this_is(
+    #[case] prompt: &str,
+    #[case] between: &str,
+    #[case] fixed: &str,
+) {
+    let expected = format!("{prompt}{between}{fixed}\n\n## Run 1 of 20");
+    assert_eq!(assemble(&iteration(1, spec(prompt)), None), expected);
+    assert_eq!(super::first(&spec(prompt)), expected);
+    let state = after(spec(prompt), [(None, finished(Exit::Code(0)))]);
+    let expected = format!("{prompt}{between}{fixed}\n\n## Run 2 of 20\nRun 1: no claim.");
+    assert_eq!(assemble(&state, None), expected);
 }
 
 #[test]
 fn the_state_file_is_named_as_the_agent_finds_it() {
     let elsewhere = Spec { working_dir: "/elsewhere".into(), ..spec("Mend.") };
     let prompt = assemble(&iteration(1, elsewhere), None);
-    assert!(prompt.contains("in /project/.refrain/mend/state.md;"), "{prompt}");
-}
-
-#[rstest]
-#[case::a_line("Mend the tests.", "\n\n")]
-#[case::a_line_with_its_end("Mend the tests.\n", "\n")]
-fn a_prompt_without_the_tag_is_followed_by_how_to_claim(#[case] prompt: &str, #[case] between: &str) {
-    assert_eq!(assemble(&iteration(1, spec(prompt)), None), format!("{prompt}{between}{LOOP}"));
+    assert!(prompt.contains("- Notes for the next run: `/project/.refrain/mend/state.md`."), "{prompt}");
 }
 
 #[test]
-fn what_was_recalled_stands_behind_the_persons_words_in_every_iteration() {
+fn what_was_recalled_stands_behind_how_the_loop_works_in_every_iteration() {
     let at = Timestamp::UNIX_EPOCH;
     let told = Recalled {
         id: "m-0123456789".parse().unwrap(),
@@ -190,105 +195,88 @@ fn what_was_recalled_stands_behind_the_persons_words_in_every_iteration() {
     let memory = MemorySpec { budget: memory::BUDGET, recalled: vec![told.clone()] };
     let with = |prompt| Spec { memory: Some(memory.clone()), ..spec(prompt) };
     let section = memory::section(&[told]).unwrap();
-    assert_eq!(assemble(&iteration(1, with("Mend.")), None), format!("Mend.\n\n{section}\n\n{LOOP}"));
-    let third = assemble(&after(with(TAGGED), [(None, finished(Exit::Code(0)))]), None);
-    assert_eq!(third, format!("{TAGGED}\n\n{section}\n\n{SECOND}"));
+    let first = format!("Mend.\n\n{FIXED}\n\n{section}\n\n## Run");
+    assert_eq!(assemble(&iteration(1, with("Mend.")), None), format!("{first} 1 of 20"));
+    let second = assemble(&after(with("Mend."), [(None, finished(Exit::Code(0)))]), None);
+    assert!(second.starts_with(&format!("{first} 2 of 20")), "{second}");
     let alone = Spec { iteration_context: false, ..with("Mend.") };
     assert_eq!(assemble(&iteration(2, alone), None), "Mend.");
     let nothing = Spec { memory: Some(MemorySpec { budget: 200, recalled: vec![] }), ..spec("Mend.") };
-    assert_eq!(assemble(&iteration(1, nothing), None), format!("Mend.\n\n{LOOP}"));
-}
-
-#[test]
-fn a_tag_with_other_words_is_not_the_tag() {
-    let prompt = "Print <promise>DONE</promise> at the end.";
-    assert_eq!(assemble(&iteration(1, spec(prompt)), None), format!("{prompt}\n\n{LOOP}"));
-}
-
-#[test]
-fn from_the_second_iteration_the_context_follows() {
-    let state = after(spec(TAGGED), [(None, finished(Exit::Code(0)))]);
-    assert_eq!(assemble(&state, None), format!("{TAGGED}\n\n{SECOND}"));
-    let state = after(spec("Mend."), [(None, finished(Exit::Code(0)))]);
-    assert_eq!(assemble(&state, None), format!("Mend.\n\n{LOOP}\n\n{SECOND}"));
-}
-
-#[test]
-fn without_a_promise_nobody_is_told_of_one() {
-    let prompt = assemble(&after(without_promise("Mend."), [(None, finished(Exit::Code(1)))]), None);
-    let context = "\
----
-ITERATION CONTEXT:
-- This is iteration 2 of 20
-- Your previous work persists in files and git history
-- Review what you've done and continue improving
----
-
-LAST RUN FAILED: your last run ended with exit code 1.";
-    assert!(prompt.starts_with("Mend.\n\n---\nLOOP:\n"), "{prompt}");
-    assert!(prompt.ends_with(context), "{prompt}");
-    assert!(!prompt.contains("<promise>"), "{prompt}");
+    assert_eq!(assemble(&iteration(1, nothing), None), format!("Mend.\n\n{FIXED}\n\n## Run 1 of 20"));
 }
 
 #[test]
 fn without_a_promise_the_word_does_not_occur() {
-    let prompt = assemble(&iteration(1, without_promise("Mend.")), None);
-    assert!(!prompt.contains("promise"), "{prompt}");
-}
-
-#[test]
-fn without_a_cap_the_iteration_is_one_of_unlimited() {
-    let mut spec = spec(TAGGED);
-    spec.limits.max_iterations = None;
-    assert!(assemble(&iteration(3, spec), None).contains("- This is iteration 3 of unlimited\n"));
+    let state = after(without_promise("Mend."), [(None, finished(Exit::Code(1)))]);
+    let prompt = assemble(&state, None);
+    let news = "\n\n## Run 2 of 20\nRun 1: the agent failed.\n\nLAST RUN FAILED: your last run ended with exit code 1.";
+    assert!(prompt.starts_with("Mend.\n\n## How this loop works\n"), "{prompt}");
+    assert!(prompt.ends_with(news) && !prompt.contains("promise"), "{prompt}");
 }
 
 #[test]
 fn the_cap_is_the_one_in_force() {
     let mut state = after(spec(TAGGED), [(None, finished(Exit::Code(0)))]);
     state.limits.max_iterations = Some(40);
-    assert!(assemble(&state, None).contains("- This is iteration 2 of 40\n"));
+    assert!(assemble(&state, None).contains("\n\n## Run 2 of 40\n"));
+    state.limits.max_iterations = None;
+    assert!(assemble(&state, None).contains("\n\n## Run 2 (no cap)\n"));
 }
 
 #[test]
-fn no_iteration_context_leaves_only_the_persons_words() {
+fn no_iteration_context_leaves_only_the_users_words() {
     let silent = Spec { iteration_context: false, ..spec("Mend the tests.\n") };
-    let state = steered(iteration(4, silent), &["Use the left door."]);
+    let state = steered(iteration(4, silent.clone()), &["Use the left door."]);
     assert_eq!(assemble(&state, Some("it burns")), "Mend the tests.\n");
+    assert_eq!(super::first(&silent), "Mend the tests.\n");
 }
 
 #[rstest]
-#[case::a_code(None, Exit::Code(3), "your last run ended with exit code 3")]
-#[case::a_signal(None, Exit::Signal(11), "your last run was ended by signal 11")]
-#[case::too_long(Some(StopReason::TimeLimit), Exit::Signal(2), "your last run took too long and was stopped")]
+#[case::a_code(None, Exit::Code(3), "the agent failed", "your last run ended with exit code 3")]
+#[case::a_signal(None, Exit::Signal(11), "the agent failed", "your last run was ended by signal 11")]
+#[case::too_long(
+    Some(StopReason::TimeLimit),
+    Exit::Signal(2),
+    "stopped, it took too long",
+    "your last run took too long and was stopped"
+)]
 #[case::the_loop_too_long(
     Some(StopReason::LoopDuration),
     Exit::Signal(2),
+    "stopped, it took too long",
     "your last run took too long and was stopped"
 )]
 #[case::too_silent(
     Some(StopReason::Silence),
     Exit::Signal(2),
+    "stopped, it printed nothing for too long",
     "your last run printed nothing for too long and was stopped"
 )]
 fn what_failed_is_told_with_what_it_printed(
     #[case] because: Option<StopReason>,
     #[case] exit: Exit,
+    #[case] came_to: &str,
     #[case] what: &str,
 ) {
-    let state = after(spec(TAGGED), [(because, finished(exit))]);
+    let state = after(spec("Mend."), [(because, finished(exit))]);
     let told = |output| assemble(&state, output);
-    let before = format!("{TAGGED}\n\n{SECOND}\n\nLAST RUN FAILED: {what}.");
+    let cut_off = match because {
+        Some(_) => "\nThe previous run was cut off; what it changed is in the files: look at them first.",
+        None => "",
+    };
+    let before =
+        format!("Mend.\n\n{FIXED}\n\n## Run 2 of 20{cut_off}\nRun 1: {came_to}.\n\nLAST RUN FAILED: {what}.");
     assert_eq!(told(None), before);
     assert_eq!(told(Some(" \n")), before);
-    assert_eq!(told(Some("one\ntwo\n")), format!("{before} It printed:\n\n```\none\ntwo\n```"));
+    let file = "That output as it was printed, and a line for each earlier run: `.refrain/mend/context.md`.";
+    assert_eq!(told(Some("one\ntwo\n")), format!("{before} It printed:\n\n```\none\ntwo\n```\n\n{file}"));
 }
 
 #[test]
 fn what_was_printed_cannot_close_its_fence() {
     let state = iteration(2, spec(TAGGED));
     let prompt = assemble(&state, Some("````\n<promise>COMPLETE</promise>\n````"));
-    assert!(prompt.ends_with("`````\n````\n<promise>COMPLETE</promise>\n````\n`````"), "{prompt}");
+    assert!(prompt.contains("`````\n````\n<promise>COMPLETE</promise>\n````\n`````\n\n"), "{prompt}");
 }
 
 #[test]
@@ -300,50 +288,39 @@ fn a_long_output_is_cut() {
 }
 
 #[test]
-fn a_run_that_ended_well_leaves_nothing_to_tell() {
+fn a_run_that_ended_well_printed_nothing_worth_telling() {
     let state = after(spec(TAGGED), [(None, finished(Exit::Code(0)))]);
-    assert_eq!(assemble(&state, Some("chatter")), format!("{TAGGED}\n\n{SECOND}"));
+    assert_eq!(assemble(&state, Some("chatter")), assemble(&state, None));
 }
 
 #[test]
-fn only_the_last_iteration_is_told_of() {
+fn only_the_last_iteration_is_quoted() {
     let ends = [(None, finished(Exit::Code(9))), (None, finished(Exit::Code(0)))];
     let prompt = assemble(&after(spec(TAGGED), ends), None);
-    assert!(prompt.contains("iteration 3 of 20") && !prompt.contains("FAILED"), "{prompt}");
-}
-
-#[test]
-fn a_refunded_attempt_changes_nothing_in_the_prompt() {
-    let before = iteration(2, spec("Mend."));
-    let mut after = before.clone();
-    let id = AttemptId { iteration: 2, attempt: 1 };
-    apply(&mut after, Event::AttemptStarted(id));
-    apply(&mut after, Event::AttemptFinished(Box::new(finished(Exit::Lost))));
-    assert_eq!(assemble(&after, Some("one")), assemble(&before, Some("one")));
+    assert!(prompt.contains("## Run 3 of 20\nRun 1: the agent failed.\nRun 2: no claim."), "{prompt}");
+    assert!(!prompt.contains("FAILED"), "{prompt}");
 }
 
 #[test]
 fn a_near_miss_is_told_with_its_hint() {
     let near = AttemptFinished { near_miss: Some(NearMiss::InCode), ..finished(Exit::Code(0)) };
-    let prompt = assemble(&after(spec(TAGGED), [(None, near)]), None);
-    assert_eq!(prompt, format!("{TAGGED}\n\n{SECOND}\n\nCLAIM NOT HEARD: {}.", NearMiss::InCode.hint()));
-    assert!(prompt.ends_with("print it as plain text, alone on its line."), "{prompt}");
+    let prompt = assemble(&after(spec("Mend."), [(None, near)]), None);
+    let hint = NearMiss::InCode.hint();
+    let news = format!("## Run 2 of 20\nRun 1: no claim.\n\nCLAIM NOT HEARD: {hint}.");
+    assert_eq!(prompt, format!("Mend.\n\n{FIXED}\n\n{news}"));
 }
 
-#[rstest]
-#[case::a_failure(None, Exit::Code(3), "your last run ended with exit code 3")]
-#[case::a_stop(Some(StopReason::TimeLimit), Exit::Signal(2), "your last run took too long and was stopped")]
-fn a_near_miss_is_told_beside(#[case] because: Option<StopReason>, #[case] exit: Exit, #[case] what: &str) {
-    let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(exit) };
-    let state = steered(after(spec(TAGGED), [(because, near)]), &["Use the left door."]);
+#[test]
+fn a_near_miss_is_told_beside_a_failure_and_steering_comes_last() {
+    let near = AttemptFinished { near_miss: Some(NearMiss::WrongCase), ..finished(Exit::Code(3)) };
+    let state = steered(after(spec(TAGGED), [(None, near)]), &["Use the left door.", "Mind the step."]);
     let hint = NearMiss::WrongCase.hint();
-    assert_eq!(
-        assemble(&state, Some("it burns")),
-        format!(
-            "{TAGGED}\n\n{SECOND}\n\nLAST RUN FAILED: {what}. It printed:\n\n```\nit burns\n```\n\n\
-             CLAIM NOT HEARD: {hint}.\n\nSTEERING:\nUse the left door."
-        )
+    let prompt = assemble(&state, None);
+    let news = format!(
+        "\n\nLAST RUN FAILED: your last run ended with exit code 3.\n\nCLAIM NOT HEARD: {hint}.\n\n\
+         STEERING:\nUse the left door.\nMind the step."
     );
+    assert!(prompt.ends_with(&news), "{prompt}");
 }
 
 #[test]
@@ -353,35 +330,9 @@ fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
     assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));
 }
 
-#[test]
-fn steering_comes_last_in_the_order_in_which_it_was_said() {
-    let state = steered(iteration(1, spec(TAGGED)), &["Use the left door.", "Mind the step."]);
-    assert_eq!(assemble(&state, None), format!("{TAGGED}\n\nSTEERING:\nUse the left door.\nMind the step."));
-    let state = steered(iteration(2, spec("Mend.")), &["Use the left door."]);
-    assert_eq!(
-        assemble(&state, Some("it burns")),
-        format!(
-            "Mend.\n\n{LOOP}\n\n{SECOND}\n\nLAST RUN FAILED: your last run ended with exit code 3. It printed:\n\n\
-             ```\nit burns\n```\n\nSTEERING:\nUse the left door."
-        )
-    );
-}
-
-#[rstest]
-fn every_iteration_begins_with_the_same_words(
-    #[values("Mend.", "Mend.\n", "Mend.\n\n", "", "Ende ä\u{1f600}", TAGGED)] prompt: &str,
-    #[values(true, false)] promise: bool,
-) {
-    let spec = if promise { spec(prompt) } else { without_promise(prompt) };
-    let first = assemble(&iteration(1, spec.clone()), None);
-    assert!(first.starts_with(prompt));
-    for n in 2..12 {
-        let state = steered(iteration(n, spec.clone()), &["Use the left door."]);
-        let later = assemble(&state, Some(&"it burns\n".repeat(n)));
-        assert!(later.starts_with(&first), "iteration {n}:\n{later}");
-        // What is new begins on a line of its own.
-        assert!(later[first.len()..].trim_start_matches('\n').starts_with("---\nITERATION CONTEXT:\n"));
-    }
+/// What a loop with a gate of each kind printed.
+fn said(gates: &[(usize, String)]) -> Printed<'_> {
+    Printed { gates, ..Printed::default() }
 }
 
 /// A loop with a gate that decides and one that informs: what they ended with before the first iteration, then behind
@@ -394,6 +345,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         timeout: GateSpec::TIMEOUT,
         retries: 0,
         when: Default::default(),
+        completes: false,
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
     let start = LoopStarted {
@@ -442,31 +394,23 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
     }
 }
 
-const GATED: &str = "
-- Done is proven by gates that are run after you, not by you:
-  - tests: `cargo test`
-  - lint: `cargo clippy` (it only informs)
----";
-
 #[rstest]
 #[case::a_refused_claim(
     true, [1, 0], [1, 0],
-    "CLAIM REFUSED: you said done, but gate tests says otherwise (`cargo test`): exit code 1; it failed before the first \
-     iteration too. It printed:\n\n```\n2 failed\n```"
+    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first run too. It printed:\n\n```\n2 failed\n```"
 )]
 #[case::a_new_failure(
     false, [0, 0], [3, 0],
-    "GATE FAILED: tests (`cargo test`): exit code 3; it passed before the first iteration. It printed:\n\n```\n2 failed\n```"
+    "GATE FAILED: tests (`cargo test`): exit code 3; it passed before the first run. It printed:\n\n```\n2 failed\n```"
 )]
 #[case::a_soft_one(
     false, [0, 0], [0, 1],
-    "SOFT GATE FAILED, WHICH DECIDES NOTHING: lint (`cargo clippy`): exit code 1; it passed before the first iteration."
+    "ADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it passed before the first run."
 )]
 #[case::both_the_one_that_decides_first(
     true, [1, 1], [1, 1],
-    "CLAIM REFUSED: you said done, but gate tests says otherwise (`cargo test`): exit code 1; it failed before the first \
-     iteration too. It printed:\n\n```\n2 failed\n```\n\nSOFT GATE FAILED, WHICH DECIDES NOTHING: lint (`cargo clippy`): \
-     exit code 1; it failed before the first iteration too."
+    "CLAIM REFUSED: gate tests failed (`cargo test`): exit code 1; it failed before the first run too. It printed:\n\n\
+     ```\n2 failed\n```\n\nADVISORY GATE FAILED: lint (`cargo clippy`): exit code 1; it failed before the first run too."
 )]
 fn what_a_gate_says_is_told_verbatim(
     #[case] claims: bool,
@@ -475,17 +419,10 @@ fn what_a_gate_says_is_told_verbatim(
     #[case] told: &str,
 ) {
     let state = gated(claims, before, behind);
-    let said = Printed {
-        attempt: None,
-        gates: &[(0, "2 failed\n".to_owned())],
-        earlier: &[],
-        touched: None,
-        outside: None,
-    };
-    let prompt = super::assemble(&state, said);
-    let gated = LOOP.trim_end_matches("\n---").to_owned() + GATED;
-    assert_eq!(prompt, format!("Mend the tests.\n\n{gated}\n\n{SECOND}\n\n{told}"));
-    let context = crate::context::context(&state, said).unwrap();
+    let printed = [(0, "2 failed\n".to_owned())];
+    let prompt = super::assemble(&state, said(&printed));
+    assert!(prompt.contains(&format!("\n\n{told}\n\nThat output as it was printed, and ")), "{prompt}");
+    let context = crate::context::context(&state, said(&printed)).unwrap();
     assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 

@@ -1,0 +1,43 @@
+//! What the agent is told of a commit that was not made, or not whole, as far as it can do something about that.
+
+use std::fmt::Write;
+
+use super::{FAILURE_EXCERPT, fenced, separate};
+use crate::git::{CommitReport, CommitResult, Skipped, Why};
+use crate::text::cut_middle;
+
+/// How many files that look like secrets are named to the agent.
+const MOST_SECRETS: usize = 10;
+
+/// A hook's complaint, and what looks like a secret.
+pub(super) fn what_was_not_committed(report: &CommitReport) -> Option<String> {
+    let mut text = String::new();
+    if let CommitResult::Skipped(Skipped::Hook { said }) = &report.result {
+        let said = fenced(&cut_middle(said.trim(), FAILURE_EXCERPT));
+        let _ =
+            write!(text, "COMMIT REFUSED: a hook of the repository refused your changes. It said:\n\n{said}");
+    }
+    let secrets = report.left_out.iter().filter(|left| matches!(left.why, Why::Secret { .. }));
+    for (number, secret) in secrets.take(MOST_SECRETS).enumerate() {
+        if number == 0 {
+            if !text.is_empty() {
+                separate(&mut text);
+            }
+            text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:");
+        }
+        let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
+    }
+    for (number, secret) in report.exposed.iter().filter(|it| !it.allowed).take(MOST_SECRETS).enumerate() {
+        if number == 0 {
+            if !text.is_empty() {
+                separate(&mut text);
+            }
+            text.push_str(
+                "YOU COMMITTED WHAT LOOKS LIKE A SECRET. It stays in the history: do not rewrite the history. Remove it from the \
+                 file, and write in your notes that it has to be replaced:",
+            );
+        }
+        let _ = write!(text, "\n- {secret}");
+    }
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,148 @@
+//! What the agent is told of gates that did not pass.
+
+use std::fmt::Write;
+
+use super::{Quote, last_iteration};
+use crate::event::ClaimSource;
+use crate::gate::{Check, GateSpec};
+use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
+use crate::text::{clip, inline_code, printable, squeeze};
+
+/// How many gates that failed are quoted to the agent.
+const MOST_GATES: usize = 5;
+
+/// How much of a gate's command is named in front of what it printed, in bytes.
+const LONGEST_COMMAND: usize = 200;
+
+/// The gates that the next prompt speaks of: those that failed after the last iteration, or before the first.
+pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
+    let proof = match is_first(state) {
+        true => state.baseline.as_ref(),
+        false => last_iteration(state).and_then(|last| last.proof.as_ref()),
+    };
+    proof.into_iter().flat_map(|proof| &proof.results).filter(|result| !result.passed())
+}
+
+/// Whether no iteration of this loop is over yet.
+fn is_first(state: &LoopState) -> bool {
+    state.iteration <= state.spec.carried() + 1
+}
+
+/// What the gates that failed printed, required gates first.
+pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], quote: Quote) -> Vec<String> {
+    let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
+    let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
+    let unquoted: Vec<_> =
+        hard.iter().skip(MOST_GATES).filter_map(|result| result.spec(&state.spec)).collect();
+    let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
+    let each = Quote { most: quote.most / quoted.len().max(1), ..quote };
+    let mut said: Vec<String> =
+        quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+    if !unquoted.is_empty() {
+        let names: Vec<_> = unquoted.iter().map(|gate| gate.name.as_str()).collect();
+        said.push(format!("FAILED TOO: gate {}.", names.join(", gate ")));
+    }
+    if !said.is_empty() && state.lay_on_theirs() {
+        said.insert(
+            0,
+            "OTHERS' COMMITS CAME IN: others pushed to the branch while you worked. Your commits are on top of theirs now, and \
+             the gates ran on both together: what fails may come from both. `git log` shows theirs."
+                .to_owned(),
+        );
+    }
+    let last = last_iteration(state).and_then(|last| last.proof.as_ref());
+    if let Some(unstable) = last.and_then(Proof::instability) {
+        said.push(format!(
+            "CLAIM REFUSED: nothing is verified, because {unstable}. Add what they write to .gitignore, or keep them from \
+             changing it."
+        ));
+    }
+    let flaky = last.into_iter().flat_map(|proof| &proof.results).filter(|result| result.flaky);
+    for gate in flaky.filter_map(|result| result.spec(&state.spec)) {
+        said.push(format!("FLAKY: gate {} failed, and then passed on the same files.", gate.name));
+    }
+    said
+}
+
+/// That a person, who was asked last of all, did not approve it; their words, if any, are steering.
+pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
+    last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
+    let gates = if state.spec.has_hard_gates() { ", although every required gate passed" } else { "" };
+    let words = match state.steering.is_empty() {
+        true => "They gave no reason: read the task again, and look for what is missing",
+        false => "What they say about it is under STEERING",
+    };
+    Some(format!("CLAIM REFUSED: a person looked at your work and did not approve it{gates}. {words}."))
+}
+
+fn what_one_gate_said(
+    state: &LoopState,
+    result: &GateResult,
+    printed: &[(usize, String)],
+    quote: Quote,
+) -> Option<String> {
+    let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
+    let name = &gate.name;
+    let claim = last_iteration(state).and_then(|last| last.claim);
+    let mut text = match (gate.hard, claim) {
+        (true, _) if is_first(state) => format!("FAILED BEFORE YOU BEGAN: gate {name}"),
+        (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
+            format!("CLAIM REFUSED: gate {name} failed")
+        }
+        (
+            true,
+            Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
+            | None,
+        ) => {
+            format!("GATE FAILED: {name}")
+        }
+        (false, _) => format!("ADVISORY GATE FAILED: {name}"),
+    };
+    let why = match failure {
+        GateFailure::Review(_) => "the reviewer refuses the work".to_owned(),
+        GateFailure::Exit(_)
+        | GateFailure::TimeLimit
+        | GateFailure::NoTest(_)
+        | GateFailure::NotStarted(_)
+        | GateFailure::NoVerdict(_) => failure.to_string(),
+    };
+    let _ = write!(text, " ({}): {why}", what_is_run(gate));
+    if !is_first(state) {
+        text.push_str(before_the_first_run(state, result));
+    }
+    if let GateFailure::Review(findings) = failure {
+        // What is to be done stands there, so it is told whole.
+        let _ = write!(text, ". It found:\n\n{}", quote.whole(findings.trim()));
+        return Some(text);
+    }
+    let output = printed.iter().find(|(place, _)| *place == result.gate).map(|(_, output)| output.trim());
+    match output.filter(|output| !output.is_empty()) {
+        Some(output) => {
+            let _ = write!(text, ". {}", quote.printed("It printed", output));
+        }
+        None => text.push('.'),
+    }
+    Some(text)
+}
+
+/// How the gate ended before the first run; empty where it was not asked then.
+fn before_the_first_run(state: &LoopState, failed: &GateResult) -> &'static str {
+    match state.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
+        None => "",
+        Some(before) if before.passed() => "; it passed before the first run",
+        Some(before) if before.fingerprint != failed.fingerprint => {
+            "; it failed before the first run too, but differently"
+        }
+        Some(_) => "; it failed before the first run too",
+    }
+}
+
+/// What a gate is, on one line: a command as code, an agent in words.
+fn what_is_run(gate: &GateSpec) -> String {
+    let line = squeeze(&printable(&gate.check.to_string()));
+    let line = clip(&line, LONGEST_COMMAND);
+    match gate.check {
+        Check::Command(_) => inline_code(&line),
+        Check::Review(_) => line.into_owned(),
+    }
+}

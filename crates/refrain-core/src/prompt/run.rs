@@ -1,0 +1,155 @@
+//! What is new in this run: its number, what is left of its limits, what earlier runs came to, and which tests still fail.
+
+use std::fmt::Write;
+
+use super::failing::still_failing;
+use super::{Printed, charged, last_iteration, outcome};
+use crate::git::{CommitResult, Skipped};
+use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::spec::Millis;
+use crate::text::{clip, grouped, squeeze};
+
+/// How many earlier runs have a line.
+const MOST_RUNS: usize = 3;
+/// How much is said of what such a run came to, in bytes.
+const LONGEST_OUTCOME: usize = 200;
+/// How much of what its agent said is repeated, in bytes.
+const LONGEST_WORDS: usize = 160;
+
+/// The section.
+pub(super) fn this_run(state: &LoopState, printed: Printed<'_>) -> String {
+    let number = state.iteration;
+    let mut text = match state.limits.max_iterations {
+        Some(cap) => format!("## Run {number} of {cap}"),
+        None => format!("## Run {number} (no cap)"),
+    };
+    let lines = left(state).into_iter().chain(cut_off(state)).chain(earlier_runs(state));
+    for line in lines.chain(uncommitted(state)).chain(still_failing(state, printed)) {
+        let _ = write!(text, "\n{line}");
+    }
+    text
+}
+
+/// What is left of money, tokens and time, as far as they are capped.
+fn left(state: &LoopState) -> Option<String> {
+    let (limits, spent) = (&state.limits, state.spent);
+    let at_most = |is_short: bool| if is_short { "at most " } else { "" };
+    let cost = spent.cost.unwrap_or_default();
+    let unknown_cost = spent.at_least || (spent.cost.is_none() && !state.attempts.is_empty());
+    let money = limits.max_cost.zip(state.budget());
+    let money = money.map(|(cap, left)| format!("{}{left} of {cap}", at_most(unknown_cost && cost < cap)));
+    let tokens = limits.max_tokens.map(|cap| {
+        let left = cap.saturating_sub(spent.tokens.counted());
+        format!("{}{} of {} tokens", at_most(spent.at_least && left > 0), grouped(left), grouped(cap))
+    });
+    let time = limits.max_duration.map(|cap| {
+        let used = Millis::from(state.active(state.updated_at));
+        format!("{} of {cap}", Millis(cap.0.saturating_sub(used.0)))
+    });
+    let left: Vec<_> = [money, tokens, time].into_iter().flatten().collect();
+    let left = (!left.is_empty()).then(|| format!("Left: {}.", left.join(", ")));
+    // The turns of a session are not timed.
+    let timeout = limits.timeout.filter(|_| state.session.is_none());
+    let timeout = timeout.map(|timeout| format!("This run is stopped after {timeout}."));
+    let parts: Vec<_> = left.into_iter().chain(timeout).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// That the run before this one did not come to its own end, and where what it did is.
+fn cut_off(state: &LoopState) -> Option<String> {
+    let of_this_iteration = |attempt: &&Attempt| attempt.id.iteration == state.iteration;
+    let mut refunded = state.attempts.iter().rev().take_while(of_this_iteration).filter(|it| !it.charged);
+    let was_stopped = |last: &Attempt| {
+        matches!(
+            last.outcome,
+            Outcome::TimeLimit | Outcome::LoopDuration | Outcome::Silence | Outcome::Budget
+        )
+    };
+    let which = match () {
+        () if refunded.any(may_have_worked) => "The previous run of this iteration",
+        () if last_iteration(state).is_some_and(was_stopped) => "The previous run",
+        () => return None,
+    };
+    Some(match state.spec.is_in_repository() && state.spec.working_dir.starts_with(&state.spec.worktree) {
+        true => format!(
+            "{which} was cut off; what it changed is in the working tree: see `git status` and `git diff` first."
+        ),
+        false => format!("{which} was cut off; what it changed is in the files: look at them first."),
+    })
+}
+
+/// Whether an attempt that was refunded may have changed something.
+fn may_have_worked(attempt: &Attempt) -> bool {
+    match attempt.outcome {
+        Outcome::NotStarted | Outcome::Unresponsive => false,
+        // The provider failed it: at once, or in the middle of its work.
+        Outcome::Limit | Outcome::Outage | Outcome::Unable => {
+            let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());
+            attempt.usage.tokens.counted() > 0 || report.is_some_and(|report| report.last_tool.is_some())
+        }
+        Outcome::Claimed
+        | Outcome::Ended
+        | Outcome::Failed
+        | Outcome::TimeLimit
+        | Outcome::Silence
+        | Outcome::LoopDuration
+        | Outcome::Cancelled
+        | Outcome::Interrupted
+        | Outcome::Lost
+        | Outcome::OutputLost
+        | Outcome::Budget => true,
+    }
+}
+
+/// A line for each of the last runs: what it came to, and what its agent said of it.
+fn earlier_runs(state: &LoopState) -> Vec<String> {
+    let all: Vec<_> = charged(state).collect();
+    let line = |attempt: &&Attempt| {
+        let came_to = squeeze(&outcome(state, attempt));
+        let came_to = clip(&came_to, LONGEST_OUTCOME);
+        let mut line = format!("Run {}: {came_to}.", attempt.id.iteration);
+        if let Some(said) = words(attempt) {
+            // Something stands behind the words, so that they are never the last of their line.
+            let _ = write!(line, " It said: \"{said}\"");
+        }
+        line
+    };
+    all[all.len().saturating_sub(MOST_RUNS)..].iter().map(line).collect()
+}
+
+/// What the agent said of its run, on one line.
+fn words(attempt: &Attempt) -> Option<String> {
+    let finished = attempt.finished.as_ref()?;
+    let said = finished.summary.as_deref().unwrap_or(&finished.preview);
+    let said = squeeze(said).replace('"', "'");
+    (!said.is_empty()).then(|| clip(&said, LONGEST_WORDS).into_owned())
+}
+
+/// What became of the last run's changes, in a loop that commits.
+fn uncommitted(state: &LoopState) -> Option<String> {
+    let last = last_iteration(state).filter(|_| state.spec.git.workflow.commits())?.id.iteration;
+    let report = state.git.last.as_ref();
+    match report.filter(|report| report.iteration == last).map(|report| &report.result) {
+        Some(CommitResult::Made { commit, .. }) => {
+            Some(format!("Run {last} is committed as {}.", commit.short()))
+        }
+        Some(CommitResult::Skipped(Skipped::Nothing)) => {
+            Some(format!("Run {last} changed nothing that could be committed."))
+        }
+        // What a hook said is quoted below.
+        Some(CommitResult::Skipped(Skipped::Hook { .. })) => Some(format!("Run {last} is not committed.")),
+        Some(CommitResult::Skipped(why)) => {
+            let why = squeeze(&why.to_string());
+            Some(format!("Run {last} is not committed: {}.", clip(&why, LONGEST_OUTCOME)))
+        }
+        None => {
+            let first = report.map_or(state.spec.carried(), |report| report.iteration) + 1;
+            let runs = match last.saturating_sub(first) {
+                0 => format!("run {last}"),
+                1 => format!("runs {first} and {last}"),
+                _ => format!("runs {first} to {last}"),
+            };
+            Some(format!("Not committed for you yet: what {runs} changed."))
+        }
+    }
+}
