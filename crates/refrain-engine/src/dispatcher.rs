@@ -3,6 +3,7 @@
 
 mod deciding;
 mod handling;
+mod keeping;
 mod starting;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ use crate::asking::answer_without_runner;
 use crate::budget::Purse;
 use crate::crew::Crew;
 use crate::executor::SharedFiles;
+use crate::file_watch::Watched;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
@@ -40,6 +42,8 @@ use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
 use crate::work::WorkWatch;
 use crate::{EngineError, now};
+
+pub(crate) use keeping::{SETTLE, keep_lock};
 
 /// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
@@ -57,6 +61,8 @@ enum Input {
     Signal(Wish),
     /// Git is done.
     Repository(Done),
+    /// Something happened to its own files.
+    Files,
     /// The time that was awaited has come.
     Time,
 }
@@ -90,7 +96,7 @@ pub(crate) struct Drive<'a> {
     pulse: Arc<Pulse>,
     account: Option<Account>,
     /// What is known of its worktree; only lent to the thread that looks at it.
-    watch: Option<WorkWatch>,
+    seen: Option<WorkWatch>,
     /// Only lent to the thread that asks for money.
     purse: Option<Purse>,
     /// The attempt, or the gate, in flight.
@@ -100,6 +106,8 @@ pub(crate) struct Drive<'a> {
     signals: SignalSources,
     /// The inbox is to be looked into: something may have come while nobody could ring.
     look_again: bool,
+    /// Its own files, which somebody may delete.
+    watch: Watched,
 }
 
 impl<'a> Drive<'a> {
@@ -134,7 +142,7 @@ impl<'a> Drive<'a> {
             host,
             crew: Crew::new(),
             account: None,
-            watch: None,
+            seen: None,
             purse: Some(Purse::new(&journal.state().spec, journal.dir(), host)),
             flight: None,
             journal,
@@ -150,12 +158,13 @@ impl<'a> Drive<'a> {
             signals,
             // What came while nobody drove the loop comes first.
             look_again: true,
+            watch: Watched::later(),
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);
         let opened = opened.map(|opened| opened.in_env(&env));
         let is_watched = WorkWatch::is_needed(&drive.journal.state().spec);
-        drive.watch = is_watched.then(|| WorkWatch::of(opened.as_ref()));
+        drive.seen = is_watched.then(|| WorkWatch::of(opened.as_ref()));
         drive.opened = Arc::new(Mutex::new(opened));
         Ok(drive)
     }
@@ -266,14 +275,14 @@ impl<'a> Drive<'a> {
 
     /// The work now; none if it cannot be known in time, or nothing asks for it.
     async fn look_at_work(&mut self) -> Option<WorkDigest> {
-        let mut watch = self.watch.take()?;
+        let mut seen = self.seen.take()?;
         let worktree = self.journal.state().spec.worktree.clone();
         let env = marked(&self.git_env(), &self.journal.state().spec);
         let cancel = Cancel::new().ok();
         let stop = cancel.clone();
         let mut looks = Box::pin(self.blocking(move || {
-            let work = watch.look(&worktree, &env, cancel);
-            (watch, work)
+            let work = seen.look(&worktree, &env, cancel);
+            (seen, work)
         }));
         let looked = match timeout(LONGEST_LOOK, &mut looks).await {
             Ok(looked) => looked,
@@ -282,8 +291,8 @@ impl<'a> Drive<'a> {
                 looks.await
             }
         };
-        let (watch, work) = looked;
-        self.watch = Some(watch);
+        let (seen, work) = looked;
+        self.seen = Some(seen);
         work
     }
 
@@ -371,6 +380,7 @@ impl<'a> Drive<'a> {
             }
             wish = self.signals.next() => Input::Signal(wish),
             done = done(&mut self.work) => Input::Repository(done?),
+            () = self.watch.changed() => Input::Files,
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
@@ -420,6 +430,7 @@ impl<'a> Drive<'a> {
                 self.doorbell = doorbell;
                 self.look_again = true;
             }
+            self.keep_worktree().await?;
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())

@@ -108,7 +108,7 @@ impl Told {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
         let redactor = Redactor::new(&state.spec, logins(env));
         let clean = |text: &str| redactor.clean(text);
-        let mut status = view::status(ended, Alive { runner: Some(true), orphan: None });
+        let mut status = view::status(ended, Alive { runner: Some(true), ..Alive::default() });
         status.saved.iter_mut().for_each(|saved| saved.commit = None);
         let message = format!(
             "wip: loop {} gave up after iteration {}\n\n{}",

@@ -21,6 +21,7 @@ mod doctor;
 mod error;
 mod evolution;
 mod executor;
+mod file_watch;
 mod follow;
 mod foreign;
 mod gate;
@@ -61,6 +62,7 @@ mod webhook;
 mod words;
 mod work;
 
+pub use asking::SlowRunner;
 pub use catalog::Listed;
 pub use clock::now;
 pub use differences::Differences;

@@ -9,7 +9,7 @@ use rand::RngExt;
 use refrain_agents::ear::{self, Stream};
 use refrain_agents::{environment, generic, version};
 use refrain_core::agent::AgentEvent;
-use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
+use refrain_core::event::{Ask, Event, FORMAT, Identity, LoopStarted};
 use refrain_core::git::Checkout;
 use refrain_core::r#loop::{self, Grant};
 use refrain_core::view::{self, Alive, Status};
@@ -420,7 +420,7 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
         && RunnerLock::is_free(dir)
     {
-        return Alive { runner: session::is_alive(session), orphan: None };
+        return Alive { runner: session::is_alive(session), ..Alive::default() };
     }
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
@@ -428,5 +428,11 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
-    Alive { runner, orphan: orphan.map(|agent| agent.pid) }
+    let stopped = runner == Some(true) && is_stopped(state.runner.as_ref());
+    Alive { runner, orphan: orphan.map(|agent| agent.pid), stopped }
+}
+
+/// Whether a runner lives on this machine, and is stopped.
+pub(crate) fn is_stopped(runner: Option<&Identity>) -> bool {
+    runner.is_some_and(|it| identity::is_alive(it) == Some(true) && identity::is_stopped(it.process))
 }

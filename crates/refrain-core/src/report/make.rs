@@ -83,7 +83,7 @@ pub fn is_open(state: &LoopState) -> bool {
 /// The report on the loop.
 #[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
-    let status = view::status(state, Alive { runner: found.runner, orphan: None });
+    let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
     let seal =
         |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
     let log = |place: usize| {

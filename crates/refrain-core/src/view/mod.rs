@@ -333,6 +333,28 @@ pub struct Runner {
     pub host: String,
     /// Whether it lives; null where that cannot be known from here.
     pub alive: Option<bool>,
+    /// Whether a signal (SIGSTOP) stopped it: it does nothing, and answers nothing, until it is continued.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+}
+
+impl Runner {
+    /// In one word, for people.
+    #[must_use]
+    pub fn life(&self) -> &'static str {
+        match self.alive {
+            _ if self.stopped => "stopped",
+            Some(true) => "alive",
+            Some(false) => "gone",
+            None => "out of sight",
+        }
+    }
+}
+
+/// What continues a stopped runner, ready to be typed.
+#[must_use]
+pub fn to_continue(pid: i32) -> String {
+    format!("kill -CONT {pid}")
 }
 
 impl fmt::Display for Runner {
@@ -351,13 +373,23 @@ pub struct Alive {
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
+    /// Whether its runner lives, and is stopped.
+    pub stopped: bool,
 }
 
 impl Alive {
     /// Of a loop that nobody drives any more.
-    pub const NOBODY: Self = Self { runner: Some(false), orphan: None };
+    pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
     /// Of a loop that is driven.
-    pub const DRIVEN: Self = Self { runner: Some(true), orphan: None };
+    pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
+}
+
+/// Says of a loop, or a plan, that has not ended, that its runner is stopped: what it did last is not going on.
+fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Option<String>) {
+    let Some(runner) = runner.filter(|runner| runner.alive == Some(true)) else { return };
+    runner.stopped = true;
+    *reason = format!("its runner is stopped; before that: {reason}");
+    *needs = runner.pid.map(to_continue);
 }
 
 /// The model that the agent says it uses, or was told to.
@@ -403,7 +435,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
                 summary: None,
             }
         }));
-    Status {
+    let mut status = Status {
         schema: SCHEMA,
         id: spec.id.clone(),
         kind: match (&spec.task, &state.session) {
@@ -449,8 +481,13 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             pid,
             host: host.to_owned(),
             alive: if ended.is_some() { Some(false) } else { alive.runner },
+            stopped: false,
         }),
+    };
+    if alive.stopped {
+        say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);
     }
+    status
 }
 
 /// The process that drives it, where it is known, and its machine: the session's, unless a runner has something to do.

@@ -15,6 +15,7 @@ impl Drive<'_> {
     pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
+            Input::Files => self.keep_files().await,
             Input::Repository(done) => {
                 self.work = None;
                 match done {

@@ -9,6 +9,7 @@ use refrain_engine::{Deed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::asking::check_runner;
 use super::starting::option;
 use super::wanted::{check_grant, check_text, steering};
 use super::{Desk, Place, Refusal};
@@ -103,6 +104,7 @@ impl Desk {
         if service.has_plan(&id) {
             return Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks")));
         }
+        check_runner(&service, &id)?;
         service.ask(&id, Deed::Steer, Ask::Steer(asked.text), |_| {})?;
         standing(&service, &id)
     }
@@ -151,8 +153,9 @@ impl Desk {
 
     fn ask(&self, place: &Place, what: Deed, ask: Ask) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
+        check_runner(&service, &id)?;
         match service.has_plan(&id) {
-            true => drop(service.ask_plan(&id, what, ask)?),
+            true => drop(service.ask_plan(&id, what, ask, |_| {})?),
             false => drop(service.ask(&id, what, ask, |_| {})?),
         }
         standing(&service, &id)

@@ -214,6 +214,35 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
 }
 
+#[test]
+fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    crate::make_dir(&dir.0).unwrap();
+    let _first = crate::RunnerLock::try_take(dir).unwrap().unwrap();
+    let mut journal = sample(dir);
+    assert!(journal.is_in_place());
+    fs::remove_file(dir.runner_lock()).unwrap();
+    assert!(!journal.is_in_place());
+    journal.keep_lock().unwrap();
+    assert!(journal.is_in_place() && !crate::RunnerLock::is_free(dir));
+    for deleted in [dir.runner_lock(), dir.0.clone()] {
+        let is_file = deleted.is_file();
+        if is_file {
+            fs::remove_file(&deleted).unwrap()
+        } else {
+            fs::remove_dir_all(&deleted).unwrap()
+        }
+        let other = crate::RunnerLock::claim(dir).unwrap().unwrap();
+        assert!(matches!(journal.keep_lock(), Err(JournalError::Usurped(_))));
+        if !is_file {
+            journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
+            assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Usurped(_))));
+        }
+        drop(other);
+    }
+}
+
 /// Another name keeps a file alive that nobody finds any more.
 #[test]
 fn a_journal_that_was_given_another_name_is_written_back() {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, check_steering};
-use refrain_engine::{Brief, Deed, EngineError, Service};
+use refrain_engine::{Brief, Deed, EngineError, Service, SlowRunner};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Hands the words to this loop, or to what this plan has at work; says what it came to. `slow` is told where that takes long.
-pub(super) fn steer<S: FnOnce(Option<i32>)>(
+pub(super) fn steer<S: FnOnce(SlowRunner)>(
     service: &Service,
     id: &LoopId,
     words: &str,
@@ -54,7 +54,7 @@ pub(super) fn steer<S: FnOnce(Option<i32>)>(
 }
 
 /// Hands the words to the loop of each task that is worked on.
-fn of_plan<S: FnOnce(Option<i32>)>(
+fn of_plan<S: FnOnce(SlowRunner)>(
     service: &Service,
     id: &LoopId,
     words: &str,

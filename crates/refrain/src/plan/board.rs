@@ -120,13 +120,8 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("last event", clock(view.updated_at)),
     ];
     if let Some(runner) = view.runner.as_ref().filter(|_| view.ended_at.is_none()) {
-        let life = match runner.alive {
-            Some(true) => "alive",
-            Some(false) => "gone",
-            None => "out of sight",
-        };
         let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
-        rows.push(Row::prose("runner", format!("{runner}, {life}; quiet for {since}")));
+        rows.push(Row::prose("runner", format!("{runner}, {}; quiet for {since}", runner.life())));
     }
     rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
     phrase::rows(&rows, "", 12, width)

@@ -98,6 +98,8 @@ mod publishing;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
+mod removed;
+#[cfg(test)]
 mod report;
 #[cfg(test)]
 mod reviewers;

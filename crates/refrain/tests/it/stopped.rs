@@ -113,3 +113,38 @@ fn a_stopped_supervisor_does_not_outlive_its_runner() {
     });
     sandbox.nobody_survives();
 }
+
+#[test]
+fn everybody_is_told_that_a_runner_is_stopped_and_what_continues_it() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", &format!("echo x > $NOTES/up; read -r _ < $GATES/go; {CLAIM}"));
+    let session = sandbox.spawn(&start(&agent, &[]));
+    sandbox.wait_for_note("up");
+    assert_eq!(sandbox.status("job")["runner"]["stopped"], json!(null), "only where it is");
+    session.signal(Signal::STOP);
+    let cure = format!("kill -CONT {}", session.pid());
+    let status = testkit::eventually("the runner is stopped", || {
+        Some(sandbox.status("job")).filter(|status| status["runner"]["stopped"] == true)
+    });
+    let found = (&status["status"], &status["runner"]["alive"], &status["needs"]);
+    assert_eq!(found, (&json!("running"), &json!(true), &json!(cure)));
+    let text = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(
+        text.contains("its runner is stopped") && text.contains(", stopped\n") && text.contains(&cure),
+        "{text}"
+    );
+
+    let asks = [vec!["steer", "job", "Mind the oak."], vec!["pause", "job"], vec!["cancel", "job"]];
+    let asks = asks.map(|words| (sandbox.spawn(&words), words));
+    for (asker, words) in &asks {
+        testkit::eventually(&format!("{words:?} says so"), || asker.stderr().contains(&cure).then_some(()));
+        assert!(asker.stderr().contains("is stopped"), "{}", asker.stderr());
+    }
+    session.signal(Signal::CONT);
+    for (asker, _) in asks {
+        asker.wait().with_code(0);
+    }
+    gate.let_one_pass();
+    session.wait().with_code(15);
+}

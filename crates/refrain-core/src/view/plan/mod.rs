@@ -250,7 +250,17 @@ pub fn status(
             pid: Some(runner.process.pid),
             host: runner.host.clone(),
             alive: if ended.is_some() { Some(false) } else { alive },
+            stopped: false,
         }),
+    }
+}
+
+impl PlanStatus {
+    /// The same of a plan whose runner is stopped.
+    #[must_use]
+    pub fn of_stopped_runner(mut self) -> Self {
+        super::say_stopped(self.runner.as_mut(), &mut self.reason, &mut self.needs);
+        self
     }
 }
 
