@@ -42,6 +42,8 @@ mod from_other_systems;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
+mod golden_home;
+#[cfg(test)]
 mod hosted;
 #[cfg(test)]
 mod hostile_project;
