@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, Usd};
 use refrain_core::event::Exit;
@@ -60,8 +62,27 @@ pub struct Call<'a> {
     pub capped: bool,
     /// What its final message is to be, where its program can be held to that.
     pub schema: Option<Schema<'a>>,
+    /// The clock of this machine.
+    pub clock: &'a Clock,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
+}
+
+/// The time here: some programs say only what a clock on the wall will show.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// What time it is.
+    pub now: fn() -> Timestamp,
+    /// The machine's own zone. Looked up beforehand: whoever reads a stream does so on a small stack.
+    pub zone: TimeZone,
+}
+
+impl Clock {
+    /// What it shows.
+    #[must_use]
+    pub fn shows(&self) -> Zoned {
+        (self.now)().to_zoned(self.zone.clone())
+    }
 }
 
 /// A JSON Schema.
@@ -88,6 +109,14 @@ pub struct Launch {
 pub trait Dialect: Send {
     /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
+
+    /// Whether its events come as things happen: of one that prints all at its end nobody knows whether it is up before that.
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    /// One line of standard error, as it comes: what a program says only there and while it runs.
+    fn stderr_line(&mut self, _line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {}
 
     /// The program is gone: what its exit and the end of its standard error add. What the stream itself left open (a final
     /// message that only the exit confirms, a fault that only standard error tells) is said here.

@@ -2,24 +2,28 @@
 //! is its message; a stream is cut into lines, which the agent's dialect turns into events.
 
 use refrain_core::Spec;
-use refrain_core::agent::{AgentEvent, AgentReport, Scope, Usage};
+use refrain_core::agent::{AgentEvent, AgentReport, Fault, Scope, Usage};
 use refrain_core::event::Exit;
-use refrain_core::promise::{Finding, PREVIEW, Scanner};
+use refrain_core::promise::{Finding, NearMiss, PREVIEW, Scanner};
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::text::clip;
 use refrain_proc::StopLadder;
 
 use crate::acp::Acp;
-use crate::adapter::{Adapter, Call, Dialect};
+use crate::adapter::{Adapter, Call, Dialect, Launch};
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::environment;
 use crate::gemini::Gemini;
-use crate::generic::Document;
+use crate::generic::{self, Document};
 use crate::opencode::OpenCode;
 
 /// A longer line is no event of any agent, and is passed over, in bytes.
 const LONGEST_LINE: usize = 16 << 20;
+/// How much of a line that comes in parts is kept for lists, in bytes.
+const LONGEST_BEGUN: usize = 4 << 10;
+/// How much of a line of standard error is looked at, in bytes.
+const LONGEST_COMPLAINT: usize = 8 << 10;
 
 /// The adapter of a kind; a generic command has none.
 #[must_use]
@@ -39,6 +43,15 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
 #[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
+}
+
+/// How an agent is started: as its adapter says, or as a generic command.
+#[must_use]
+pub fn launch(call: &Call<'_>) -> Launch {
+    match adapter(call.spec.agent.kind) {
+        Some(adapter) => adapter.launch(call),
+        None => generic::launch(call),
+    }
 }
 
 /// How this kind of agent is ended.
@@ -64,6 +77,8 @@ pub struct Stream {
     begun: Vec<u8>,
     /// The line that has begun is too long.
     skips: bool,
+    /// The line of standard error that has begun, as much of it as is ever looked at.
+    complaint: Vec<u8>,
 }
 
 impl std::fmt::Debug for Stream {
@@ -76,7 +91,7 @@ impl Stream {
     /// From its first byte on.
     #[must_use]
     pub fn new(dialect: Box<dyn Dialect>) -> Self {
-        Self { dialect, begun: Vec::new(), skips: false }
+        Self { dialect, begun: Vec::new(), skips: false, complaint: Vec::new() }
     }
 
     /// From somewhere in the middle on: what comes before the next line is passed over.
@@ -98,6 +113,19 @@ impl Stream {
             }
         }
         self.hold(bytes);
+    }
+
+    /// The next bytes of standard error, cut anywhere.
+    pub fn push_stderr(&mut self, bytes: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = LONGEST_COMPLAINT.saturating_sub(self.complaint.len());
+            self.complaint.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                self.dialect.stderr_line(&self.complaint, say);
+                self.complaint.clear();
+            }
+        }
     }
 
     fn hold(&mut self, part: &[u8]) {
@@ -156,6 +184,8 @@ enum Mind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
+    /// There is a promise to be made.
+    has_promise: bool,
     told: Told,
 }
 
@@ -166,16 +196,23 @@ struct Told {
     message: Option<String>,
     /// The last line that the agent said, for lists, where there is no final message.
     said: String,
+    /// The line of that which is said in parts, and has no end yet.
+    begun: String,
     /// Something came from the model.
     is_answered: bool,
+    /// The program printed an event.
+    has_event: bool,
+    /// How often it said that it tries again.
+    retries: u32,
+    /// Its final message was too long to be kept.
+    is_too_long: bool,
 }
 
 impl Ear {
     /// An ear for the attempt that is started so.
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
-        let scanner = Scanner::new(call.spec.promise.as_ref(), call.prompt);
-        let scanner = if call.spec.task.is_some() { scanner.hearing_giving_up() } else { scanner };
+        let scanner = Scanner::of_attempt(call.spec, call.prompt);
         let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
         let report = AgentReport { resumed, pool, ..AgentReport::default() };
         Self(match dialect(call) {
@@ -183,6 +220,7 @@ impl Ear {
             Some(dialect) => Mind::Stream(Box::new(Listening {
                 stream: Stream::new(dialect),
                 scanner,
+                has_promise: call.spec.promise.is_some(),
                 told: Told { report, ..Told::default() },
             })),
         })
@@ -205,6 +243,27 @@ impl Ear {
         }
     }
 
+    /// The next bytes of standard error.
+    pub fn hear_stderr(&mut self, chunk: &[u8]) {
+        if let Mind::Stream(listening) = &mut self.0 {
+            let Listening { stream, told, .. } = &mut **listening;
+            stream.push_stderr(chunk, &mut |event| told.hear(event));
+        }
+    }
+
+    /// What its program waits for by itself until it tries again, as long as nothing has followed that notice; and how many
+    /// such notices there were.
+    #[must_use]
+    pub fn retrying(&self) -> Option<(u32, &Fault)> {
+        match &self.0 {
+            Mind::Message(_) => None,
+            Mind::Stream(listening) => {
+                let Told { report, retries, .. } = &listening.told;
+                report.retrying.as_ref().map(|fault| (*retries, fault))
+            }
+        }
+    }
+
     /// Whether something came from the model: its provider works.
     #[must_use]
     pub fn is_answered(&self) -> bool {
@@ -221,6 +280,8 @@ impl Ear {
             Mind::Message(scanner) => Heard { finding: scanner.finish(), message: None, report: None },
             Mind::Stream(mut listening) => {
                 let Listening { stream, told, .. } = &mut *listening;
+                stream.end(&mut |event| told.hear(event));
+                told.report.no_events = stream.dialect.is_live() && !told.has_event;
                 stream.conclude(exit, stderr, &mut |event| told.hear(event));
                 listening.heard()
             }
@@ -243,11 +304,14 @@ impl Ear {
 
 impl Listening {
     fn heard(mut self) -> Heard {
-        let Told { report, message, said, .. } = self.told;
+        let Told { report, message, said, is_too_long, .. } = self.told;
         if let Some(message) = &message {
             self.scanner.push(message.as_bytes());
         }
         let mut finding = self.scanner.finish();
+        if is_too_long && self.has_promise {
+            finding.near_miss = Some(NearMiss::TooLong);
+        }
         if finding.last_line.is_empty() {
             finding.last_line = clip(said.trim(), PREVIEW).into_owned();
         }
@@ -261,21 +325,43 @@ impl Told {
         let own = |scope: Scope| scope == Scope::Attempt;
         let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
         let cost = self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost);
-        Usage { tokens: tokens.unwrap_or_default(), cost, at_least: false }
+        Usage { tokens: tokens.unwrap_or_default(), cost, ..Usage::default() }
     }
 
     fn hear(&mut self, event: AgentEvent) {
         self.report.hear(&event);
+        // A notice may be any line that the program's runtime printed.
+        self.has_event |= !matches!(event, AgentEvent::Notice(_));
+        self.retries += u32::from(matches!(event, AgentEvent::Retry(_)));
         self.is_answered |=
             matches!(event, AgentEvent::Text { .. } | AgentEvent::Thought(_) | AgentEvent::ToolCall { .. });
-        if let AgentEvent::Text { text, part: false, .. } = &event
-            && let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty())
-        {
-            line.clone_into(&mut self.said);
+        if let AgentEvent::Text { text, part, .. } = &event {
+            self.say(text, *part);
         }
+        self.is_too_long |= event == AgentEvent::TooLong;
         if let AgentEvent::Final { ok, message } = event {
             self.message = message.filter(|_| ok);
         }
+    }
+}
+
+impl Told {
+    /// Keeps the last line of what it said, as much of that as lists show.
+    fn say(&mut self, text: &str, part: bool) {
+        let begun = if part { std::mem::take(&mut self.begun) } else { String::new() };
+        let last = text.rsplit_once('\n').map(|(before, last)| (Some(before), last));
+        let (before, last) = last.unwrap_or((None, text));
+        let whole = before.map(|before| format!("{begun}{before}"));
+        let line = whole.iter().flat_map(|whole| whole.lines()).rev().find(|line| !line.trim().is_empty());
+        if let Some(line) = line {
+            self.said = clip(line.trim(), PREVIEW).into_owned();
+        }
+        let mut begun = if whole.is_some() { last.to_owned() } else { begun + last };
+        begun.truncate(begun.floor_char_boundary(LONGEST_BEGUN));
+        if !begun.trim().is_empty() {
+            self.said = clip(begun.trim(), PREVIEW).into_owned();
+        }
+        self.begun = if part { begun } else { String::new() };
     }
 }
 

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::civil::{Date, Time};
 use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp, Zoned};
 use refrain_core::agent::{Fault, FaultKind, Until};
 use refrain_core::event::Exit;
 use serde_json::Value;
@@ -52,7 +53,8 @@ pub(crate) fn of_denial(exit: Exit) -> Option<Fault> {
 /// What an HTTP status says, where nothing more exact is known.
 pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
     match status {
-        401 | 403 | 407 => Some(FaultKind::Login),
+        401 | 407 => Some(FaultKind::Login),
+        403 => Some(FaultKind::Forbidden),
         402 => Some(FaultKind::Credit),
         404 => Some(FaultKind::Model),
         408 => Some(FaultKind::Connection),
@@ -70,8 +72,9 @@ pub(crate) fn by_code(code: &str) -> Option<FaultKind> {
         "usage_limit_reached" | "usage_limit_exceeded" => Some(FaultKind::Limit),
         "insufficient_quota" | "billing_error" | "insufficient_credits" => Some(FaultKind::Credit),
         "context_length_exceeded" | "request_too_large" => Some(FaultKind::Context),
-        "invalid_api_key" | "authentication_error" | "permission_error" => Some(FaultKind::Login),
-        "API_KEY_INVALID" | "UNAUTHENTICATED" | "PERMISSION_DENIED" => Some(FaultKind::Login),
+        "invalid_api_key" | "authentication_error" => Some(FaultKind::Login),
+        "API_KEY_INVALID" | "UNAUTHENTICATED" => Some(FaultKind::Login),
+        "permission_error" | "permission_denied" | "PERMISSION_DENIED" => Some(FaultKind::Forbidden),
         "model_not_found" => Some(FaultKind::Model),
         "rate_limit_exceeded" | "rate_limit_error" | "RATE_LIMIT_EXCEEDED" => Some(FaultKind::RateLimit),
         "overloaded_error" | "server_is_overloaded" | "server_error" => Some(FaultKind::Overloaded),
@@ -152,6 +155,36 @@ pub(crate) fn span(text: &str) -> Option<f64> {
     }
 }
 
+/// How long ago a time may be that has no date, and is still meant.
+const JUST_NOW: SignedDuration = SignedDuration::from_mins(10);
+
+/// A time as a program reads it off the clock of its machine, in lower case: `3:12 am`, then the next such time, or
+/// `nov 24th, 2026 2:08 am`. It is cut to the minute: what is meant may be as late as that minute's end.
+pub(crate) fn on_the_clock(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let mut words = text.split_whitespace();
+    let first = words.next()?;
+    let (day, time) = match first.contains(':') {
+        true => (None, first),
+        false => {
+            let day = words.next()?.trim_end_matches(|c: char| !c.is_ascii_digit());
+            let date = format!("{first} {day} {}", words.next()?);
+            (Some(Date::strptime("%b %d %Y", date).ok()?), words.next()?)
+        }
+    };
+    let half = words.next()?.trim_end_matches(|c: char| !c.is_ascii_alphabetic());
+    let time = Time::strptime("%I:%M %p", format!("{time} {half}")).ok()?;
+    let on = |date: Date| {
+        let end = date.to_datetime(time).checked_add(SignedDuration::from_mins(1)).ok()?;
+        Some(end.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+    };
+    if let Some(day) = day {
+        return on(day);
+    }
+    let today = on(now.date())?;
+    let is_over = now.timestamp().duration_since(today) > JUST_NOW;
+    if is_over { on(now.date().tomorrow().ok()?) } else { Some(today) }
+}
+
 fn seconds(unit: &str) -> Option<f64> {
     Some(match unit {
         "ms" | "milliseconds" => 0.001,
@@ -186,6 +219,34 @@ mod tests {
     #[case("1.2.3s", None)]
     fn durations_are_read(#[case] text: &str, #[case] seconds: Option<f64>) {
         assert_eq!(span(text), seconds);
+    }
+
+    #[rstest]
+    #[case::later_today("3:12 pm.", "2026-11-23T15:13:00+01:00")]
+    #[case::tomorrow("3:12 am.", "2026-11-24T03:13:00+01:00")]
+    #[case::midnight("12:00 am", "2026-11-24T00:01:00+01:00")]
+    #[case::noon("12:05 pm", "2026-11-23T12:06:00+01:00")]
+    #[case::this_minute("10:30 am", "2026-11-23T10:31:00+01:00")]
+    #[case::just_now("10:22 am", "2026-11-23T10:23:00+01:00")]
+    #[case::before_that("10:15 am", "2026-11-24T10:16:00+01:00")]
+    #[case::on_a_day("nov 24th, 2026 2:08 am.", "2026-11-24T02:09:00+01:00")]
+    #[case::on_a_day_long_past("nov 1st, 2026 11:59 pm", "2026-11-02T00:00:00+01:00")]
+    #[case::in_summer("jul 3rd, 2027 2:08 am", "2027-07-03T02:09:00+02:00")]
+    fn a_clock_on_the_wall_is_read_in_the_zone_of_the_machine(#[case] text: &str, #[case] at: Timestamp) {
+        let now: Zoned = "2026-11-23T10:30:40+01:00[Europe/Paris]".parse().unwrap();
+        assert_eq!(on_the_clock(text, &now), Some(at));
+    }
+
+    #[rstest]
+    #[case("soon")]
+    #[case("")]
+    #[case("25:00 am")]
+    #[case("3:12")]
+    #[case("nov 42nd, 2026 2:08 am")]
+    #[case("nov 24th, 2026")]
+    fn what_is_no_time_says_nothing(#[case] text: &str) {
+        let now: Zoned = "2026-11-23T10:30:40+01:00[Europe/Paris]".parse().unwrap();
+        assert_eq!(on_the_clock(text, &now), None);
     }
 
     #[rstest]

@@ -125,6 +125,10 @@ pub(crate) struct Document {
 const LONGEST_DOCUMENT: usize = 16 << 20;
 
 impl Dialect for Document {
+    fn is_live(&self) -> bool {
+        false
+    }
+
     fn line(&mut self, line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {
         if self.text.len() + line.len() <= LONGEST_DOCUMENT {
             self.text.extend_from_slice(line);

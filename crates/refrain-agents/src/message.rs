@@ -1,5 +1,9 @@
 //! An agent's final message while it grows, in bounded memory.
 
+use refrain_core::agent::AgentEvent;
+
+use crate::wire::Say;
+
 /// What a final message may hold. No person and no promise needs more.
 const LONGEST: usize = 4 << 20;
 
@@ -37,10 +41,14 @@ impl Message {
         self.text.is_empty()
     }
 
-    /// The message. One that is too long is none: a part of it could claim what the whole does not.
-    pub(crate) fn take(&mut self) -> Option<String> {
+    /// Says the message as the last word. One that is too long is none: a part of it could claim what the whole does not.
+    pub(crate) fn say_final(&mut self, say: Say<'_>) {
         let Self { text, is_too_long } = std::mem::take(self);
-        (!is_too_long && !text.is_empty()).then_some(text)
+        if is_too_long {
+            say(AgentEvent::TooLong);
+        }
+        let message = (!is_too_long && !text.is_empty()).then_some(text);
+        say(AgentEvent::Final { ok: true, message });
     }
 }
 
@@ -48,18 +56,27 @@ impl Message {
 mod tests {
     use super::*;
 
+    fn said(message: &mut Message) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        message.say_final(&mut |event| events.push(event));
+        events
+    }
+
     #[test]
-    fn a_message_without_bounds_is_none() {
+    fn a_message_without_bounds_is_none_and_that_is_said() {
         let mut message = Message::default();
         let part = "x".repeat(LONGEST / 2);
         message.push(&part);
         message.push(&part);
-        assert_eq!(message.take().map(|text| text.len()), Some(LONGEST));
+        let whole = Some(part.repeat(2));
+        assert_eq!(said(&mut message), [AgentEvent::Final { ok: true, message: whole }]);
         for _ in 0..100 {
             message.push(&part);
         }
         assert!(message.text.len() <= LONGEST);
         message.push("<promise>DONE</promise>");
-        assert_eq!(message.take(), None);
+        let none = AgentEvent::Final { ok: true, message: None };
+        assert_eq!(said(&mut message), [AgentEvent::TooLong, none.clone()]);
+        assert_eq!(said(&mut message), [none]);
     }
 }

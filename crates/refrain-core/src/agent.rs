@@ -23,7 +23,7 @@ pub enum AgentEvent {
     Text {
         /// What.
         text: String,
-        /// It continues the last text: a stream of parts, not of whole messages.
+        /// It is a part of a text: what comes next continues it, on the same line.
         part: bool,
         /// Who said it.
         by: Speaker,
@@ -67,6 +67,8 @@ pub enum AgentEvent {
     Fault(Fault),
     /// Something worth a line on the screen, and nothing else.
     Notice(String),
+    /// Its final message is too long to be kept: what it claims is not known.
+    TooLong,
     /// Its last word: the run is over, by its own account.
     Final {
         /// Whether it came to an end as it should.
@@ -79,6 +81,24 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Whether the model answered or a tool ran: a retry before that succeeded.
+    #[must_use]
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::Text { .. } | Self::Thought(_) | Self::ToolCall { .. } | Self::ToolResult { .. } => true,
+            Self::Final { ok, .. } => *ok,
+            // Usage is also part of the report of a run that was interrupted.
+            Self::Tokens { .. }
+            | Self::Cost { .. }
+            | Self::Session(_)
+            | Self::Retry(_)
+            | Self::Fault(_)
+            | Self::Notice(_)
+            | Self::TooLong
+            | Self::Unknown => false,
+        }
+    }
+
     /// The same, with `clean` done to all that it shows.
     #[must_use]
     pub fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
@@ -88,7 +108,7 @@ impl AgentEvent {
             Self::ToolResult { output, .. } => *output = clean(output),
             Self::Retry(fault) | Self::Fault(fault) => fault.message = clean(&fault.message),
             Self::Final { message, .. } => *message = message.as_deref().map(clean),
-            Self::Session(_) | Self::Tokens { .. } | Self::Cost { .. } | Self::Unknown => {}
+            Self::Session(_) | Self::Tokens { .. } | Self::Cost { .. } | Self::TooLong | Self::Unknown => {}
         }
         self
     }
@@ -183,8 +203,22 @@ pub struct Usage {
     pub tokens: Tokens,
     /// Money.
     pub cost: Option<Usd>,
-    /// More was used than is known: a stream was cut off before its agent said how much.
+    /// More tokens were used than are counted: an agent was cut off before it said how many, or never said.
     pub at_least: bool,
+    /// More money was spent than is counted, likewise.
+    pub cost_at_least: bool,
+}
+
+impl Usage {
+    /// What a run used that was started. Whatever it did not say makes every sum incomplete that it is part of: this is the
+    /// one place where that is decided. `is_whole` where its program came to its own end.
+    #[must_use]
+    pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
+        let tokens = tokens.unwrap_or_default();
+        let has_tokens = tokens.input.is_some() || tokens.output.is_some();
+        let (at_least, cost_at_least) = (!is_whole || !has_tokens, !is_whole || cost.is_none());
+        Self { tokens, cost, at_least, cost_at_least }
+    }
 }
 
 impl Tokens {
@@ -226,6 +260,7 @@ impl std::ops::Add for Usage {
             cost: either(self.cost.map(|usd| usd.0), other.cost.map(|usd| usd.0), u64::saturating_add)
                 .map(Usd),
             at_least: self.at_least || other.at_least,
+            cost_at_least: self.cost_at_least || other.cost_at_least,
         }
     }
 }
@@ -267,8 +302,10 @@ pub enum FaultKind {
     Connection,
     /// Another run of the same program had what this one needed of the user's home. Backs off.
     Busy,
-    /// Not logged in, or not allowed: 401, 403, no key. Needs a person.
+    /// Not logged in: 401, no key. Needs a person.
     Login,
+    /// The provider, or a proxy on the way there, refuses it: 403. Needs a person.
+    Forbidden,
     /// There is no money left at the provider. Needs a person.
     Credit,
     /// There is no such model. Needs a person.
@@ -323,6 +360,12 @@ pub struct AgentReport {
     /// How many things it said that this version does not know.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
+    /// Its program ended before it printed a single event.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_events: bool,
+    /// What its provider failed it with, while its program waits to try again: nothing has followed that notice so far.
+    #[serde(skip)]
+    pub retrying: Option<Fault>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -338,6 +381,9 @@ fn is_zero(value: &u64) -> bool {
 impl AgentReport {
     /// Takes one more event in.
     pub fn hear(&mut self, event: &AgentEvent) {
+        if event.is_progress() {
+            self.retrying = None;
+        }
         match event {
             AgentEvent::Session(session) => {
                 let Session { id, model, version } = session;
@@ -348,7 +394,12 @@ impl AgentReport {
             }
             AgentEvent::Tokens { of, tokens } => self.tokens = Some((*of, *tokens)),
             AgentEvent::Cost { of, usd } => self.cost = Some((*of, *usd)),
+            // A program that is ended while it waits for its provider says only that it was interrupted.
+            AgentEvent::Fault(fault) if fault.kind == FaultKind::Aborted && self.retrying.is_some() => {
+                self.fault.clone_from(&self.retrying);
+            }
             AgentEvent::Fault(fault) => self.fault = Some(fault.clone()),
+            AgentEvent::Retry(fault) => self.retrying = Some(fault.clone()),
             AgentEvent::Final { ok, .. } => {
                 self.is_final = true;
                 self.last_tool = None;
@@ -363,8 +414,8 @@ impl AgentReport {
             AgentEvent::Text { .. }
             | AgentEvent::Thought(_)
             | AgentEvent::ToolResult { .. }
-            | AgentEvent::Retry(_)
-            | AgentEvent::Notice(_) => {}
+            | AgentEvent::Notice(_)
+            | AgentEvent::TooLong => {}
         }
     }
 }

@@ -11,16 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::agent::AgentReport;
 use crate::budget::Standing;
 use crate::gate::GateName;
-use crate::git::{Base, CommitReport, Effect, Oid, PublishReport};
+use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
+use crate::work::WorkDigest;
 
 pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
 
-/// The journal's format: what a reader of this version understands. New kinds of events raise it.
-pub const FORMAT: u32 = 1;
+/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
+/// values, raise it once a release; format 1 is that of 0.1.0.
+pub const FORMAT: u32 = 2;
+
+/// Whether this version reads a journal of that format.
+#[must_use]
+pub fn is_readable(format: u32) -> bool {
+    (1..=FORMAT).contains(&format)
+}
 
 /// One line of a journal, less its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,6 +86,9 @@ pub enum Event {
     IterationBegun {
         /// From 1, without gaps.
         iteration: u32,
+        /// The work at that time; none if it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDigest>,
     },
     /// The agent is about to be started: an intent.
     #[serde(rename = "attempt.started")]
@@ -111,6 +122,9 @@ pub enum Event {
         /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
+        /// What they were: the names of their programs, some of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
     },
     /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
     #[serde(rename = "candidate.taken")]
@@ -124,6 +138,9 @@ pub enum Event {
         /// What of the protected was touched since the start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         touched: Vec<Touched>,
+        /// What the gates, or a commit hook, changed of the candidate before: the first paths of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<RepoPath>,
     },
     /// Git does not say what there is to prove.
     #[serde(rename = "candidate.refused")]
@@ -200,6 +217,9 @@ pub enum Event {
         /// Where it was pushed to, or why that failed; none where there is no remote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pushed: Option<Pushed>,
+        /// Files that were changed before the loop and by it: they hold the user's changes too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mixed: Vec<RepoPath>,
     },
     /// The loop is about to end without a proof, and there is no branch with what it did.
     #[serde(rename = "work.unsaved")]
@@ -325,6 +345,8 @@ pub enum StopReason {
     OutputLost,
     /// It used up the loop's money or tokens.
     Budget,
+    /// Its program sleeps until its provider takes requests again: the loop waits for that without it.
+    ProviderWait,
 }
 
 /// What can be asked of a loop.
@@ -419,10 +441,12 @@ pub enum ClaimSource {
     StateFile,
     /// Exit code 0, where there is neither a promise nor a hard gate.
     ExitCode,
-    /// Nobody but the gates, where there is no promise: the agent ended well.
+    /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
     Gates,
     /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
     Result,
+    /// No agent: the number of iterations that was asked for is done (`--exact N`).
+    Count,
 }
 
 /// Why a loop cannot go on by itself.
@@ -437,8 +461,12 @@ pub enum Blocked {
     AgentMissing,
     /// What the agent prints cannot be kept.
     OutputLost,
-    /// The agent is not logged in, or not allowed.
+    /// A gate's command was not found, or may not be executed, before the first iteration.
+    GateMissing,
+    /// The agent is not logged in.
     Login,
+    /// The provider, or a proxy on the way there, refuses the agent's requests.
+    Forbidden,
     /// There is no money left at the provider.
     Credit,
     /// There is no such model.

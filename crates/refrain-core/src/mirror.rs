@@ -4,6 +4,7 @@
 //!
 //! One module a system, each with a writer and a reader of its format; [`read`] knows them apart by what they hold.
 
+mod check;
 mod descartes;
 mod found;
 mod ralph;
@@ -23,13 +24,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::End;
+use crate::event::{ClaimSource, End};
 use crate::git::Checkout;
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::spec::Spec;
 use crate::state_file::front_matter;
 
+pub use check::Check;
 pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt, read};
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 
@@ -79,9 +81,11 @@ impl Standing {
         match state.ended.map(|ended| ended.end) {
             None if is_driven => Self::Running,
             Some(End::Paused | End::Blocked { .. }) => Self::Running,
+            Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => {
+                Self::MaxIterationsReached
+            }
             Some(End::Completed { .. }) => Self::Completed,
             Some(End::Cancelled) => Self::Cancelled,
-            Some(End::IterationCap) => Self::MaxIterationsReached,
             None | Some(End::Stuck | End::TimedOut | End::BudgetExceeded { .. }) => Self::Crashed,
         }
     }

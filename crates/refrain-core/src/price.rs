@@ -39,7 +39,9 @@ impl AgentSpec {
     /// What was used, with what it cost by the price of the model where the agent did not say.
     #[must_use]
     pub(crate) fn priced(&self, used: Usage) -> Usage {
-        Usage { cost: used.cost.or_else(|| self.price?.of(used.tokens)), ..used }
+        let cost = used.cost.or_else(|| self.price?.of(used.tokens));
+        let is_priced = used.cost.is_none() && cost.is_some();
+        Usage { cost, cost_at_least: if is_priced { used.at_least } else { used.cost_at_least }, ..used }
     }
 }
 

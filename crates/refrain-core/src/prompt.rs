@@ -229,6 +229,7 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, quote: Quote) ->
             | Outcome::Limit
             | Outcome::Outage
             | Outcome::Unable
+            | Outcome::Unresponsive
             | Outcome::OutputLost,
             _,
         ) => return None,
@@ -275,7 +276,6 @@ fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
     let failing: Vec<_> = by_agent.into_iter().chain(printed.gates.iter().filter_map(of_gate)).collect();
     let failing: Vec<_> =
         failing.iter().map(|(gate, essence)| Failing { gate: gate.as_deref(), essence }).collect();
-    let turns = state.progress.stuck.turns(pattern);
     let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();
     let tried: Vec<_> = outcomes
         .iter()
@@ -286,7 +286,7 @@ fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
             preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),
         })
         .collect();
-    Some(stuck::directive(pattern, turns, &failing, &tried))
+    Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
 }
 
 /// The attempts that count, oldest first.
@@ -310,7 +310,8 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
         | Outcome::OutputLost
         | Outcome::Limit
         | Outcome::Outage
-        | Outcome::Unable => "was refunded",
+        | Outcome::Unable
+        | Outcome::Unresponsive => "was refunded",
     };
     let failing = attempt.proof.iter().flat_map(|proof| proof.failing(&state.spec)).filter_map(|result| {
         let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);

@@ -81,6 +81,7 @@ pub fn body(state: &LoopState, clean: impl Fn(&str) -> String) -> String {
                 ClaimSource::StateFile => "The agent claimed it done in its state file",
                 ClaimSource::ExitCode => "The command ended with exit code 0",
                 ClaimSource::Gates | ClaimSource::Result => "All gates that decide passed",
+                ClaimSource::Count => "The iterations that were asked for are done",
             },
             state.charged
         ),

@@ -71,6 +71,9 @@ pub struct Spec {
     /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub clean_checkout: bool,
+    /// A gate that cannot run blocks the loop before its first attempt. False with `--allow-missing-gates`, and for loops of 0.1.0.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub gates_must_run: bool,
     /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub approval: bool,
@@ -119,6 +122,22 @@ impl Spec {
     #[must_use]
     pub fn has_hard_gates(&self) -> bool {
         self.gates.iter().any(|gate| gate.hard)
+    }
+
+    /// Whether a gate completes the loop by itself (`--success-command`).
+    #[must_use]
+    pub fn completes_by_gate(&self) -> bool {
+        self.gates.iter().any(|gate| gate.completes)
+    }
+
+    /// Whether nothing but the exit code of a known agent would complete the loop. Such an agent exits with 0 whatever it did.
+    #[must_use]
+    pub fn trusts_exit_code(&self) -> bool {
+        self.promise.is_none()
+            && !self.has_hard_gates()
+            && self.agent.kind != AgentKind::Generic
+            // There the exit code is no claim.
+            && self.until != Until::Forever
     }
 
     /// Whether an agent that ends well without a word claims by what it changed: a task's does, where gates decide about it
@@ -233,8 +252,11 @@ impl ProtectSpec {
 /// When a loop is stuck, and what is done then (design.md, "Errors are classified").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StuckSpec {
-    /// How often the same failure comes in a row before the strategy is to shift.
+    /// After how many iterations in a row without progress the strategy shifts (`stuck::ROWS`).
     pub threshold: u32,
+    /// The same failure counts whatever else changes (`refrain run`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_failure: bool,
     /// What is done where that did not help.
     #[serde(default)]
     pub answer: OnStuck,
@@ -242,7 +264,7 @@ pub struct StuckSpec {
 
 impl Default for StuckSpec {
     fn default() -> Self {
-        Self { threshold: stuck::THRESHOLD, answer: OnStuck::Stop }
+        Self { threshold: stuck::THRESHOLD, by_failure: false, answer: OnStuck::Stop }
     }
 }
 

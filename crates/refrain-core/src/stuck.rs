@@ -1,57 +1,78 @@
-//! Whether a loop still moves, judged by what its iterations leave behind (failures, trees, commits, claims), never by
-//! what an agent says of them; and the words for an agent that goes in circles.
+//! Whether a loop still makes progress, judged by what its iterations leave behind (work, failures, claims), never by what an
+//! agent says of them; and the prompt section for an agent that makes none.
 //!
-//! A small fold: [`Stuck::after`] takes one [`Turn`], [`Stuck::verdict`] says what it all amounts to. Only charged
+//! A small fold: [`Stuck::after`] takes one [`Turn`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only charged
 //! iterations are turns: neither a refunded attempt nor a baseline run is one (contract.md). What follows from a verdict
 //! (`--on-stuck`) is decided in `loop`; what makes two failures the same is [`crate::fingerprint`]'s.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 
 use crate::fingerprint::{Essence, Fingerprint};
-use crate::git::Oid;
+use crate::spec::StuckSpec;
 use crate::text::{clip, printable, squeeze};
+use crate::work::WorkDigest;
 
-/// How often the same failure comes in a row before the strategy is to shift, unless `--stuck-threshold` says otherwise.
+/// After how many turns of one pattern the strategy shifts, unless `--stuck-threshold` says otherwise.
 pub const THRESHOLD: u32 = 3;
-/// How many more such turns there may be once it was to shift: with the last of them the loop is stuck.
+/// How many more such turns there may be: with the last of them the loop is stuck.
 pub const MORE: u32 = 2;
-/// Two things in turn, each of them twice: A-B-A-B.
-const IN_TURN: u32 = 4;
+/// How many states of the work are known as earlier ones.
+const STATES: usize = 64;
 
 /// What one charged iteration left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// What failed: the first failing hard gate, or the agent itself. None where nothing did.
+    /// What failed: the first failing required gate, the agent itself, or why its claim was refused.
     pub failure: Option<Fingerprint>,
-    /// The candidate's tree. None where it is not known; then nobody says that nothing was changed.
-    pub tree: Option<Oid>,
-    /// There are commits that were not there before, by whomever: a commit of earlier work is work, too.
-    pub committed: bool,
+    /// The gate that failed also failed before the first iteration: it is expected to, until the work is done.
+    pub is_expected: bool,
+    /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken for
+    /// "unchanged".
+    pub work: Option<(WorkDigest, WorkDigest)>,
     /// It claimed that the work is done.
     pub claimed: bool,
 }
 
-/// In what way a loop does not move.
+/// In what way a loop makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// The same failure again and again.
-    Same,
-    /// Two failures in turn: what mends one brings the other back.
-    Alternating,
-    /// Two states of the work in turn.
-    BackAndForth,
-    /// Nothing changed, nothing committed, nothing claimed.
-    Empty,
+    /// The work did not change, or returned to an earlier state.
+    SameWork,
+    /// The same failure, and the agent claimed each time.
+    RefusedClaim,
+    /// The same failure over changed work, without a claim, of a gate that passed before the first iteration.
+    NewFailure,
+    /// The same failure over changed work, without a claim, of a gate that failed before the first iteration too.
+    OldFailure,
 }
 
-impl Pattern {
-    const ALL: [Self; 4] = [Self::Same, Self::Alternating, Self::BackAndForth, Self::Empty];
+/// After how many thresholds, and more turns than that, a pattern shifts the strategy and ends the loop.
+struct Row {
+    pattern: Pattern,
+    shift: u32,
+    stuck: Option<(u32, u32)>,
 }
+
+/// When a loop makes no progress. The cap and the budget bound what is never stuck.
+const ROWS: [Row; 4] = [
+    Row { pattern: Pattern::SameWork, shift: 1, stuck: Some((1, MORE)) },
+    Row { pattern: Pattern::RefusedClaim, shift: 1, stuck: Some((1, MORE)) },
+    Row { pattern: Pattern::NewFailure, shift: 2, stuck: Some((2, 2 * MORE)) },
+    Row { pattern: Pattern::OldFailure, shift: 2, stuck: None },
+];
+
+/// The same by the failure alone, whatever the work and the claims (seed 004: `refrain run`).
+const ROWS_BY_FAILURE: [Row; 3] = [
+    Row { pattern: Pattern::SameWork, shift: 1, stuck: Some((1, MORE)) },
+    Row { pattern: Pattern::NewFailure, shift: 1, stuck: Some((1, MORE)) },
+    Row { pattern: Pattern::OldFailure, shift: 1, stuck: Some((1, MORE)) },
+];
 
 /// What the turns so far amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on as it is.
+    /// It makes progress, as far as that is known.
     Moving,
     /// The next prompt carries the [`directive`]; so does the one after it, as each run starts afresh.
     Shift(Pattern),
@@ -59,127 +80,106 @@ pub enum Verdict {
     Stuck(Pattern),
 }
 
-/// The fold of a loop's turns. Whoever changes what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop)
-/// begins with a new one.
+/// The fold of a loop's turns. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop) begins
+/// with a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    last: Option<Fingerprint>,
-    count: u32,
-    failures: InTurn<Fingerprint>,
-    tree: Option<Oid>,
-    trees: InTurn<Oid>,
-    empty: u32,
+    failure: Option<Fingerprint>,
+    is_expected: bool,
+    /// Turns in a row with that failure.
+    same: u32,
+    /// The last of them, in a row, that claimed.
+    claimed: u32,
+    /// Turns in a row that did not change the work, or took it back to an earlier state.
+    same_work: u32,
+    /// The last of them took it back.
+    is_back: bool,
+    /// States of the work, oldest first.
+    states: VecDeque<WorkDigest>,
 }
 
 impl Stuck {
-    /// A loop whose candidate was `tree` before its first turn, so that an empty first turn is seen as one.
-    #[must_use]
-    pub fn starting_at(tree: Option<Oid>) -> Self {
-        let mut trees = InTurn::default();
-        if let Some(tree) = &tree {
-            trees.add(tree);
-        }
-        Self { tree, trees, ..Self::default() }
-    }
-
     /// One more turn.
     pub fn after(&mut self, turn: &Turn) {
-        let unchanged = turn.tree.is_some() && turn.tree == self.tree;
-        self.empty =
-            if unchanged && !turn.committed && !turn.claimed { self.empty.saturating_add(1) } else { 0 };
-        match &turn.failure {
-            Some(failure) => {
-                let again = self.last.as_ref() == Some(failure);
-                self.count = if again { self.count.saturating_add(1) } else { 1 };
-                self.failures.add(failure);
+        match &turn.work {
+            Some((before, after)) => {
+                // What gates, commits or the user changed in between is a state like any other.
+                self.see(before);
+                self.is_back = before != after && self.states.contains(after);
+                self.same_work = if before == after || self.is_back { self.same_work + 1 } else { 0 };
+                self.see(after);
             }
-            None => (self.count, self.failures) = (0, InTurn::default()),
+            None => (self.same_work, self.is_back) = (0, false),
         }
-        self.last.clone_from(&turn.failure);
-        match &turn.tree {
-            // Work that stands still does not swing; that it stands still is seen above.
-            Some(_) if unchanged => {}
-            Some(tree) => self.trees.add(tree),
-            None => self.trees = InTurn::default(),
+        let again = turn.failure.is_some() && self.failure == turn.failure;
+        let count = |before: u32| if again { before + 1 } else { 1 };
+        self.same = if turn.failure.is_some() { count(self.same) } else { 0 };
+        self.claimed = if turn.failure.is_some() && turn.claimed { count(self.claimed) } else { 0 };
+        (self.failure, self.is_expected) = (turn.failure.clone(), turn.is_expected);
+    }
+
+    fn see(&mut self, state: &WorkDigest) {
+        if !self.states.contains(state) {
+            if self.states.len() == STATES {
+                self.states.pop_front();
+            }
+            self.states.push_back(state.clone());
         }
-        self.tree.clone_from(&turn.tree);
     }
 
     /// The failure of the last turn.
     #[must_use]
     pub fn last(&self) -> Option<&Fingerprint> {
-        self.last.as_ref()
+        self.failure.as_ref()
     }
 
-    /// How many turns in a row ended with it; 0 where the last one did not fail.
+    /// How many turns in a row ended with it; 0 if the last one did not fail.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.count
+        self.same
+    }
+
+    /// Whether the last turn took the work back to an earlier state.
+    #[must_use]
+    pub fn is_back(&self) -> bool {
+        self.is_back
     }
 
     /// How many turns in a row follow the pattern.
     #[must_use]
     pub fn turns(&self, pattern: Pattern) -> u32 {
         match pattern {
-            Pattern::Same => self.count,
-            Pattern::Alternating => self.failures.turns,
-            Pattern::BackAndForth => self.trees.turns,
-            Pattern::Empty => self.empty,
+            Pattern::SameWork => self.same_work,
+            Pattern::RefusedClaim => self.claimed,
+            Pattern::NewFailure => {
+                if self.is_expected {
+                    0
+                } else {
+                    self.same
+                }
+            }
+            Pattern::OldFailure => {
+                if self.is_expected {
+                    self.same
+                } else {
+                    0
+                }
+            }
         }
     }
 
-    /// What the turns so far amount to, where the same thing `threshold` times in a row is too often; 0 counts as 1.
+    /// What the turns so far amount to. A threshold of 0 counts as 1.
     #[must_use]
-    pub fn verdict(&self, threshold: u32) -> Verdict {
-        let over = |pattern: Pattern| {
-            let often = match pattern {
-                Pattern::Same | Pattern::Empty => threshold.max(1),
-                Pattern::Alternating | Pattern::BackAndForth => IN_TURN,
-            };
-            self.turns(pattern).checked_sub(often)
+    pub fn verdict(&self, spec: &StuckSpec) -> Verdict {
+        let threshold = spec.threshold.max(1);
+        let rows: &[Row] = if spec.by_failure { &ROWS_BY_FAILURE } else { &ROWS };
+        let is_stuck = |row: &&Row| {
+            row.stuck.is_some_and(|(times, more)| self.turns(row.pattern) >= times * threshold + more)
         };
-        let due = |pattern: &Pattern| over(*pattern).is_some();
-        let stuck = |pattern: &Pattern| over(*pattern).is_some_and(|more| more >= MORE);
-        let patterns = Pattern::ALL.into_iter();
-        patterns
-            .clone()
-            .find(stuck)
-            .map(Verdict::Stuck)
-            .or_else(|| patterns.clone().find(due).map(Verdict::Shift))
-            .unwrap_or(Verdict::Moving)
-    }
-}
-
-/// Two values in turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct InTurn<T> {
-    last: Option<T>,
-    /// The last one that was another.
-    other: Option<T>,
-    /// How many of the last values were the two in turn; one that is new begins with 1 or, behind another, 2.
-    turns: u32,
-}
-
-impl<T> Default for InTurn<T> {
-    fn default() -> Self {
-        Self { last: None, other: None, turns: 0 }
-    }
-}
-
-impl<T: Clone + PartialEq> InTurn<T> {
-    fn add(&mut self, value: &T) {
-        let again = self.last.as_ref() == Some(value);
-        let back = self.other.as_ref() == Some(value);
-        self.turns = match self.turns {
-            // A-B-A-B-B is no way out.
-            turns if back || again && turns >= IN_TURN => turns.saturating_add(1),
-            0 => 1,
-            _ if again => 1,
-            _ => 2,
-        };
-        if !again {
-            self.other = self.last.replace(value.clone());
-        }
+        let is_due = |row: &&Row| self.turns(row.pattern) >= row.shift * threshold;
+        let stuck = rows.iter().find(is_stuck).map(|row| Verdict::Stuck(row.pattern));
+        let shift = || rows.iter().find(is_due).map(|row| Verdict::Shift(row.pattern));
+        stuck.or_else(shift).unwrap_or(Verdict::Moving)
     }
 }
 
@@ -214,24 +214,26 @@ const MOST_FILES: usize = 5;
 const LINE: usize = 160;
 const FILE: usize = 60;
 
-/// The part of a prompt that tells an agent that it goes in circles: what fails and how often, what was tried (oldest first;
-/// of many the last), and to do something else. Printable, and at most [`LONGEST`] bytes.
+/// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of many the
+/// last), and to do something else. Printable, and at most [`LONGEST`] bytes.
 #[must_use]
-pub fn directive(pattern: Pattern, turns: u32, failing: &[Failing<'_>], tried: &[Tried<'_>]) -> String {
+pub fn directive(
+    (pattern, stuck): (Pattern, &Stuck),
+    failing: &[Failing<'_>],
+    tried: &[Tried<'_>],
+) -> String {
     let mut text = String::from("STRATEGY SHIFT: ");
+    let turns = stuck.turns(pattern);
     let _ = match pattern {
-        Pattern::Same => write!(text, "the same failure came {turns} times in a row, whatever was changed."),
-        Pattern::Alternating => {
-            write!(
-                text,
-                "{turns} runs in a row ended with one of two failures: what mends one brings the other back."
-            )
+        Pattern::SameWork if stuck.is_back() => {
+            write!(text, "{turns} runs in a row changed nothing, or took the work back to an earlier state.")
         }
-        Pattern::BackAndForth => {
-            write!(text, "{turns} runs in a row took the work back and forth between two states.")
+        Pattern::SameWork => write!(text, "{turns} runs in a row changed nothing in the work."),
+        Pattern::RefusedClaim => {
+            write!(text, "the same failure came {turns} times in a row, and you claimed each time.")
         }
-        Pattern::Empty => {
-            write!(text, "{turns} runs in a row changed nothing, committed nothing and claimed nothing.")
+        Pattern::NewFailure | Pattern::OldFailure => {
+            write!(text, "the same failure came {turns} times in a row, whatever was changed.")
         }
     };
     for Failing { gate, essence } in failing.iter().take(MOST_FAILING) {
@@ -253,14 +255,14 @@ pub fn directive(pattern: Pattern, turns: u32, failing: &[Failing<'_>], tried: &
         text.push_str(&format!("\n- iteration {}: {}", tried.iteration, attempt(tried)));
     }
     text.push_str(match pattern {
-        Pattern::Same | Pattern::Alternating | Pattern::BackAndForth => {
+        Pattern::SameWork => {
+            "\n\nDo one part of the task now, however small, and write it to a file. If everything is done already, claim \
+             so as described above. If something keeps you from working, say what."
+        }
+        Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
             "\n\nDo not try any of this again. First find out why it fails, and check what you take for granted. Then do \
              something fundamentally different: another algorithm or data structure, another library or interface, the \
              simplest thing that could work, or one small part of it."
-        }
-        Pattern::Empty => {
-            "\n\nDo one part of the task now, however small, and write it to a file. If everything is done already, claim \
-             so as you were told. If something keeps you from working, say what."
         }
     });
     text

@@ -9,14 +9,15 @@ fn failure(name: char) -> Fingerprint {
     format!("{:016x}", u32::from(name)).parse().unwrap()
 }
 
-fn oid(n: usize) -> Oid {
-    format!("{n:040x}").parse().unwrap()
+fn work(n: usize) -> WorkDigest {
+    format!("{n:032x}").parse().unwrap()
 }
 
-/// Turns in a line of words. A letter is a failure, `-` none; behind it `=` says that the tree stays, a digit which tree it
-/// is, `?` that nobody knows; otherwise it is a new one. `+` is a commit, `!` a claim.
+/// Turns in a line of words. A letter is a failure, `-` none; behind it `=` says that the work stays, a digit which state it
+/// comes to, `?` that it is not known; otherwise it is a new one. `!` is a claim, `*` says that the gate failed before the
+/// first iteration too. The work begins as state 0.
 fn turns(words: &str) -> Vec<Turn> {
-    let mut tree = 0;
+    let mut state = 0;
     let read = |(at, word): (usize, &str)| {
         let mut turn = Turn::default();
         let mut chars = word.chars();
@@ -24,97 +25,125 @@ fn turns(words: &str) -> Vec<Turn> {
             turn.failure = Some(failure(letter));
         }
         let marks: String = chars.collect();
-        turn.committed = marks.contains('+');
-        turn.claimed = marks.contains('!');
-        let named = marks.chars().find_map(|mark| mark.to_digit(10));
-        tree = match named {
+        (turn.claimed, turn.is_expected) = (marks.contains('!'), marks.contains('*'));
+        let before = state;
+        state = match marks.chars().find_map(|mark| mark.to_digit(10)) {
             Some(digit) => digit as usize,
-            None if marks.contains('=') => tree,
+            None if marks.contains('=') => state,
             None => 1000 + at,
         };
-        turn.tree = (!marks.contains('?')).then(|| oid(tree));
+        turn.work = (!marks.contains('?')).then(|| (work(before), work(state)));
         turn
     };
     words.split_whitespace().enumerate().map(read).collect()
 }
 
 fn after(words: &str) -> Stuck {
-    let mut stuck = Stuck::starting_at(Some(oid(0)));
+    let mut stuck = Stuck::default();
     turns(words).iter().for_each(|turn| stuck.after(turn));
     stuck
 }
 
-use Pattern::{Alternating, BackAndForth, Empty, Same};
+fn spec(threshold: u32) -> StuckSpec {
+    StuckSpec { threshold, ..StuckSpec::default() }
+}
+
+use Pattern::{NewFailure, OldFailure, RefusedClaim, SameWork};
 use Verdict::{Moving, Shift};
 
 #[rstest]
-// Three in a row, two more.
 #[case::nothing_yet("", Moving)]
-#[case::once("A", Moving)]
-#[case::twice("A A", Moving)]
-#[case::three_in_a_row("A A A", Shift(Same))]
-#[case::one_more("A A A A", Shift(Same))]
-#[case::two_more("A A A A A", Verdict::Stuck(Same))]
-#[case::and_on("A A A A A A", Verdict::Stuck(Same))]
-#[case::claims_change_nothing("A! A! A!", Shift(Same))]
-#[case::nor_do_commits("A+ A+ A+", Shift(Same))]
-// A different failure resets.
-#[case::another_in_between("A A B A A", Moving)]
-#[case::another_behind("A A A B", Moving)]
-#[case::another_behind_one_more("A A A A B", Moving)]
-#[case::another_three_times("A A A A B B B", Shift(Same))]
-#[case::always_another("A B C D E F G", Moving)]
-#[case::a_success("A A - A A", Moving)]
-#[case::a_success_behind("A A A -", Moving)]
-// A-B-A-B.
-#[case::back_once("A B A", Moving)]
-#[case::in_turn("A B A B", Shift(Alternating))]
-#[case::in_turn_behind_others("C A A B A B", Shift(Alternating))]
-#[case::in_turn_once_more("A B A B A", Shift(Alternating))]
-#[case::in_turn_twice_more("A B A B A B", Verdict::Stuck(Alternating))]
-#[case::one_of_the_two_stays("A B A B B", Shift(Alternating))]
-#[case::one_of_the_two_stays_again("A B A B B B", Verdict::Stuck(Alternating))]
-#[case::a_third_in_between("A B C A B", Moving)]
-#[case::a_third_behind("A B A B C", Moving)]
-#[case::a_success_in_between("A B - A B", Moving)]
-#[case::three_in_turn("A B C A B C A B C", Moving)]
-#[case::pairs("A A B B A A B B", Moving)]
-// Empty turns.
-#[case::empty_twice("-= -=", Moving)]
-#[case::empty("-= -= -=", Shift(Empty))]
-#[case::empty_and_more("-= -= -= -= -=", Verdict::Stuck(Empty))]
-#[case::empty_and_failing_differently("A= B= C=", Shift(Empty))]
-#[case::empty_and_failing_alike("A= A= A=", Shift(Same))]
-#[case::empty_with_a_claim("-= -=! -= -=", Moving)]
-#[case::a_commit_of_earlier_work("-= -=+ -= -=", Moving)]
-#[case::empty_then_work("-= -= - -=", Moving)]
-#[case::nobody_knows_the_tree("-? -? -? -? -? -?", Moving)]
-#[case::work_without_gates("- - - - - - - -", Moving)]
-// The work goes back and forth.
-#[case::back_and_forth("-1 -2 -1 -2", Shift(BackAndForth))]
-#[case::back_and_forth_from_the_start("-1 -0 -1", Shift(BackAndForth))]
-#[case::back_and_forth_and_more("-1 -2 -1 -2 -1 -2", Verdict::Stuck(BackAndForth))]
-#[case::back_and_forth_failing_differently("A1 B2 C1 D2", Shift(BackAndForth))]
+// The work did not change, or returned to an earlier state.
+#[case::unchanged_twice("-= -=", Moving)]
+#[case::unchanged("-= -= -=", Shift(SameWork))]
+#[case::unchanged_once_more("-= -= -= -=", Shift(SameWork))]
+#[case::unchanged_twice_more("-= -= -= -= -=", Verdict::Stuck(SameWork))]
+#[case::unchanged_and_claims("-=! -=! -=!", Shift(SameWork))]
+#[case::unchanged_and_failing_differently("A= B= C= D= E=", Verdict::Stuck(SameWork))]
+#[case::unchanged_and_failing_alike("A= A= A= A= A=", Verdict::Stuck(SameWork))]
+#[case::unchanged_while_red("A=* A=* A=* A=* A=*", Verdict::Stuck(SameWork))]
+#[case::work_in_between("-= -= - -= -=", Moving)]
+#[case::work_in_the_end("-= -= -= -= -", Moving)]
+#[case::work_without_gates("- - - - - - - - - - - -", Moving)]
+#[case::back_and_forth("-1 -2 -1 -2 -1", Shift(SameWork))]
+#[case::back_and_forth_on("-1 -2 -1 -2 -1 -2 -1", Verdict::Stuck(SameWork))]
+#[case::in_a_circle("-1 -2 -3 -1 -2 -3", Shift(SameWork))]
+#[case::back_to_the_start("-1 -0 -1 -0", Shift(SameWork))]
 #[case::taken_back_once("-1 -2 -1 -3", Moving)]
-#[case::forth_and_on("-1 -2 -1 -2 -3", Moving)]
-// What is worse is said.
-#[case::stuck_before_shift("A= A= A B A B", Shift(Alternating))]
-#[case::stuck_and_due("A1 A2 A1 A2 A1", Verdict::Stuck(Same))]
+#[case::unchanged_and_back("-1= -0= -= -=", Shift(SameWork))]
+#[case::not_known("-? -? -? -? -? -?", Moving)]
+#[case::not_known_in_between("-= -= -? -= -=", Moving)]
+// The same failure, and the agent claimed.
+#[case::claims("A! A! A!", Shift(RefusedClaim))]
+#[case::claims_once_more("A! A! A! A!", Shift(RefusedClaim))]
+#[case::claims_twice_more("A! A! A! A! A!", Verdict::Stuck(RefusedClaim))]
+#[case::claims_while_red("A!* A!* A!* A!* A!*", Verdict::Stuck(RefusedClaim))]
+#[case::claims_of_which_work_is_not_known("A!? A!? A!? A!? A!?", Verdict::Stuck(RefusedClaim))]
+#[case::claims_that_fail_differently("A! B! C! D! E! F!", Moving)]
+#[case::claims_and_fewer_fail("A! A! B! B! C!", Moving)]
+#[case::a_claim_now_and_then("A! A A! A A!", Moving)]
+#[case::a_success_in_between("A! A! -! A! A!", Moving)]
+// The same failure over changed work, no claim, a gate that passed before.
+#[case::fails_five_times("A A A A A", Moving)]
+#[case::fails("A A A A A A", Shift(NewFailure))]
+#[case::fails_on("A A A A A A A A A", Shift(NewFailure))]
+#[case::fails_to_the_end("A A A A A A A A A A", Verdict::Stuck(NewFailure))]
+#[case::fails_differently("A A A A A B A A A A A", Moving)]
+#[case::fails_in_turn("A B A B A B A B A B A B", Moving)]
+#[case::fails_and_claims_in_turn("A A! A A! A A!", Shift(NewFailure))]
+// The same, of a gate that failed before: it is expected to until the work is done.
+#[case::red_five_times("A* A* A* A* A*", Moving)]
+#[case::red("A* A* A* A* A* A*", Shift(OldFailure))]
+#[case::red_for_long("A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A*", Shift(OldFailure))]
+#[case::red_and_claims("A* A* A* A* A!* A!* A!* A!* A!*", Verdict::Stuck(RefusedClaim))]
+// What is worse is reported.
+#[case::stuck_before_shift("A A A A A A= A= A= A= A=", Verdict::Stuck(SameWork))]
 fn turns_amount_to(#[case] words: &str, #[case] verdict: Verdict) {
-    assert_eq!(after(words).verdict(THRESHOLD), verdict, "{words}");
+    assert_eq!(after(words).verdict(&spec(THRESHOLD)), verdict, "{words}");
 }
 
+/// The table of the issue, for every threshold: N and N + 2, 2 N and 2 N + 4.
 #[rstest]
-#[case(0, "A", Shift(Same))]
-#[case(1, "A", Shift(Same))]
-#[case(1, "A A A", Verdict::Stuck(Same))]
-#[case(2, "A A", Shift(Same))]
-#[case(5, "A A A A", Moving)]
-#[case(5, "A A A A A", Shift(Same))]
-#[case(5, "A A A A A A A", Verdict::Stuck(Same))]
-#[case::in_turn_needs_four_whatever_it_is(10, "A B A B", Shift(Alternating))]
-fn the_threshold_is_a_number_of_turns(#[case] threshold: u32, #[case] words: &str, #[case] verdict: Verdict) {
-    assert_eq!(after(words).verdict(threshold), verdict);
+#[case("-=", SameWork, 1, Some(2))]
+#[case("A!", RefusedClaim, 1, Some(2))]
+#[case("A", NewFailure, 2, Some(4))]
+#[case("A*", OldFailure, 2, None)]
+fn each_row_is_a_multiple_of_the_threshold(
+    #[case] word: &str,
+    #[case] pattern: Pattern,
+    #[case] times: u32,
+    #[case] more: Option<u32>,
+) {
+    for threshold in 0..=12 {
+        let shift = times * threshold.max(1);
+        let stuck = more.map(|more| shift + more);
+        for count in 1..=40 {
+            let words = format!("{word} ").repeat(count as usize);
+            let expected = match count {
+                _ if stuck.is_some_and(|stuck| count >= stuck) => Verdict::Stuck(pattern),
+                _ if count >= shift => Shift(pattern),
+                _ => Moving,
+            };
+            assert_eq!(
+                after(&words).verdict(&spec(threshold)),
+                expected,
+                "{count} x {word}, threshold {threshold}"
+            );
+        }
+    }
+}
+
+/// `refrain run`: the same error three times, whatever else.
+#[rstest]
+#[case("A A A", Shift(NewFailure))]
+#[case("A* A* A*", Shift(OldFailure))]
+#[case("A A! A A! A", Verdict::Stuck(NewFailure))]
+#[case("A* A* A* A* A*", Verdict::Stuck(OldFailure))]
+#[case("A A B A A", Moving)]
+#[case("-= -= -=", Shift(SameWork))]
+fn a_run_counts_failures(#[case] words: &str, #[case] verdict: Verdict) {
+    let spec = StuckSpec { by_failure: true, ..spec(THRESHOLD) };
+    assert_eq!(after(words).verdict(&spec), verdict);
 }
 
 #[test]
@@ -122,16 +151,14 @@ fn the_last_failure_is_counted() {
     let stuck = after("B A A");
     assert_eq!((stuck.last(), stuck.count()), (Some(&failure('A')), 2));
     assert_eq!((after("A -").last(), after("A -").count()), (None, 0));
-    assert_eq!(after("A B A B A").turns(Alternating), 5);
 }
 
-/// What may come behind a shift is what the tables say, whatever came before it.
 fn any_turns() -> impl Strategy<Value = Vec<Turn>> {
-    let turn = (prop::char::range('@', 'C'), 0..6usize, any::<bool>(), any::<bool>()).prop_map(
-        |(name, tree, committed, claimed)| Turn {
+    let turn = (prop::char::range('@', 'C'), any::<bool>(), 0..6usize, 1..6usize, any::<bool>()).prop_map(
+        |(name, is_expected, before, after, claimed)| Turn {
             failure: (name > '@').then(|| failure(name)),
-            tree: (tree > 0).then(|| oid(tree)),
-            committed,
+            is_expected,
+            work: (before > 0).then(|| (work(before), work(after))),
             claimed,
         },
     );
@@ -143,17 +170,19 @@ proptest! {
     fn something_new_resets_everything(before in any_turns()) {
         let mut stuck = Stuck::default();
         before.iter().for_each(|turn| stuck.after(turn));
-        stuck.after(&Turn { failure: Some(failure('N')), tree: Some(oid(99)), ..Turn::default() });
-        prop_assert_eq!(stuck.verdict(THRESHOLD), Moving);
+        let work = Some((work(98), work(99)));
+        stuck.after(&Turn { failure: Some(failure('N')), work, ..Turn::default() });
+        prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), Moving);
     }
 
     #[test]
-    fn nobody_is_stuck_without_a_shift(all in any_turns()) {
+    fn no_loop_is_stuck_without_a_shift(all in any_turns(), by_failure in any::<bool>()) {
+        let spec = StuckSpec { by_failure, ..spec(THRESHOLD) };
         let mut stuck = Stuck::default();
         let mut shifts = 0;
         for turn in &all {
             stuck.after(turn);
-            match stuck.verdict(THRESHOLD) {
+            match stuck.verdict(&spec) {
                 Moving => shifts = 0,
                 Shift(_) => shifts += 1,
                 Verdict::Stuck(_) => { prop_assert!(shifts >= MORE); shifts = MORE; }
@@ -162,14 +191,15 @@ proptest! {
     }
 
     #[test]
-    fn three_in_a_row_are_seen(before in any_turns(), n in 3usize..8) {
+    fn three_in_a_row_are_seen_whatever_came_before(before in any_turns(), n in 3usize..8) {
         let mut stuck = Stuck::default();
         before.iter().for_each(|turn| stuck.after(turn));
         for at in 0..n {
-            stuck.after(&Turn { failure: Some(failure('N')), tree: Some(oid(100 + at)), ..Turn::default() });
+            let work = Some((work(100 + at), work(101 + at)));
+            stuck.after(&Turn { failure: Some(failure('N')), work, claimed: true, ..Turn::default() });
         }
-        let verdict = if n >= 5 { Verdict::Stuck(Same) } else { Shift(Same) };
-        prop_assert_eq!(stuck.verdict(THRESHOLD), verdict);
+        let verdict = if n >= 5 { Verdict::Stuck(RefusedClaim) } else { Shift(RefusedClaim) };
+        prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), verdict);
     }
 
     #[test]
@@ -179,7 +209,7 @@ proptest! {
         let failing = vec![Failing { gate: Some(&long), essence: &essence }; n];
         let files = vec![long.clone(); n];
         let tried = vec![Tried { iteration: u32::MAX, outcome: &long, files: &files, preview: Some(&long) }; n];
-        let text = directive(Pattern::Alternating, u32::MAX, &failing, &tried);
+        let text = directive((RefusedClaim, &after("A!")), &failing, &tried);
         prop_assert!(text.len() <= LONGEST, "{}", text.len());
         prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
     }
@@ -201,7 +231,11 @@ fn an_agent_is_told_what_fails_and_what_was_tried() {
         },
         Tried { iteration: 5, outcome: "exit code 1", files: &[], preview: None },
     ];
-    let text = directive(Same, 3, &[Failing { gate: Some("tests"), essence: &essence }], &tried);
+    let text = directive(
+        (NewFailure, &after("A A A")),
+        &[Failing { gate: Some("tests"), essence: &essence }],
+        &tried,
+    );
     assert_eq!(
         text,
         "STRATEGY SHIFT: the same failure came 3 times in a row, whatever was changed.\n\n\
@@ -215,11 +249,12 @@ fn an_agent_is_told_what_fails_and_what_was_tried() {
 }
 
 #[rstest]
-#[case(Alternating, "4 runs in a row ended with one of two failures: what mends one brings the other back.")]
-#[case(BackAndForth, "4 runs in a row took the work back and forth between two states.")]
-#[case(Empty, "4 runs in a row changed nothing, committed nothing and claimed nothing.")]
-fn each_pattern_has_words(#[case] pattern: Pattern, #[case] words: &str) {
-    let text = directive(pattern, 4, &[], &[]);
+#[case(SameWork, "A= A=", "2 runs in a row changed nothing in the work.")]
+#[case(SameWork, "-1 -0 -1", "2 runs in a row changed nothing, or took the work back to an earlier state.")]
+#[case(RefusedClaim, "A! A!", "the same failure came 2 times in a row, and you claimed each time.")]
+#[case(OldFailure, "A* A*", "the same failure came 2 times in a row, whatever was changed.")]
+fn each_pattern_has_words(#[case] pattern: Pattern, #[case] turns: &str, #[case] words: &str) {
+    let text = directive((pattern, &after(turns)), &[], &[]);
     assert!(text.starts_with(&format!("STRATEGY SHIFT: {words}\n\n")), "{text}");
     assert!(!text.contains("What fails") && !text.contains("What was tried"), "{text}");
 }

@@ -64,6 +64,9 @@ pub struct LookingBack {
     pub cost_usd: Option<f64>,
     /// How many did not tell.
     pub without_cost: u64,
+    /// They cost more than that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// So many of so many.
@@ -430,7 +433,7 @@ mod tests {
             model: (agent == AgentKind::Claude).then(|| "opus".into()),
             pool: (agent == AgentKind::Claude).then(|| format!("claude login {of}")),
             at: at.parse().unwrap(),
-            usage: agent::Usage { tokens, cost: cost.map(Usd), at_least: false },
+            usage: agent::Usage { tokens, cost: cost.map(Usd), ..Default::default() },
         }
     }
 

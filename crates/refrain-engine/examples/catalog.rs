@@ -87,7 +87,7 @@ impl Driven {
         let state = self.journal.state();
         let next = match state.in_flight() {
             None if state.attempts.len() as u32 == state.iteration => {
-                Event::IterationBegun { iteration: state.iteration + 1 }
+                Event::IterationBegun { iteration: state.iteration + 1, work: None }
             }
             None => Event::AttemptStarted(AttemptId { iteration: state.iteration, attempt: 1 }),
             Some(flight) if flight.spawned.is_none() => {
@@ -115,7 +115,7 @@ fn write_loop(project: &Project, number: usize, statuses: &Utf8Path) -> Result<(
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at)?;
     for iteration in 1..=ATTEMPTS {
-        journal.push(Event::IterationBegun { iteration }, at)?;
+        journal.push(Event::IterationBegun { iteration, work: None }, at)?;
         journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at)?;
         journal.push(Event::AttemptSpawned { process }, at)?;
         journal.push(Event::AttemptFinished(Box::new(finished(iteration == ATTEMPTS))), at)?;
@@ -165,6 +165,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -198,6 +199,7 @@ fn finished(promised: bool) -> AttemptFinished {
         promised,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,

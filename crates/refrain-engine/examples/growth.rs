@@ -88,6 +88,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -108,7 +109,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
 /// The bytes of the journal that ten iterations around `iteration` made, for one of them.
 fn bytes_of(records: &[Record], iteration: u32) -> Result<f64, Box<dyn Error>> {
     let begin = |n| {
-        let begun = |record: &Record| record.event == Event::IterationBegun { iteration: n };
+        let begun = |record: &Record| record.event == Event::IterationBegun { iteration: n, work: None };
         records.iter().position(begun).ok_or("an iteration is missing")
     };
     let lines = &records[begin(iteration - 5)?..begin(iteration + 5)?];
@@ -137,7 +138,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
     });
     journal.push(recover, at)?;
     for iteration in 1..=LONG {
-        journal.push(Event::IterationBegun { iteration }, at)?;
+        journal.push(Event::IterationBegun { iteration, work: None }, at)?;
         journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at)?;
         journal.push(Event::AttemptSpawned { process: Process { pid: 1, start: 1 } }, at)?;
         let finished = AttemptFinished {
@@ -145,6 +146,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             promised: false,
             near_miss: None,
             gave_up: None,
+            work: None,
             needs: None,
             state: None,
             idle: false,

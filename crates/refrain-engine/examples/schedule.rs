@@ -145,6 +145,7 @@ impl Plan {
                         head: None,
                         iterations: 1,
                         cost: None,
+                        cost_at_least: false,
                         fault: None,
                     }))
                 }
@@ -218,10 +219,12 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             timeout: Millis(1),
             retries: 0,
             when: GateWhen::Iteration,
+            completes: false,
         }],
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

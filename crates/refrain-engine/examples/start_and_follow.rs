@@ -80,7 +80,7 @@ fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
     while let Some(sight) = follower.look()? {
         match sight {
             Sight::Event(record) => match record.event {
-                Event::IterationBegun { iteration } => say(&format!("iteration {iteration} begins")),
+                Event::IterationBegun { iteration, .. } => say(&format!("iteration {iteration} begins")),
                 Event::AttemptFinished(finished) => say(&format!("it ended with {:?}", finished.exit)),
                 // Whatever else happened has a variant of its own, too.
                 _ => {}

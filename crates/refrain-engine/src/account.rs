@@ -12,8 +12,12 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::{LoopState, Spec};
 use refrain_store::{AccountGate, Probe};
 
-/// How long the others wait while one tries: it knows when its provider answers, which takes seconds.
+/// How long the others wait at a time while one tries. They go on as soon as that one has its first event.
 const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
+/// How often they look whether it has.
+const LOOK_SOON: Duration = Duration::from_secs(1);
+/// How often any other wait is looked at again.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// A runner's view of the gate of its account.
 #[derive(Debug)]
@@ -23,18 +27,21 @@ pub(crate) struct Account {
     probe: Option<Probe>,
     /// What the gate said when the last attempt was started.
     seen: Option<Wait>,
+    /// Another loop tries first.
+    is_tried: bool,
 }
 
 impl Account {
     /// The gate of the account that the loop's agents use; a command without an account has none.
     pub(crate) fn new(spec: &Spec, env: &[(OsString, OsString)], state_home: &Utf8Path) -> Option<Self> {
         let account = environment::account(spec, env)?;
-        Some(Self { gate: AccountGate::new(state_home, &account), probe: None, seen: None })
+        Some(Self { gate: AccountGate::new(state_home, &account), probe: None, seen: None, is_tried: false })
     }
 
     /// What there is to wait for before the attempt that would start now. One of all loops may start when the time has
     /// come.
     pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Wait> {
+        self.is_tried = false;
         self.seen = self.gate.closed();
         let closed = self.seen?;
         if closed.until > now {
@@ -43,6 +50,7 @@ impl Account {
         // A lock that cannot be had at all holds nobody up.
         match self.gate.try_probe() {
             Ok(None) => {
+                self.is_tried = true;
                 Some(Wait { until: now.saturating_add(WHILE_ONE_TRIES).unwrap_or(closed.until), ..closed })
             }
             Ok(probe) => {
@@ -53,7 +61,18 @@ impl Account {
         }
     }
 
-    /// The provider answered the attempt in flight: the limit is over for all, unless somebody met a new one since.
+    /// Whether the gate is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.closed().is_none()
+    }
+
+    /// How often a wait is looked at again.
+    pub(crate) fn look_again(&self) -> Duration {
+        if self.is_tried { LOOK_SOON } else { LOOK_AGAIN }
+    }
+
+    /// The provider answered the attempt in flight: what was waited for is over for all, unless somebody met a new fault
+    /// since.
     pub(crate) fn answered(&mut self) {
         if self.seen.is_some() && self.gate.closed() == self.seen {
             // Only advice, so what cannot be removed is left.
@@ -62,11 +81,18 @@ impl Account {
         (self.probe, self.seen) = (None, None);
     }
 
-    /// An attempt is over: a limit that it met holds for all loops of the account.
+    /// An attempt is over: a limit or an outage that it met holds for all loops of the account, and so does it that the
+    /// provider works.
     pub(crate) fn learn(&mut self, state: &LoopState) {
-        let is_limited = state.attempts.last().is_some_and(|last| last.outcome == Outcome::Limit);
-        if let Some(wait) = state.provider_wait().filter(|_| is_limited) {
-            let _ = self.gate.close(wait);
+        match state.attempts.last() {
+            Some(last) if last.met_its_provider() => {
+                if let Some(wait) = state.provider_wait() {
+                    let _ = self.gate.close(wait);
+                }
+            }
+            // A command's answer is known only at its end.
+            Some(last) if matches!(last.outcome, Outcome::Claimed | Outcome::Ended) => self.answered(),
+            Some(_) | None => {}
         }
         (self.probe, self.seen) = (None, None);
     }

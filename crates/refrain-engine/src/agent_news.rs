@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::Spec;
-use refrain_core::agent::Usage;
+use refrain_core::agent::{FaultKind, Until, Usage};
 use refrain_core::event::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Process};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::worktree;
@@ -22,6 +22,8 @@ pub(crate) enum AgentNews {
     Started(Process),
     NotStarted(String),
     Used(Usage),
+    /// Its program waits for its provider by itself, for this reason and until then; or it does not any more.
+    Retrying(Option<(FaultKind, Option<Until>)>),
     /// Its provider answered: something came from the model.
     Answered,
     Finished(Box<AttemptFinished>),
@@ -30,6 +32,7 @@ pub(crate) enum AgentNews {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
+        names: Vec<String>,
     },
     OutputLost,
 }
@@ -99,7 +102,7 @@ pub(crate) fn supervise(
                 let output_error = output_error.map(|error| error.to_string());
                 judge.conclude(Ending { exit, bytes, left, output_error })
             }
-            Report::Swept { killed, survivors } => AgentNews::Swept { killed, survivors },
+            Report::Swept { killed, survivors, names } => AgentNews::Swept { killed, survivors, names },
             Report::OutputFailed => AgentNews::OutputLost,
         };
         pulse.update(|beat| beat.prints += 1);

@@ -17,7 +17,7 @@ use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, identit
 
 use crate::executor::GeminiLock;
 use crate::judge::{self, Ending};
-use crate::{EngineError, Host};
+use crate::{EngineError, Host, clock};
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -64,12 +64,10 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         budget,
         capped: budget.is_some(),
         schema: schema.map(|text| Schema { text, file: &schema_file }),
+        clock: clock::on_the_wall(),
         root: identity::is_root(),
     };
-    let launch = match adapter {
-        Some(adapter) => adapter.launch(&call),
-        None => generic::launch(&call),
-    };
+    let launch = ear::launch(&call);
     let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
     let inside = [

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::event::{Ask, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{Live, LoopId, LoopState, Step, next_step};
 use refrain_git::Repository;
@@ -16,26 +16,58 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
+use crate::service::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, Service, chain, executor, mirror, now, repository};
+use crate::{Deed, EngineError, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
 
+/// A runner that does not answer.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowRunner {
+    /// Its process, as far as known.
+    pub pid: Option<i32>,
+    /// It is stopped (SIGSTOP), and answers once it is continued. Else it hangs, or cannot be rung.
+    pub is_stopped: bool,
+}
+
+/// Whoever is told once that a runner does not answer.
+pub(crate) struct Slow<F> {
+    began: Instant,
+    tell: Option<F>,
+}
+
+impl<F: FnOnce(SlowRunner)> Slow<F> {
+    pub(crate) fn new(tell: F) -> Self {
+        Self { began: Instant::now(), tell: Some(tell) }
+    }
+
+    /// The runner has not answered yet.
+    pub(crate) fn look(&mut self, runner: Option<&Identity>) {
+        let is_stopped = is_stopped(runner);
+        if (is_stopped || self.began.elapsed() >= ASK_SLOW)
+            && let Some(tell) = self.tell.take()
+        {
+            tell(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
+        }
+    }
+}
+
 impl Service {
     /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
-    /// it is done here. `slow` is told the runner's pid once that takes long: it hangs, or cannot be rung.
+    /// it is done here. `slow` is told of the runner once that takes long: it hangs, is stopped, or cannot be rung.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
     pub fn ask(
         &self,
         id: &LoopId,
-        what: &'static str,
+        what: Deed,
         ask: Ask,
-        slow: impl FnOnce(Option<i32>),
+        slow: impl FnOnce(SlowRunner),
     ) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
@@ -45,8 +77,7 @@ impl Service {
 
         request.post(&dir)?;
         let mut notice = None;
-        let began = Instant::now();
-        let mut slow = Some(slow);
+        let mut slow = Slow::new(slow);
         loop {
             let answered = answer_without_runner(&dir, &self.host().env)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
@@ -61,11 +92,7 @@ impl Service {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
             }
-            if began.elapsed() >= ASK_SLOW
-                && let Some(slow) = slow.take()
-            {
-                slow(state.runner.map(|runner| runner.process.pid));
-            }
+            slow.look(state.runner.as_ref());
             match &notice {
                 // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
                 None => {
@@ -80,6 +107,16 @@ impl Service {
                 false => request.post(&dir)?,
             }
         }
+    }
+
+    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
+    #[must_use]
+    pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
+        let runner = match self.has_plan(id) {
+            true => self.plan_status(id).ok()?.runner,
+            false => self.status(id).ok()?.runner,
+        };
+        runner.filter(|runner| runner.stopped)?.pid
     }
 }
 
@@ -135,7 +172,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
     });
     if state.ended.is_some() {
         if let Some(killed) = swept.filter(|_| state.sweeping) {
-            journal.push(Event::AttemptSwept { killed, survivors: Vec::new() }, now())?;
+            journal.push(Event::AttemptSwept { killed, survivors: Vec::new(), names: Vec::new() }, now())?;
         }
         return finish_if_asked(journal, env);
     }

@@ -59,6 +59,13 @@ impl Crew {
         }
     }
 
+    /// Ends the process that runs at once; without one this does nothing.
+    pub(crate) fn kill(&self) {
+        if let Some((supervised, _)) = &self.at_work {
+            supervised.supervisor.kill();
+        }
+    }
+
     /// What the supervisor says next; never, where there is none.
     pub(crate) async fn news(&mut self) -> AgentNews {
         let news = match &mut self.at_work {

@@ -3,6 +3,7 @@
 
 mod deciding;
 mod handling;
+mod keeping;
 mod starting;
 
 use std::ffi::OsString;
@@ -14,20 +15,24 @@ use refrain_agents::{ear, environment};
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
+use refrain_core::r#loop::Retrying;
+use refrain_core::work::WorkDigest;
 use refrain_core::{LoopState, Step};
+use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
 use refrain_store::journal::{Committed, Durability};
 use refrain_store::{Doorbell, Journal, LoopDir};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::agent_news::AgentNews;
 use crate::asking::answer_without_runner;
 use crate::budget::Purse;
 use crate::crew::Crew;
 use crate::executor::SharedFiles;
+use crate::file_watch::Watched;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
@@ -35,10 +40,16 @@ use crate::repository::{Done, LONGEST, Opened, Tools, Work, marked};
 use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
+use crate::work::WorkWatch;
 use crate::{EngineError, now};
+
+pub(crate) use keeping::{SETTLE, keep_lock};
 
 /// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a look at the work may take. It is not known then.
+const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
 /// What can happen to a runner.
 enum Input {
@@ -50,6 +61,8 @@ enum Input {
     Signal(Wish),
     /// Git is done.
     Repository(Done),
+    /// Something happened to its own files.
+    Files,
     /// The time that was awaited has come.
     Time,
 }
@@ -60,6 +73,8 @@ struct Flight {
     meter: Arc<Meter>,
     /// What it has used so far.
     used: Usage,
+    /// Its program waits for its provider by itself.
+    retrying: Option<Retrying>,
     /// What it prints cannot be kept any more.
     output_lost: bool,
 }
@@ -80,6 +95,8 @@ pub(crate) struct Drive<'a> {
     steps: [Option<Step>; 2],
     pulse: Arc<Pulse>,
     account: Option<Account>,
+    /// What is known of its worktree; only lent to the thread that looks at it.
+    seen: Option<WorkWatch>,
     /// Only lent to the thread that asks for money.
     purse: Option<Purse>,
     /// The attempt, or the gate, in flight.
@@ -89,6 +106,8 @@ pub(crate) struct Drive<'a> {
     signals: SignalSources,
     /// The inbox is to be looked into: something may have come while nobody could ring.
     look_again: bool,
+    /// Its own files, which somebody may delete.
+    watch: Watched,
 }
 
 impl<'a> Drive<'a> {
@@ -123,6 +142,7 @@ impl<'a> Drive<'a> {
             host,
             crew: Crew::new(),
             account: None,
+            seen: None,
             purse: Some(Purse::new(&journal.state().spec, journal.dir(), host)),
             flight: None,
             journal,
@@ -138,10 +158,14 @@ impl<'a> Drive<'a> {
             signals,
             // What came while nobody drove the loop comes first.
             look_again: true,
+            watch: Watched::later(),
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);
-        drive.opened = Arc::new(Mutex::new(opened.map(|opened| opened.in_env(&env))));
+        let opened = opened.map(|opened| opened.in_env(&env));
+        let is_watched = WorkWatch::is_needed(&drive.journal.state().spec);
+        drive.seen = is_watched.then(|| WorkWatch::of(opened.as_ref()));
+        drive.opened = Arc::new(Mutex::new(opened));
         Ok(drive)
     }
 
@@ -193,7 +217,8 @@ impl<'a> Drive<'a> {
                 }
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
-                    self.journal.push(Event::IterationBegun { iteration }, now)?;
+                    let work = self.look_at_work().await;
+                    self.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
                 Step::StartAttempt(id) => self.start_attempt(id).await?,
                 Step::StopAttempt(because) => {
@@ -213,7 +238,12 @@ impl<'a> Drive<'a> {
                 }
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
                     self.journal.push(
-                        Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() },
+                        Event::CandidateTaken {
+                            tree: None,
+                            partial: false,
+                            touched: Vec::new(),
+                            changed: Vec::new(),
+                        },
                         now,
                     )?;
                 }
@@ -241,6 +271,29 @@ impl<'a> Drive<'a> {
                 Step::Rest => return Box::pin(self.let_go()).await,
             }
         }
+    }
+
+    /// The work now; none if it cannot be known in time, or nothing asks for it.
+    async fn look_at_work(&mut self) -> Option<WorkDigest> {
+        let mut seen = self.seen.take()?;
+        let worktree = self.journal.state().spec.worktree.clone();
+        let env = marked(&self.git_env(), &self.journal.state().spec);
+        let cancel = Cancel::new().ok();
+        let stop = cancel.clone();
+        let mut looks = Box::pin(self.blocking(move || {
+            let work = seen.look(&worktree, &env, cancel);
+            (seen, work)
+        }));
+        let looked = match timeout(LONGEST_LOOK, &mut looks).await {
+            Ok(looked) => looked,
+            Err(_) => {
+                stop.iter().for_each(Cancel::cancel);
+                looks.await
+            }
+        };
+        let (seen, work) = looked;
+        self.seen = Some(seen);
+        work
     }
 
     /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.
@@ -308,7 +361,11 @@ impl<'a> Drive<'a> {
         // A timer stands still while the machine sleeps and does not know that its clock was set: a wait of the loop's is
         // looked at again now and then. All else is measured on the timer's own clock.
         let waits = self.journal.state().wait.is_some();
-        let longest = Duration::from_secs(if waits { 60 } else { 24 * 3600 });
+        let longest = match (waits, &self.account) {
+            (true, Some(account)) => account.look_again(),
+            (true, None) => account::LOOK_AGAIN,
+            (false, _) => Duration::from_secs(24 * 3600),
+        };
         let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
         if waits && !self.journal.state().sweeping && left.is_some_and(|left| left >= LONG_WAIT) {
             self.crew.dismiss().await;
@@ -323,6 +380,7 @@ impl<'a> Drive<'a> {
             }
             wish = self.signals.next() => Input::Signal(wish),
             done = done(&mut self.work) => Input::Repository(done?),
+            () = self.watch.changed() => Input::Files,
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
@@ -372,6 +430,7 @@ impl<'a> Drive<'a> {
                 self.doorbell = doorbell;
                 self.look_again = true;
             }
+            self.keep_worktree().await?;
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())

@@ -1,6 +1,7 @@
 //! Why the engine could not do something. Which exit code it is, is the binary's business.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 
 use camino::Utf8PathBuf;
@@ -14,6 +15,7 @@ use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
 
+use crate::gate_programs::GateProgramError;
 use crate::plugin::PluginError;
 
 /// What failed and why, down to its first cause, in one line.
@@ -22,6 +24,39 @@ pub fn chain(error: &dyn Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", chain(cause)),
         None => error.to_string(),
+    }
+}
+
+/// What is asked of a loop, or of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// To go on.
+    Resume,
+    /// To finish with what waits for a person.
+    Approve,
+    /// To stop for now.
+    Pause,
+    /// To stop for good.
+    Cancel,
+    /// To be told something.
+    Steer,
+    /// To wait no longer.
+    Hurry,
+    /// To make room for another of its name.
+    BeginAnew,
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resume => "be resumed",
+            Self::Approve => "be approved",
+            Self::Pause => "be paused",
+            Self::Cancel => "be cancelled",
+            Self::Steer => "be steered",
+            Self::Hurry => "be hurried",
+            Self::BeginAnew => "be begun anew",
+        })
     }
 }
 
@@ -73,7 +108,7 @@ pub enum EngineError {
         /// The loop.
         id: LoopId,
         /// What was asked of it.
-        what: &'static str,
+        what: Deed,
         /// Why not.
         why: Refusal,
     },
@@ -137,6 +172,9 @@ pub enum EngineError {
     /// The agent's program cannot be started.
     #[error(transparent)]
     NoProgram(#[from] NoProgram),
+    /// A gate's program cannot be run.
+    #[error(transparent)]
+    GateProgram(#[from] GateProgramError),
     /// A process could not be handled.
     #[error("{0}")]
     Process(&'static str, #[source] io::Error),

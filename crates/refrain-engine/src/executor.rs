@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Dialect};
 use refrain_agents::ear::{self, Ear, Heard};
-use refrain_agents::{environment, gemini, generic};
+use refrain_agents::{environment, gemini};
 use refrain_core::agent::AgentReport;
 use refrain_core::budget::Allowance;
 use refrain_core::event::{AttemptFinished, Event, Exit};
@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::hearing::{AttemptHearing, Hearing, finished};
-use crate::{EngineError, budget, judge, mirror, seal};
+use crate::{EngineError, budget, clock, judge, mirror, seal};
 
 /// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
@@ -83,10 +83,7 @@ impl Plan {
         let prompt = prompt::assemble(state, printed);
         let prompt_file = dir.prompt();
         let call = call(state, &prompt, &prompt_file, (env, allowance));
-        let launch = match ear::adapter(spec.agent.kind) {
-            Some(adapter) => adapter.launch(&call),
-            None => generic::launch(&call),
-        };
+        let launch = ear::launch(&call);
         let mut variables = environment::of_attempt(state, id);
         // Whoever tells the same collector finds its place there.
         if env
@@ -138,6 +135,7 @@ fn call<'a>(
         budget,
         capped,
         schema: None,
+        clock: clock::on_the_wall(),
         root: identity::is_root(),
     }
 }
@@ -154,7 +152,8 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
 
 /// What an agent was told that was started already, as far as that says how to read it.
 fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
-    Call { spec, prompt, prompt_file, env: &[], budget: None, capped: false, schema: None, root: false }
+    let (budget, schema, clock) = (None, None, clock::on_the_wall());
+    Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }
 }
 
 /// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that

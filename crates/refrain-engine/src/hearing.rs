@@ -41,6 +41,32 @@ impl Listener for Hearing {
             Self::Judge(hearing) => hearing.hear(chunk),
         }
     }
+
+    fn hear_stderr(&mut self, chunk: &[u8]) {
+        match self {
+            Self::Attempt(hearing) => hearing.hear_stderr(chunk),
+            Self::Gate(_) => {}
+            Self::Judge(hearing) => hearing.hear_stderr(chunk),
+        }
+    }
+}
+
+/// What the runner was told last of an agent whose program waits for its provider by itself.
+#[derive(Default)]
+pub(crate) struct RetryNews(Option<u32>);
+
+impl RetryNews {
+    /// Tells the runner where that changed. This thread may wait for it: a notice that got lost would not come again.
+    pub(crate) fn tell(&mut self, ear: &Ear, news: &mpsc::Sender<AgentNews>) {
+        let retrying = ear.retrying();
+        let number = retrying.map(|(number, _)| number);
+        if number != self.0 {
+            self.0 = number;
+            let retrying = retrying.map(|(_, fault)| (fault.kind, fault.until));
+            // Without a runner nobody needs to know.
+            let _ = news.blocking_send(AgentNews::Retrying(retrying));
+        }
+    }
 }
 
 /// One attempt's ear.
@@ -52,12 +78,20 @@ pub(crate) struct AttemptHearing {
     news: mpsc::Sender<AgentNews>,
     /// It was told that the provider answered.
     is_answered: bool,
+    retries: RetryNews,
 }
 
 impl AttemptHearing {
     pub(crate) fn new(call: &Call<'_>, dir: &AttemptDir, news: mpsc::Sender<AgentNews>) -> Self {
         let streams = call.spec.agent.streams();
-        Self { ear: Ear::new(call), dir: dir.clone(), streams, news, is_answered: false }
+        Self {
+            ear: Ear::new(call),
+            dir: dir.clone(),
+            streams,
+            news,
+            is_answered: false,
+            retries: RetryNews::default(),
+        }
     }
 
     /// The attempt is over: what it left behind.
@@ -103,6 +137,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         exit,
         promised: heard.finding.claimed,
         gave_up: heard.finding.gave_up,
+        work: None,
         needs: None,
         near_miss: heard.finding.near_miss,
         state: None,
@@ -128,5 +163,11 @@ impl AttemptHearing {
         if !self.is_answered && self.ear.is_answered() {
             self.is_answered = self.news.try_send(AgentNews::Answered).is_ok();
         }
+        self.retries.tell(&self.ear, &self.news);
+    }
+
+    fn hear_stderr(&mut self, chunk: &[u8]) {
+        self.ear.hear_stderr(chunk);
+        self.retries.tell(&self.ear, &self.news);
     }
 }

@@ -151,7 +151,7 @@ fn deliver<S: Noticed>(
 ) -> Result<Option<String>, EngineError> {
     let Some(told) = Told::read(dir) else { return Ok(None) };
     let bytes = std::fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
-    if bytes == told.bytes || RunnerLock::try_take(dir)?.is_none() {
+    if bytes == told.bytes || !RunnerLock::is_free(dir) {
         return Ok(None);
     }
     let mut watch = Watch::<S>::new(Tail::new(dir), longest);

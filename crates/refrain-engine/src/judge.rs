@@ -12,8 +12,8 @@ use std::time::Instant;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear, Heard};
+use refrain_agents::environment;
 use refrain_agents::judge::judge;
-use refrain_agents::{environment, generic};
 use refrain_core::budget::Allowance;
 use refrain_core::event::{CritiqueFinished, Exit, GateFinished, Reviewed};
 use refrain_core::fingerprint::{self, Fingerprint};
@@ -28,8 +28,8 @@ use tokio::sync::mpsc;
 
 use crate::agent_news::AgentNews;
 use crate::executor::GeminiLock;
-use crate::hearing::Hearing;
-use crate::{EngineError, budget, seal};
+use crate::hearing::{Hearing, RetryNews};
+use crate::{EngineError, budget, clock, seal};
 
 /// The longest message of a command that is read, in bytes: it is judged whole or not at all.
 const LONGEST_MESSAGE: u64 = 1 << 20;
@@ -116,12 +116,10 @@ impl Brief {
             budget,
             capped,
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
+            clock: clock::on_the_wall(),
             root: identity::is_root(),
         };
-        let launch = match ear::adapter(spec.agent.kind) {
-            Some(adapter) => adapter.launch(&call),
-            None => generic::launch(&call),
-        };
+        let launch = ear::launch(&call);
         let mut variables: Vec<_> =
             spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
         variables.extend(environment::of_attempt(state, of));
@@ -142,6 +140,7 @@ impl Brief {
                 log,
                 stderr,
                 began: Instant::now(),
+                retries: RetryNews::default(),
             })),
             meter,
         })
@@ -175,6 +174,7 @@ pub(crate) struct JudgeHearing {
     log: Utf8PathBuf,
     stderr: Utf8PathBuf,
     began: Instant,
+    retries: RetryNews,
 }
 
 /// How a process ended, beside what it said.
@@ -191,6 +191,12 @@ impl JudgeHearing {
         if let Some(used) = self.ear.hear(chunk) {
             let _: Result<(), _> = self.news.try_send(AgentNews::Used(used));
         }
+        self.retries.tell(&self.ear, &self.news);
+    }
+
+    pub(crate) fn hear_stderr(&mut self, chunk: &[u8]) {
+        self.ear.hear_stderr(chunk);
+        self.retries.tell(&self.ear, &self.news);
     }
 
     /// It is over: what it came to.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
+use refrain_core::git::RepoPath;
 use refrain_core::prompt::Printed;
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, context, next_step};
@@ -29,11 +30,12 @@ pub(crate) fn save(
     let base = state.git.base.as_ref().or(state.spec.git.before.as_deref());
     let saved = open().and_then(|repository| {
         let Some(base) = base else { return Err(GitError::NotARepository(state.spec.worktree.clone())) };
-        let wanted = branch(state);
-        let ended = as_ended(state, &wanted);
+        let (wanted, mixed) = (branch(state), repository.mixed(base));
+        let ended = as_ended(state, &wanted, &mixed);
         let told = Told::new(state, &ended, dir, env);
         let saved = repository.save_work(SaveRequest {
             base,
+            mixed: &mixed,
             id: &state.spec.id,
             iteration: state.iteration,
             branch: &wanted,
@@ -44,10 +46,10 @@ pub(crate) fn save(
             allow_secrets: &state.spec.git.allow_secrets,
             cancel: Some(cancel),
         })?;
-        Ok((saved, repository))
+        Ok((saved, mixed, repository))
     });
     match saved {
-        Ok((Saved { branch, commit }, repository)) => {
+        Ok((Saved { branch, commit }, mixed, repository)) => {
             // The branch is what counts. Whoever stops the push has it all the same.
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,
@@ -57,7 +59,7 @@ pub(crate) fn save(
                 cancel: Some(cancel),
             });
             let pushed = pushed.unwrap_or_default();
-            Event::WorkSaved { branch, commit, pushed }
+            Event::WorkSaved { branch, commit, pushed, mixed }
         }
         Err(GitError::NotARepository(_)) => {
             Event::WorkUnsaved { why: "it was in no git repository when it began".to_owned() }
@@ -73,7 +75,7 @@ fn branch(state: &LoopState) -> String {
 }
 
 /// The state as it will be once the work is kept and the end is recorded.
-fn as_ended(state: &LoopState, branch: &str) -> LoopState {
+fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
     let mut ended = state.clone();
     let at = state.updated_at;
     let mut record = |event| {
@@ -81,10 +83,14 @@ fn as_ended(state: &LoopState, branch: &str) -> LoopState {
         let _ = ended.apply(&Record { seq: ended.seq + 1, at, event });
         next_step(&ended, &Live::default(), at)
     };
-    // Any commit will do: nobody is told which.
+    // Any commit will do: which it is is not told.
     if let Ok(commit) = "0".repeat(40).parse()
-        && let Step::Finish(end) =
-            record(Event::WorkSaved { branch: branch.to_owned(), commit, pushed: None })
+        && let Step::Finish(end) = record(Event::WorkSaved {
+            branch: branch.to_owned(),
+            commit,
+            pushed: None,
+            mixed: mixed.to_vec(),
+        })
     {
         record(Event::LoopEnded(end));
     }
@@ -102,7 +108,8 @@ impl Told {
     fn new(state: &LoopState, ended: &LoopState, dir: &LoopDir, env: &[(OsString, OsString)]) -> Self {
         let redactor = Redactor::new(&state.spec, logins(env));
         let clean = |text: &str| redactor.clean(text);
-        let status = view::status(ended, Alive { runner: Some(true), orphan: None });
+        let mut status = view::status(ended, Alive { runner: Some(true), ..Alive::default() });
+        status.saved.iter_mut().for_each(|saved| saved.commit = None);
         let message = format!(
             "wip: loop {} gave up after iteration {}\n\n{}",
             state.spec.id, state.iteration, status.reason

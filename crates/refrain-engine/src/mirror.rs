@@ -11,6 +11,7 @@ use refrain_core::{LoopState, Spec};
 use refrain_proc::identity;
 use refrain_store::{LoopDir, make_dir, write_unsynced};
 
+use crate::glance::close_notes;
 use crate::keeping;
 
 /// What is larger is no file of a mirror's, in bytes.
@@ -40,6 +41,7 @@ pub(crate) fn open(spec: &Spec) {
 
 /// Whoever drove the loop goes. One that has not ended, and that no session drives, broke off.
 pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
+    close_notes(state, dir);
     if !state.spec.mirrors.is_empty() {
         let context = keeping::context(state, dir);
         write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));

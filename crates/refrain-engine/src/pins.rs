@@ -4,20 +4,16 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use refrain_core::Spec;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::protect::{Program, programs};
+use refrain_proc::program::is_executable;
 
 /// The programs that the gates look up, as they are found now in the `PATH` of `env`.
 pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program> {
-    let path =
-        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
-    // Of a relative one, and of none, the gate makes its own folder.
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect();
+    let folders = folders(spec, env);
     let of_gate = |gate: &GateSpec| match &gate.check {
         Check::Command(command) => programs(command),
         Check::Review(_) => Vec::new(),
@@ -26,11 +22,22 @@ pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program
     names.into_iter().map(|name| find(spec, &folders, name)).collect()
 }
 
+/// The folders of `PATH`, as the gates of the loop see them.
+pub(crate) fn folders(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let path =
+        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+    // Of a relative one, and of none, the gate makes its own folder.
+    std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect()
+}
+
+/// Where a program of this name is found.
+pub(crate) fn in_folders(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| is_executable(&meta));
+    folders.iter().map(|folder| folder.join(name)).find(is_program)
+}
+
 fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let Some(path) = folders.iter().map(|folder| folder.join(&name)).find(is_program) else {
+    let Some(path) = in_folders(folders, &name) else {
         return Program { name, path: None, blake3: None };
     };
     // In the worktree by its own name, or by what is behind a link.

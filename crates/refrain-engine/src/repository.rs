@@ -13,7 +13,7 @@ use refrain_core::event::Event;
 use refrain_core::git::{
     Base, Checkout, CommitReport, Effect, Fill, Oid, PublishReport, PublishResult, Refusal, Skipped,
 };
-use refrain_core::r#loop::Candidate;
+use refrain_core::r#loop::{CHANGED, Candidate};
 use refrain_core::review::Changes;
 use refrain_core::spec::Millis;
 use refrain_core::{LoopState, Spec, Step};
@@ -224,12 +224,16 @@ impl Job {
                 allow_secrets: &spec.git.allow_secrets,
                 cancel: Some(&self.cancel),
             };
-            Ok((repository.tree(request)?, self.touched(repository)?))
+            let (tree, partial) = repository.tree(request)?;
+            let before = self.state.proving().and_then(|proving| proving.candidate.as_ref()?.tree.as_ref());
+            let changed = match before {
+                Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,
+                Some(_) | None => Vec::new(),
+            };
+            let touched = self.touched(repository)?;
+            Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
         });
-        match taken {
-            Ok(((tree, partial), touched)) => Event::CandidateTaken { tree: Some(tree), partial, touched },
-            Err(error) => Event::CandidateRefused { error: self.say(&error) },
-        }
+        taken.unwrap_or_else(|error| Event::CandidateRefused { error: self.say(&error) })
     }
 
     fn commit(&self) -> Event {
@@ -350,11 +354,13 @@ pub(crate) fn release(
 /// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
 pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
-    if !state.holds_worktree() || state.spec.worktree.exists() {
+    let worktree = &state.spec.worktree;
+    // A crash while it was made anew left it half made.
+    if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         return Ok(false);
     }
     let repository = Repository::open(&state.spec.project, env)?;
-    repository.restore_worktree(&state.spec.worktree, branch, state.git.head.as_ref())?;
+    repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
     Ok(true)
 }
 
@@ -370,9 +376,9 @@ pub(crate) fn settle(
 ) -> Result<Option<Repository>, EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
         // Whatever keeps git from saying it: such a loop has no other need of it.
-        let before = open().and_then(|repository| repository.survey());
-        spec.git.before = before.ok().map(Box::new);
-        return Ok(None);
+        let Ok(repository) = open() else { return Ok(None) };
+        spec.git.before = repository.survey().ok().map(Box::new);
+        return Ok(Some(repository).filter(|repository| repository.root() == spec.worktree));
     }
     let repository = match open() {
         // Gates can prove a plain folder too; then nothing names what they proved.

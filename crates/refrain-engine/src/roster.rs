@@ -46,6 +46,8 @@ pub struct Glimpse {
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
+    /// It used more than is known.
+    pub at_least: bool,
     /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
     /// The last line that its agent said; none where that was not looked at.
@@ -88,6 +90,8 @@ struct Rest {
 #[derive(Deserialize)]
 struct Cost {
     cost_usd: Option<f64>,
+    #[serde(default)]
+    at_least: bool,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +107,7 @@ impl Glimpse {
         let Brief { id, kind, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
         let Rest { started_at, ended_at, usage, gates, needs } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
-        let cost_usd = usage.cost_usd;
+        let Cost { cost_usd, at_least } = usage;
         Some(Self {
             id,
             project,
@@ -115,6 +119,7 @@ impl Glimpse {
             updated_at,
             ended_at,
             cost_usd,
+            at_least,
             gates,
             said,
             reason,

@@ -1,9 +1,9 @@
 //! The right to drive a loop, as a value: whoever holds it drives it, or hands it on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use camino::Utf8Path;
-use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::{Live, LoopId, LoopState, Spec, Step, next_step};
 use refrain_git::Repository;
 use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
 
@@ -38,7 +38,39 @@ pub struct Runner {
 
 /// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
 /// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
-pub(crate) type Locks = Arc<(WorktreeLock, RunnerLock)>;
+pub(crate) type Locks = Arc<Held>;
+
+/// See [`Locks`].
+#[derive(Debug)]
+pub(crate) struct Held {
+    worktree: Mutex<WorktreeLock>,
+    _runner: RunnerLock,
+}
+
+impl Held {
+    /// The lock file of the worktree.
+    pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
+        self.worktree().path()
+    }
+
+    /// Whether the share in the worktree still keeps others out.
+    pub(crate) fn has_worktree(&self) -> bool {
+        self.worktree().is_in_place()
+    }
+
+    /// Takes the share in the worktree again if its lock file was deleted.
+    ///
+    /// # Errors
+    /// [`EngineError::WorktreeTaken`] if another loop took it meanwhile.
+    pub(crate) fn keep_worktree(&self, spec: &Spec) -> Result<(), EngineError> {
+        let (worktree, needs_alone) = (spec.worktree.clone(), spec.needs_worktree_alone());
+        self.worktree().renew()?.map_err(|by| EngineError::WorktreeTaken { worktree, by, needs_alone })
+    }
+
+    fn worktree(&self) -> MutexGuard<'_, WorktreeLock> {
+        self.worktree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A loop's share in its worktree, and whom it shares it with.
 pub(crate) type Share = (WorktreeLock, Vec<String>);
@@ -51,7 +83,8 @@ impl Runner {
         past: u64,
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
-        let (journal, locks) = (Box::new(journal), Arc::new((worktree, lock)));
+        let held = Held { worktree: Mutex::new(worktree), _runner: lock };
+        let (journal, locks) = (Box::new(journal), Arc::new(held));
         Self {
             journal,
             locks,

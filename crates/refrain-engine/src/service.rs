@@ -9,7 +9,7 @@ use rand::RngExt;
 use refrain_agents::ear::{self, Stream};
 use refrain_agents::{environment, generic, version};
 use refrain_core::agent::AgentEvent;
-use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
+use refrain_core::event::{Ask, Event, FORMAT, Identity, LoopStarted};
 use refrain_core::git::Checkout;
 use refrain_core::r#loop::{self, Grant};
 use refrain_core::view::{self, Alive, Status};
@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::memory::{note_use, recall};
 use crate::runner::{Runner, Share};
-use crate::{EngineError, executor, now, repository, session};
+use crate::{Deed, EngineError, executor, now, repository, session};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -62,11 +62,7 @@ pub struct Located {
 }
 
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
-pub(crate) type Letting<'a> =
-    (&'static str, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
-
-/// What is refused of a loop that waits for no approval.
-pub const APPROVED: &str = "be approved";
+pub(crate) type Letting<'a> = (Deed, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
 pub(crate) const NAME_TRIES: u32 = 16;
@@ -135,8 +131,8 @@ impl Service {
             Some(_) => spec.agent.program.clone().into(),
             None => generic::locate(&spec, &env)?,
         };
-        for judge in spec.judges() {
-            generic::locate(&Spec { agent: judge.clone(), ..spec.clone() }, &env)?;
+        if spec.gates_must_run {
+            self.check_programs(&spec, &env, &spec.gates)?;
         }
         let words = match &spec.session {
             Some(session) => session.slug().to_owned(),
@@ -205,7 +201,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
-        self.let_go_on(id, proceed, ("be resumed", &|state| state.resume(grant)))
+        self.let_go_on(id, proceed, (Deed::Resume, &|state| state.resume(grant)))
     }
 
     /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
@@ -214,7 +210,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
-        self.let_go_on(id, false, (APPROVED, &|state| state.approve(grant, tree)))
+        self.let_go_on(id, false, (Deed::Approve, &|state| state.approve(grant, tree)))
     }
 
     fn let_go_on(&self, id: &LoopId, proceed: bool, what: Letting<'_>) -> Result<Runner, EngineError> {
@@ -424,7 +420,7 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
         && RunnerLock::is_free(dir)
     {
-        return Alive { runner: session::is_alive(session), orphan: None };
+        return Alive { runner: session::is_alive(session), ..Alive::default() };
     }
     // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
@@ -432,5 +428,11 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
-    Alive { runner, orphan: orphan.map(|agent| agent.pid) }
+    let stopped = runner == Some(true) && is_stopped(state.runner.as_ref());
+    Alive { runner, orphan: orphan.map(|agent| agent.pid), stopped }
+}
+
+/// Whether a runner lives on this machine, and is stopped.
+pub(crate) fn is_stopped(runner: Option<&Identity>) -> bool {
+    runner.is_some_and(|it| identity::is_alive(it) == Some(true) && identity::is_stopped(it.process))
 }

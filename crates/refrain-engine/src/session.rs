@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
-use refrain_core::r#loop::Grant;
+use refrain_core::r#loop::{Grant, Live, Step, next_step};
 use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
@@ -23,8 +23,10 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
+use crate::repository::marked;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, Service, mirror, now};
+use crate::work::WorkWatch;
+use crate::{Deed, EngineError, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;
@@ -102,7 +104,7 @@ impl Service {
         if !is_its_own {
             self.refuse_where_a_session_lives(&state)?;
         }
-        let runner = self.let_go_on_anyhow(id, false, ("be resumed", &|state| state.resume(grant)))?;
+        let runner = self.let_go_on_anyhow(id, false, (Deed::Resume, &|state| state.resume(grant)))?;
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
@@ -236,15 +238,20 @@ impl Service {
         said: &mut Option<&Said>,
     ) -> Result<Next, EngineError> {
         let mut journal: Journal = Journal::open(dir.clone(), now())?;
+        let mut watch = WorkWatch::default();
+        let mut look = |spec: &Spec| {
+            let env = || marked(&self.host().git_env(spec), spec);
+            WorkWatch::is_needed(spec).then(|| watch.look(&spec.worktree, &env(), None)).flatten()
+        };
         let state = journal.state();
         if let Some(said) = said.take()
             && is_heard(state, seen)
         {
-            let finished: AttemptFinished = over(state, dir, said);
+            let finished: AttemptFinished = over(state, dir, said, look(&state.spec));
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();
-        let next = go_on(&mut journal)?;
+        let next = go_on(&mut journal, look)?;
         // Who only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;
@@ -355,12 +362,16 @@ impl Service {
             return Ok(journal.state().clone());
         }
         if journal.state().in_flight().is_some() {
-            let finished = over(journal.state(), journal.dir(), &Said::default());
+            let finished = over(journal.state(), journal.dir(), &Said::default(), None);
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();
         if !was_over {
-            journal.push(Event::LoopEnded(End::IterationCap), now())?;
+            // One that was asked for so many, and did them, is completed by that.
+            let next = next_step(journal.state(), &Live::default(), now());
+            let end =
+                if let Step::Finish(end @ End::Completed { .. }) = next { end } else { End::IterationCap };
+            journal.push(Event::LoopEnded(end), now())?;
         }
         journal.commit(Durability::Synced)?;
         if !was_over {

@@ -81,5 +81,6 @@ impl Service {
 
 fn said(JudgesAsked { count, cost, untold }: JudgesAsked) -> Option<LookingBack> {
     let cost = (untold < count).then(|| cost.into());
-    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold })
+    let at_least = untold > 0 && cost.is_some();
+    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold, at_least })
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use refrain_core::git::Oid;
+use refrain_core::git::{Oid, RepoPath};
 use refrain_core::review::Changes;
 use refrain_core::text::{cut_middle, printable};
 
@@ -16,6 +16,17 @@ const LONGEST: usize = 256 << 10;
 const NO_FILES: &[u8] = b"";
 
 impl Repository {
+    /// The first paths in which two trees differ, at most so many.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn differing_paths(&self, from: &Oid, to: &Oid, most: usize) -> Result<Vec<RepoPath>, GitError> {
+        let asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from.as_str(), to.as_str()];
+        let printed = self.git().output(asked, &[])?;
+        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.take(most).map(RepoPath::from_bytes).collect())
+    }
+
     /// What is different in `tree` from the commit `base`, or from nothing. Files that are binary are only named. The
     /// project's own attributes do not count: they could hide a file.
     ///

@@ -65,6 +65,15 @@ impl Repository {
         }
     }
 
+    /// Whether a commit, or what else is named like one, has this file.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn has_file(&self, commit: &str, file: &Utf8Path) -> Result<bool, GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{file}")];
+        Ok(self.git().run(asked, &[])?.status.success())
+    }
+
     /// Where a branch is; none where there is no such branch.
     pub fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let done =

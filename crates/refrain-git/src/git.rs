@@ -120,6 +120,11 @@ impl<'a> Git<'a> {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
 
+    /// The same in another folder.
+    pub(crate) fn inside(self, dir: &'a Utf8Path) -> Self {
+        Self { dir, ..self }
+    }
+
     /// The same with another index than the person's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }

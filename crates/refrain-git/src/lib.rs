@@ -56,7 +56,9 @@ mod status;
 mod taken;
 mod tree;
 mod walk;
+mod work;
 mod worktree;
+mod worktree_git;
 
 pub use clean::{CleanRequest, Laid};
 pub use commit::CommitRequest;
@@ -78,4 +80,6 @@ pub use refrain_proc::tool::Cancel;
 pub use repository::Repository;
 pub use save::{SaveRequest, Saved};
 pub use tree::TreeRequest;
+pub use work::WorkSnapshot;
 pub use worktree::{Removal, Worktree};
+pub use worktree_git::is_half_made;

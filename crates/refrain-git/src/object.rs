@@ -4,7 +4,7 @@
 //! since, or the clocks may have been set.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,6 +19,9 @@ use crate::known::Head;
 use crate::line::Parts;
 use crate::plain::configured;
 use crate::repository::Repository;
+
+/// How much of a file is read at a time, in bytes.
+const PART: usize = 64 << 10;
 
 /// How long a zone stands, in seconds: all there are begin and end at the quarter of an hour.
 const QUARTER: u64 = 15 * 60;
@@ -196,10 +199,27 @@ pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
     name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
 }
 
+/// The same for a file of so many bytes, which is not held as a whole.
+pub(crate) fn blob_of(mut file: impl Read, bytes: u64) -> io::Result<Option<Oid>> {
+    let mut sum = Sha1::new();
+    sum.update(format!("blob {bytes}\0"));
+    let mut part = vec![0; PART];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(oid_of(sum)),
+            read => sum.update(&part[..read]),
+        }
+    }
+}
+
+fn oid_of(sum: Sha1) -> Option<Oid> {
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
+}
+
 fn name_of(object: &[&[u8]]) -> Option<Oid> {
     let mut sum = Sha1::new();
     object.iter().for_each(|part| sum.update(part));
-    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
+    oid_of(sum)
 }
 
 /// Seconds since 1970.

@@ -298,7 +298,7 @@ impl Repository {
             return Ok(Removal::Kept(reason));
         }
         if self.listed(at)?.is_some() {
-            self.remove_whatever(at)?;
+            self.worktrees_to_change().remove_whatever(at)?;
         }
         Ok(Removal::BranchKept)
     }
@@ -336,7 +336,7 @@ impl Repository {
         match add() {
             // What another git left that was killed over it.
             Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
-                self.remove_half_made(request.folder)?;
+                self.worktrees_to_change().remove_half_made(request.folder)?;
                 add()
             }
             done => done,

@@ -83,7 +83,7 @@ fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitErro
 }
 
 /// The git folder that a `.git` file names, whether it is there or not.
-fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
     let text = fs::read_to_string(dot_git).ok()?;
     let path = text.strip_prefix("gitdir:")?.trim();
     Some(dot_git.parent()?.join(path))
@@ -137,7 +137,7 @@ pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Resu
     }
     if repository.listed(&path)?.is_some() {
         // What git does not take away, goes with the folder.
-        let _ = repository.remove_whatever(&path);
+        let _ = repository.worktrees_to_change().remove_whatever(&path);
     }
     remove(&path)
 }

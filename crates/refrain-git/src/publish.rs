@@ -17,6 +17,7 @@ use crate::git::{Git, said};
 use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
 use crate::push::{ASKS_NOBODY, configured, exposed, remote_of};
 use crate::repository::Repository;
+use crate::worktree_git::{is_over_half_made, past};
 
 /// How long the remote has to say where a branch is.
 const LOOKING: Duration = Duration::from_secs(60);
@@ -136,7 +137,10 @@ impl Repository {
         let words =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
         let args: Vec<&str> = words.into_iter().chain([source.as_str(), &refname]).collect();
-        Ok(match self.talk(upstream, &args, BRINGING, cancel)? {
+        // It writes no branch, but looks at what the worktrees have checked out.
+        let bring = || self.talk(upstream, &args, BRINGING, cancel);
+        let is_over_half_made = |done: &Result<Result<Done, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
+        Ok(match past(bring, is_over_half_made)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
             Ok(_) if self.has(&theirs)? => Ok(Some(theirs)),
             Ok(_) => {

@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{Base, Oid, PathGlob};
+use refrain_core::git::{Base, Dirty, Oid, PathGlob, RepoPath};
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, LOOP};
@@ -25,6 +25,8 @@ const NAMES: u32 = 100;
 pub struct SaveRequest<'a> {
     /// What was there before the loop.
     pub base: &'a Base,
+    /// What of the base's changed files is saved all the same: [`Repository::mixed`].
+    pub mixed: &'a [RepoPath],
     /// The loop.
     pub id: &'a LoopId,
     /// The iteration that it came to.
@@ -55,6 +57,14 @@ pub struct Saved {
 }
 
 impl Repository {
+    /// The files that were changed or new before the loop, and look different now: the user's part of them cannot be told from
+    /// the loop's.
+    #[must_use]
+    pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
+        let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
+        base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
+    }
+
     /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
     ///
     /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
@@ -63,8 +73,10 @@ impl Repository {
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
-        let SaveRequest { base, index, largest_file, allow_secrets, cancel, .. } = request;
-        let (tree, _) = self.tree(TreeRequest { base, index, largest_file, allow_secrets, cancel })?;
+        let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
+        let mut base = base.clone();
+        base.dirty.retain(|dirty| !mixed.contains(&dirty.path));
+        let (tree, _) = self.tree(TreeRequest { base: &base, index, largest_file, allow_secrets, cancel })?;
         let iteration = request.iteration.to_string();
         let job = Job {
             repository: self,

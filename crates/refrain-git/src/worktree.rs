@@ -1,6 +1,6 @@
 //! A worktree of a loop's own: made, and removed only when nothing is lost.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -12,6 +12,7 @@ use crate::linked::head_of;
 use crate::operation;
 use crate::repository::{Repository, is_refrains};
 use crate::status;
+use crate::worktree_git::is_half_made;
 
 /// What became of a worktree that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +24,6 @@ pub enum Removal {
     /// It is kept, for this reason: `it has 2 files that are not committed`.
     Kept(String),
 }
-
-/// What git locks a worktree with for as long as it makes it.
-const HALF_MADE: &str = "initializing";
 
 /// What git says where it removes nothing unless it is forced: for any submodule, and for what is changed or new.
 const REFUSALS: &[&str] = &["containing submodules", "use --force"];
@@ -57,44 +55,49 @@ impl Repository {
     /// [`GitError::Failed`] with what git says.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
-        let mut registered = self.listed(path)?;
-        if registered.as_ref().is_some_and(|listed| listed.is_half_made(branch)) {
-            self.remove_half_made(path)?;
-            registered = None;
-        }
-        if let Some(listed) = &registered
-            && listed.branch.as_deref() == Some(branch)
-            && path.join(".git").is_file()
         {
-            return Ok(());
-        }
-        let is_empty = fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
-        if !is_empty || path.is_file() {
-            return Err(GitError::Occupied(path.to_owned()));
-        }
-        if let Some(above) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)?;
-        }
-        // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
-        let begun = self.branch_head(branch)?;
-        if let Some(head) = &begun
-            && (head != from || self.checked_out(branch, path)?.is_some())
-        {
-            return Err(GitError::BranchTaken(branch.to_owned()));
-        }
-        let path = path.as_str();
-        let _ = match begun {
-            // Forced only over what is known to be this one: git then also takes a branch that is in use elsewhere.
-            Some(_) if registered.is_some() => {
-                self.git().output(["worktree", "add", "--quiet", "--force", path, branch], &[])?
+            let worktrees = self.worktrees_to_change();
+            let mut registered = worktrees.at(path)?;
+            if registered.as_ref().is_some_and(|listed| listed.is_half_made(branch)) {
+                worktrees.remove_half_made(path)?;
+                registered = None;
             }
-            Some(_) => self.git().output(["worktree", "add", "--quiet", path, branch], &[])?,
-            None => {
-                let new = ["worktree", "add", "--quiet", "--no-track", "-b", branch, path, from.as_str()];
-                self.git().output(new, &[])?
+            if let Some(listed) = &registered
+                && listed.branch.as_deref() == Some(branch)
+                && path.join(".git").is_file()
+            {
+                return Ok(());
             }
-        };
-        Ok(())
+            let is_empty = fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+            if !is_empty || path.is_file() {
+                return Err(GitError::Occupied(path.to_owned()));
+            }
+            make_parent(path)?;
+            match self.branch_head(branch)? {
+                None => self.make_branch(branch, from)?,
+                // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
+                Some(head) if head == *from && worktrees.other_on(branch, path)?.is_none() => {}
+                Some(_) => return Err(GitError::BranchTaken(branch.to_owned())),
+            }
+            worktrees.make(path, branch, registered.is_some())?;
+        }
+        self.fill_new(path, from)
+    }
+
+    /// Writes the files of a new worktree, without the lock: that takes time, and runs the user's hooks.
+    fn fill_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
+        let done = self.check_out_new(path, head);
+        if done.is_err() && is_half_made(path) {
+            // As git does. The next call removes it if this cannot.
+            let _ = self.worktrees_to_change().remove_half_made(path);
+        }
+        done
+    }
+
+    fn make_branch(&self, branch: &str, at: &Oid) -> Result<(), GitError> {
+        let (name, nothing) = (format!("refs/heads/{branch}"), "0".repeat(at.as_str().len()));
+        let why = format!("branch: Created from {at}");
+        self.git().output(["update-ref", "-m", &why, &name, at.as_str(), &nothing], &[]).map(drop)
     }
 
     /// Makes a worktree whose folder is gone anew, from its branch as that is now. `last` is where that was when somebody
@@ -109,17 +112,22 @@ impl Repository {
         branch: &str,
         last: Option<&Oid>,
     ) -> Result<(), GitError> {
-        if self.branch_head(branch)?.is_none() {
+        let Some(head) = self.branch_head(branch)? else {
             return Err(GitError::BranchGone { branch: branch.to_owned(), last: last.cloned() });
+        };
+        {
+            let worktrees = self.worktrees_to_change();
+            if let Some(by) = worktrees.other_on(branch, path)? {
+                return Err(GitError::BranchInUse { branch: branch.to_owned(), by });
+            }
+            if is_half_made(path) {
+                worktrees.remove_half_made(path)?;
+            }
+            make_parent(path)?;
+            // Git may still list the one whose folder is gone.
+            worktrees.make(path, branch, true)?;
         }
-        if let Some(by) = self.checked_out(branch, path)? {
-            return Err(GitError::BranchInUse { branch: branch.to_owned(), by });
-        }
-        if let Some(above) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)?;
-        }
-        // Forced, as git may still list the one that is gone.
-        self.git().output(["worktree", "add", "--quiet", "--force", path.as_str(), branch], &[]).map(drop)
+        self.fill_new(path, &head)
     }
 
     /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
@@ -152,27 +160,21 @@ impl Repository {
         self.drop_branch(branch, path, began)
     }
 
-    /// Has git remove it, which looks once more whether something is lost by that; else returns why it is kept. It is not
-    /// ended in the middle, where it would leave a worktree that looks as if files had been deleted in it: it runs no hook
-    /// that could hang.
+    /// Has git remove it, which looks once more whether something is lost by that; else returns why it is kept.
     fn remove(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
-        let git = self.git().to_its_end();
-        let done = git.run(["worktree", "remove", path.as_str()], &[])?;
-        if done.status.success() {
-            return Ok(None);
+        let worktrees = self.worktrees_to_change();
+        match worktrees.remove(&[path.as_str()]) {
+            // So it does for a submodule that was never fetched, and for our own folder where that is not ignored any more.
+            Err(GitError::Failed { said, .. }) if REFUSALS.iter().any(|refusal| said.contains(refusal)) => {}
+            done => return done.map(|()| None),
         }
-        let said = said(&done);
-        if !REFUSALS.iter().any(|refusal| said.contains(refusal)) {
-            return Err(GitError::Failed { command: "git worktree remove".to_owned(), said });
-        }
-        // So it does for a submodule that was never fetched, and for our own folder where that is not ignored any more.
         if let Some(reason) = self.what_would_be_lost(path)? {
             return Ok(Some(reason));
         }
         if Self::open(path, self.env())?.with_cancel_of(self).holds_repositories()? {
             return Ok(Some("it has submodules, and their commits may be nowhere else".to_owned()));
         }
-        git.output(["worktree", "remove", "--force", path.as_str()], &[])?;
+        worktrees.remove(&["--force", path.as_str()])?;
         Ok(None)
     }
 
@@ -184,22 +186,14 @@ impl Repository {
         path: &Utf8Path,
         (at, branch): (&Oid, Option<&str>),
     ) -> Result<(), GitError> {
-        let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
+        let worktrees = self.worktrees_to_change();
         if branch.is_some_and(|branch| self.link(path, branch, at)) {
             return Ok(());
         }
-        let add = ["worktree", "add", "--quiet", "--force", "--no-checkout"];
-        let on = match branch {
-            Some(branch) => vec![path.as_str(), branch],
-            None => vec!["--detach", path.as_str(), at.as_str()],
-        };
-        past_half_made(|| git.output(add.iter().chain(&on), &[])).map(drop)
-    }
-
-    /// Git dies over a worktree that another git is just making or removing: one is at it, or all look. The lock is on the
-    /// repository's own folder, so that nothing is left behind. None where that cannot be opened.
-    fn worktrees_lock(&self) -> Option<File> {
-        File::open(self.common_dir()).ok()
+        match branch {
+            Some(branch) => worktrees.add(git, &["--force", path.as_str(), branch]),
+            None => worktrees.add(git, &["--force", "--detach", path.as_str(), at.as_str()]),
+        }
     }
 
     /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
@@ -211,25 +205,8 @@ impl Repository {
             return Ok(Removal::Kept("its folder is there again".to_owned()));
         }
         // Git asks for that word where a folder is gone, too.
-        self.git().output(["worktree", "remove", "--force", path.as_str()], &[])?;
+        self.worktrees_to_change().remove(&["--force", path.as_str()])?;
         Ok(Removal::BranchKept)
-    }
-
-    /// Removes what git left of a worktree when it was killed while it made it: nobody has worked in it.
-    pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
-        // Where it did not come further than the folder, git does not know it for one of its own. Only an empty one goes.
-        if !path.join(".git").exists() {
-            let _ = fs::remove_dir(path);
-        }
-        self.remove_whatever(path)
-    }
-
-    /// Removes a worktree in which nothing is lost, as somebody has looked.
-    pub(crate) fn remove_whatever(&self, path: &Utf8Path) -> Result<(), GitError> {
-        let _alone = self.worktrees_lock().filter(|lock| lock.lock().is_ok());
-        // Twice, as one that is half made is locked.
-        let remove = ["worktree", "remove", "--force", "--force", path.as_str()];
-        past_half_made(|| self.git().to_its_end().output(remove, &[])).map(drop)
     }
 
     fn what_would_be_lost(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
@@ -326,15 +303,11 @@ impl Repository {
         if !is_in_main && self.linked().is_some_and(|all| !all.iter().any(is_on)) {
             return Ok(None);
         }
-        let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
-        let mut all = self.worktrees()?.into_iter();
-        let found = all.find(|listed| listed.branch.as_deref() == Some(branch) && is_other(listed));
-        Ok(found.map(|listed| listed.path))
+        self.worktrees_to_list().other_on(branch, path)
     }
 
     pub(crate) fn listed(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
-        let asked = real(path);
-        Ok(self.worktrees()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
+        self.worktrees_to_list().at(path)
     }
 
     /// All worktrees of the repository, the main one first.
@@ -342,34 +315,14 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
-        let _still = self.worktrees_lock().filter(|lock| lock.lock_shared().is_ok());
-        let list = ["worktree", "list", "--porcelain", "-z"];
-        Ok(parse(&past_half_made(|| self.git().output(list, &[]))?))
+        self.worktrees_to_list().list()
     }
 }
 
-impl Worktree {
-    /// Whether git was killed while it made it, for this branch.
-    fn is_half_made(&self, branch: &str) -> bool {
-        let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
-        is_its_own && self.locked.as_deref() == Some(HALF_MADE)
-    }
-}
-
-/// How often git is asked again: what it dies over is whole some microseconds later, and each git takes milliseconds.
-const AGAIN: usize = 8;
-
-/// Asks git again where it died over a worktree that somebody else was making or removing at that moment: a person, or a
-/// loop whose checkout runs hooks, for which nobody could wait under a lock.
-fn past_half_made<T>(ask: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
-    let is_half_made = |error: &GitError| error.to_string().contains("failed to read");
-    for _ in 0..AGAIN {
-        match ask() {
-            Err(error) if is_half_made(&error) => {}
-            answered => return answered,
-        }
-    }
-    ask()
+/// Makes the folder that a worktree lies in, for nobody else to look into.
+fn make_parent(path: &Utf8Path) -> Result<(), GitError> {
+    let Some(above) = path.parent() else { return Ok(()) };
+    DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)
 }
 
 /// Whether the git folders of submodules lie in the git folder of a worktree.
@@ -378,7 +331,7 @@ pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
 }
 
 /// A path as git lists it.
-fn real(path: &Utf8Path) -> Utf8PathBuf {
+pub(crate) fn real(path: &Utf8Path) -> Utf8PathBuf {
     let found = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
     // The folder may be gone, but what it lay in is not.
     match (path.parent(), path.file_name()) {
@@ -387,7 +340,7 @@ fn real(path: &Utf8Path) -> Utf8PathBuf {
     }
 }
 
-fn parse(printed: &[u8]) -> Vec<Worktree> {
+pub(crate) fn parse(printed: &[u8]) -> Vec<Worktree> {
     let mut all = Vec::new();
     for line in printed.split(|byte| *byte == 0) {
         let line = String::from_utf8_lossy(line);

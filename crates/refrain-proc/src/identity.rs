@@ -17,6 +17,8 @@ pub struct Stat {
     pub session: i32,
     /// Whether it is dead and waits for its parent to notice.
     pub zombie: bool,
+    /// Whether a signal, or a debugger, stopped it until it is told to continue.
+    pub stopped: bool,
 }
 
 /// Looks a process up; none where there is no such process (any more).
@@ -78,6 +80,12 @@ pub fn is_running(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
 }
 
+/// Whether that process is stopped, by SIGSTOP as a rule: it does nothing, and ends at nothing but SIGKILL, until SIGCONT.
+#[must_use]
+pub fn is_stopped(process: Process) -> bool {
+    stat(process.pid).is_some_and(|stat| stat.stopped && stat.process == process)
+}
+
 /// Whether that process lives; none where it cannot be seen from here, being another machine's.
 #[must_use]
 pub fn is_alive(identity: &Identity) -> Option<bool> {
@@ -94,7 +102,30 @@ fn host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::Signal;
+
     use super::*;
+
+    #[test]
+    fn a_stopped_process_is_known_as_stopped_until_it_continues() {
+        #[expect(clippy::disallowed_methods, reason = "a process to be stopped")]
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let process = stat(pid).unwrap().process;
+        let wait = |is: bool| {
+            while is_stopped(process) != is {
+                std::thread::yield_now();
+            }
+        };
+        wait(false);
+        system::signal(process, Signal::STOP);
+        wait(true);
+        assert!(!is_stopped(Process { start: process.start + 1, pid }), "it is another process");
+        system::signal(process, Signal::CONT);
+        wait(false);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_process_is_its_number_and_its_start() {

@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// Somebody who reads an agent's standard output as it passes, chunk by chunk, cut anywhere.
+/// Somebody who reads what an agent prints as it passes, chunk by chunk, cut anywhere.
 pub trait Listener: Send + 'static {
-    /// The next bytes.
+    /// The next bytes of standard output.
     fn hear(&mut self, chunk: &[u8]);
+
+    /// The next bytes of standard error.
+    fn hear_stderr(&mut self, _chunk: &[u8]) {}
 }
 
 /// How much an attempt has printed, and when last: shared between the thread that reads and those who watch.

@@ -1,9 +1,12 @@
 //! One thread that owns everything of one loop's processes that can block: the socket to its keeper and the pipes of its
 //! agent. It takes jobs, and reports what became of them; between the two it drains, writes and listens.
 
+mod attempt;
+mod overdue;
+
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -12,25 +15,25 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_core::event::{Exit, Process};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::ioctl_fionread;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal};
 
 use crate::identity;
 use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
-use crate::keeper::{KEEPER_NAME, StopLadder};
+use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
 use crate::{limits, system};
 
+use attempt::{Attempt, CHUNK, Stream, end_of, pipe};
+use overdue::{Owed, PROMPTLY, proceed};
+
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
-/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
-const CHUNK: usize = 8 << 10;
-const LARGEST_CHUNK: usize = 128 << 10;
-
 /// How to start a keeper.
 #[derive(Clone, Debug)]
 pub struct KeeperSpec {
@@ -93,6 +96,8 @@ pub enum Report<L> {
         killed: u32,
         /// Those who could not be ended.
         survivors: Vec<i32>,
+        /// What some of them were.
+        names: Vec<String>,
     },
     /// What it prints cannot be kept any more: a full disk, most likely. It is not read any more either, and goes on until
     /// it is told to stop.
@@ -103,6 +108,7 @@ enum Request<L> {
     Ready,
     Start(Box<Job<L>>),
     Stop(StopLadder),
+    Kill,
 }
 
 /// The handle to the thread. Dropping it ends the keeper, and with it everybody.
@@ -125,7 +131,8 @@ impl<L: Listener> Supervisor<L> {
         let (wake, woken) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
         let (requests, inbox) = channel();
-        let worker = Worker { spec, inbox, woken, keeper: None, attempt: None, report, sweep_owed: false };
+        let worker =
+            Worker { spec, inbox, woken, keeper: None, attempt: None, report, sweep_owed: false, owed: None };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
             .stack_size(256 << 10)
@@ -143,9 +150,15 @@ impl<L: Listener> Supervisor<L> {
         self.request(Request::Start(Box::new(job)));
     }
 
-    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing.
+    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing. If the keeper does not end it in
+    /// that time, the keeper is killed and the agent is ended without it.
     pub fn stop(&self, ladder: StopLadder) {
         self.request(Request::Stop(ladder));
+    }
+
+    /// Ends the agent at once, whatever its ladder; without an agent this does nothing.
+    pub fn kill(&self) {
+        self.request(Request::Kill);
     }
 
     fn request(&self, request: Request<L>) {
@@ -176,6 +189,8 @@ struct Worker<L, F> {
     report: F,
     /// The keeper said that an agent left others behind, and not yet that they are gone.
     sweep_owed: bool,
+    /// What the keeper has been asked for and not yet answered.
+    owed: Option<Owed>,
 }
 
 struct Keeper {
@@ -183,24 +198,6 @@ struct Keeper {
     process: Option<Process>,
     socket: UnixStream,
     inlet: Inlet,
-}
-
-struct Attempt<L> {
-    stdout: Stream,
-    stderr: Stream,
-    listener: L,
-    meter: Arc<Meter>,
-    process: Option<Process>,
-    /// Why what it prints is not kept any more.
-    output_error: Option<io::Error>,
-    /// What is read goes through here. A loop that waits has no need of it.
-    chunk: Vec<u8>,
-}
-
-/// One pipe of an agent and the file that it goes to.
-struct Stream {
-    pipe: Option<File>,
-    log: Log,
 }
 
 impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
@@ -218,12 +215,13 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                             (self.report)(Report::NotStarted(error.to_string()));
                         }
                     }
-                    Ok(Request::Stop(ladder)) => self.order(&Order::Stop(ladder)),
+                    Ok(Request::Stop(ladder)) => self.stop(ladder),
+                    Ok(Request::Kill) => self.kill(),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return self.close(),
                 }
             }
-            let [woken, answered, printed, complained] = self.wait();
+            let [woken, answered, printed, complained, ended] = self.wait();
             if woken {
                 drain_wakes(&self.woken);
             }
@@ -233,21 +231,31 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             if answered {
                 self.listen();
             }
+            if ended && let Some(attempt) = &mut self.attempt {
+                attempt.end = None;
+                self.owed.get_or_insert_with(|| Owed::within(PROMPTLY));
+            }
+            let keeper = self.keeper.as_ref().and_then(|keeper| keeper.process);
+            if self.owed.as_mut().is_some_and(|owed| owed.is_given_up(keeper)) {
+                self.give_up_keeper();
+            }
         }
     }
 
     /// Waits until there is something to do, and says on what.
-    fn wait(&self) -> [bool; 4] {
+    fn wait(&self) -> [bool; 5] {
         let attempt = self.attempt.as_ref();
         let sources = [
             Some(self.woken.as_fd()),
             self.keeper.as_ref().map(|keeper| keeper.socket.as_fd()),
             attempt.and_then(|attempt| attempt.stdout.pipe.as_ref()).map(File::as_fd),
             attempt.and_then(|attempt| attempt.stderr.pipe.as_ref()).map(File::as_fd),
+            attempt.and_then(|attempt| attempt.end.as_ref()).map(AsFd::as_fd),
         ];
         let mut fds: Vec<_> = sources.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let longest = self.owed.and_then(|owed| Timespec::try_from(owed.left()).ok());
         // Interrupted is a wake-up for nothing.
-        let _ = poll(&mut fds, None);
+        let _ = poll(&mut fds, longest.as_ref());
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         sources.map(|source| source.is_some() && ready.next().unwrap_or(false))
     }
@@ -263,6 +271,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
         let keeper = self.keep()?;
+        proceed(keeper.process);
         send(&keeper.socket, &order, &[stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
         self.attempt = Some(Attempt {
             stdout: Stream { pipe: Some(stdout), log: Log::new(job.stdout_log, job.cap) },
@@ -270,9 +279,12 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             listener: job.listener,
             meter: job.meter,
             process: None,
+            end: None,
+            stopping: false,
             output_error: None,
             chunk: vec![0; CHUNK],
         });
+        self.owed = Some(Owed::within(PROMPTLY));
         Ok(())
     }
 
@@ -284,8 +296,26 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
+    fn stop(&mut self, ladder: StopLadder) {
+        let Some(attempt) = self.attempt.as_mut().filter(|attempt| !attempt.stopping) else { return };
+        attempt.stopping = true;
+        self.owed = Some(Owed::within(ladder.longest()));
+        self.order(&Order::Stop(ladder));
+    }
+
+    fn kill(&mut self) {
+        let Some(attempt) = &mut self.attempt else { return };
+        attempt.stopping = true;
+        if self.keeper.as_ref().and_then(|keeper| keeper.process).is_some_and(identity::is_stopped) {
+            return self.give_up_keeper();
+        }
+        self.owed = Some(Owed::within(Duration::ZERO));
+        self.order(&Order::Stop(StopLadder(Vec::new())));
+    }
+
     fn order(&mut self, order: &Order) {
         if let Some(keeper) = &self.keeper {
+            proceed(keeper.process);
             // A keeper that cannot be told anything is dead, and its socket says so next.
             let _ = send(&keeper.socket, order, &[]);
         }
@@ -315,25 +345,28 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                 Answer::Started(process) => {
                     if let Some(attempt) = &mut self.attempt {
                         attempt.process = Some(process);
+                        attempt.end = end_of(process);
+                        self.owed = self.owed.filter(|_| attempt.stopping);
                     }
                     (self.report)(Report::Started(process));
                 }
                 Answer::NotStarted(error) => {
-                    self.attempt = None;
+                    (self.attempt, self.owed) = (None, None);
                     (self.report)(Report::NotStarted(error));
                 }
                 Answer::Exited { exit, left } => {
                     self.sweep_owed = left;
+                    self.owed = left.then(|| Owed::within(LEFTOVER_BOUND));
                     self.exited(exit, left);
                 }
-                Answer::Swept { killed, survivors } => {
-                    self.sweep_owed = false;
-                    (self.report)(Report::Swept { killed, survivors });
+                Answer::Swept { killed, survivors, names } => {
+                    (self.sweep_owed, self.owed) = (false, None);
+                    (self.report)(Report::Swept { killed, survivors, names });
                 }
             }
         }
         if !alive {
-            self.keeper_died();
+            self.keeper_died(Exit::Lost);
         }
     }
 
@@ -356,7 +389,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     }
 
     /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
-    fn keeper_died(&mut self) {
+    fn keeper_died(&mut self, exit: Exit) {
+        self.owed = None;
         let Some(Keeper { mut child, process, socket, .. }) = self.keeper.take() else { return };
         // Closed from here too, so that it ends whatever it was that failed.
         drop(socket);
@@ -364,19 +398,38 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
         let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: process });
         let running = self.attempt.is_some();
-        self.exited(Exit::Lost, true);
+        self.exited(exit, true);
         if running || std::mem::take(&mut self.sweep_owed) {
             self.sweep_owed = false;
-            (self.report)(Report::Swept { killed, survivors: Vec::new() });
+            (self.report)(Report::Swept { killed, survivors: Vec::new(), names: Vec::new() });
         }
+    }
+
+    /// Kills a keeper that does not answer, and with it all that it looked after. An agent that was to end ended by that.
+    fn give_up_keeper(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            let _ = keeper.child.kill();
+        }
+        let was_told = self.attempt.as_ref().is_some_and(|attempt| attempt.stopping);
+        self.keeper_died(if was_told { Exit::Signal(Signal::KILL.as_raw()) } else { Exit::Lost });
     }
 
     /// Ends the keeper, and with it everybody, and waits for that.
     fn close(mut self) {
-        if let Some(Keeper { mut child, socket, .. }) = self.keeper.take() {
-            drop(socket);
-            let _ = child.wait();
+        let Some(Keeper { mut child, process, socket, .. }) = self.keeper.take() else { return };
+        drop(socket);
+        proceed(process);
+        let (pid, mut owed) = (Pid::from_child(&child), Owed::within(PROMPTLY));
+        while let Ok(false) = system::is_gone_within(pid, owed.left()) {
+            if owed.is_given_up(process) {
+                let _ = child.kill();
+                let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
+                let _ = child.wait();
+                let _ = sweep(&Mark { variable: self.spec.mark, session, keeper: process });
+                return;
+            }
         }
+        let _ = child.wait();
     }
 }
 
@@ -396,70 +449,6 @@ impl Keeper {
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
         Ok(Self { child, process, socket, inlet: Inlet::default() })
     }
-}
-
-impl<L: Listener> Attempt<L> {
-    fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
-        if printed && let Some(n) = self.stdout.read(&mut self.chunk)? {
-            self.listener.hear(&self.chunk[..n]);
-            self.meter.tick();
-            if n == self.chunk.len() && n < LARGEST_CHUNK {
-                self.chunk.resize(2 * n, 0);
-            }
-        }
-        if complained && self.stderr.read(&mut self.chunk)?.is_some() {
-            self.meter.tick();
-        }
-        Ok(())
-    }
-
-    /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
-    /// cannot keep the attempt open.
-    fn read_rest(&mut self) -> io::Result<()> {
-        let mut left = self.stdout.held()?;
-        while left > 0
-            && let Some(n) = self.stdout.read(&mut self.chunk)?
-        {
-            self.listener.hear(&self.chunk[..n]);
-            left = left.saturating_sub(n as u64);
-        }
-        let mut left = self.stderr.held()?;
-        while left > 0
-            && let Some(n) = self.stderr.read(&mut self.chunk)?
-        {
-            left = left.saturating_sub(n as u64);
-        }
-        Ok(())
-    }
-}
-
-impl Stream {
-    /// Reads a chunk to disk; none at the pipe's end.
-    fn read(&mut self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
-        let Some(pipe) = &mut self.pipe else { return Ok(None) };
-        let n = loop {
-            match pipe.read(chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read?,
-            }
-        };
-        if n == 0 {
-            self.pipe = None;
-            return Ok(None);
-        }
-        self.log.write(&chunk[..n])?;
-        Ok(Some(n))
-    }
-
-    /// How many bytes wait in the pipe.
-    fn held(&self) -> io::Result<u64> {
-        self.pipe.as_ref().map_or(Ok(0), |pipe| Ok(ioctl_fionread(pipe)?))
-    }
-}
-
-fn pipe() -> io::Result<(File, OwnedFd)> {
-    let (read, write) = io::pipe()?;
-    Ok((File::from(OwnedFd::from(read)), write.into()))
 }
 
 #[cfg(test)]
@@ -493,11 +482,14 @@ mod tests {
                 listener: Nobody,
                 meter: Arc::new(Meter::new(|| {})),
                 process: None,
+                end: None,
+                stopping: false,
                 output_error: None,
                 chunk: vec![0; 8],
             }),
             report: move |said| report.send((said, parts.exists())).unwrap(),
             sweep_owed: false,
+            owed: None,
         };
         worker.exited(Exit::Code(0), false);
         let (said, in_parts) = reports.try_recv().unwrap();

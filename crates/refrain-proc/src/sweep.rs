@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use refrain_core::event::Process;
+use refrain_core::text::{clip, printable, squeeze};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 
@@ -13,7 +14,7 @@ use crate::keeper::KEEPER_NAME;
 use crate::system;
 
 /// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
-const ROUNDS_BOUND: Duration = Duration::from_secs(5);
+pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
 /// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
 /// attempt in flight, for those that cleared their environment.
@@ -55,6 +56,22 @@ pub(crate) fn signal_descendants(signal: Signal) {
 /// The pids of this process's descendants.
 pub(crate) fn living_descendants() -> Vec<i32> {
     own_descendants().into_iter().map(|(pid, _)| pid).collect()
+}
+
+/// How many names are told, and how long one may be, in bytes.
+const MOST_NAMES: usize = 5;
+const LONGEST_NAME: usize = 40;
+
+/// What this process's descendants are: the names of their programs, each once.
+pub(crate) fn names_of_descendants() -> Vec<String> {
+    let name = |(pid, _): (i32, u64)| {
+        let arguments = system::arguments(pid);
+        let program = String::from_utf8_lossy(arguments.split(|byte| *byte == 0).next()?).into_owned();
+        let name = squeeze(&printable(program.rsplit('/').next()?));
+        (!name.is_empty()).then(|| clip(&name, LONGEST_NAME).into_owned())
+    };
+    let names: BTreeSet<String> = own_descendants().into_iter().filter_map(name).collect();
+    names.into_iter().take(MOST_NAMES).collect()
 }
 
 /// Whether this process has children, dead ones that were not waited for included. Without them it has no descendants.

@@ -85,6 +85,11 @@
         const part = await answer.json();
         const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
         for (const line of part.lines) {
+          const last = list.lastElementChild;
+          if (line.part && last?.className === line.kind) {
+            last.textContent += line.text;
+            continue;
+          }
           const item = document.createElement("li");
           item.className = line.kind;
           item.textContent = line.text;

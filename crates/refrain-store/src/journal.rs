@@ -46,6 +46,9 @@ pub enum JournalError {
     /// Somebody else appended although this writer has the runner's lock.
     #[error("{0} was written by somebody else")]
     Foreign(Utf8PathBuf),
+    /// The folder was removed under its runner, and another runner began under the same name before that was noticed.
+    #[error("{0} was removed while it was written, and another runner has taken its name since")]
+    Usurped(Utf8PathBuf),
     /// An earlier write of this journal failed: what is on disk is unknown, so nothing more is written.
     #[error("{0} failed to be written before; nothing more is written to it")]
     Failed(Utf8PathBuf),

@@ -12,6 +12,9 @@ use crate::{DiskError, OnPath};
 /// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
+/// The name of its runner's lock there.
+pub(crate) const RUNNER_LOCK: &str = "runner.lock";
+
 /// The name of the pool among the worktrees of loops, whose names have no such sign.
 pub(crate) const POOL: &str = "_pool";
 
@@ -170,7 +173,7 @@ impl LoopDir {
     /// Held for the life of a runner.
     #[must_use]
     pub fn runner_lock(&self) -> Utf8PathBuf {
-        self.0.join("runner.lock")
+        self.0.join(RUNNER_LOCK)
     }
 
     /// Held for an append.

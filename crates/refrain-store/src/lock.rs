@@ -2,9 +2,9 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 
 use crate::atomic::make_dir;
@@ -76,7 +76,14 @@ impl PlansLock {
 /// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what it
 /// commits might be another's; loops that only work may share one (design.md section 5).
 #[derive(Debug)]
-pub struct WorktreeLock(File);
+pub struct WorktreeLock {
+    file: File,
+    project: Project,
+    worktree: Utf8PathBuf,
+    shared: bool,
+    /// Who signed.
+    id: Option<LoopId>,
+}
 
 /// What became of a claim on a worktree.
 #[derive(Debug)]
@@ -98,8 +105,7 @@ impl WorktreeLock {
     pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
         let folder = project.data.join("worktrees");
         make_dir(&folder)?;
-        let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
-        let path = folder.join(format!("{}.lock", &name[..16]));
+        let path = lock_of(project, worktree);
         // Who shares it has it alone for an instant, and must not meet another claim in that: one claim after the other.
         let claims = open(&folder.join("claims.lock"))?;
         claims.lock().on("lock", &folder)?;
@@ -116,18 +122,64 @@ impl WorktreeLock {
         }
         let beside = (shared && took(file.try_lock_shared()).on("lock", &path)?) || (alone && !shared);
         let others = if alone { Vec::new() } else { names(project, &file) };
+        let (project, worktree) = (project.clone(), worktree.to_owned());
+        let lock = Self { file, project, worktree, shared, id: None };
         Ok(match (beside, alone) {
-            (true, true) => Claimed::Alone(Self(file)),
-            (true, false) => Claimed::Beside(Self(file), others),
+            (true, true) => Claimed::Alone(lock),
+            (true, false) => Claimed::Beside(lock, others),
             (false, _) => Claimed::Refused(others),
+        })
+    }
+
+    /// The lock file.
+    #[must_use]
+    pub fn path(&self) -> Utf8PathBuf {
+        lock_of(&self.project, &self.worktree)
+    }
+
+    /// Whether the lock file still has its name. Without it the lock keeps nobody out.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        identity(&self.path()) == self.file.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of those who claimed it meanwhile,
+    /// and one of both needs it for itself; the lock is then as it was.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    pub fn renew(&mut self) -> Result<Result<(), Vec<String>>, DiskError> {
+        if self.is_in_place() {
+            return Ok(Ok(()));
+        }
+        let id = self.id.clone();
+        Ok(match Self::claim(&self.project, &self.worktree, self.shared)? {
+            Claimed::Alone(lock) | Claimed::Beside(lock, _) => {
+                *self = lock;
+                id.iter().for_each(|id| self.sign(id));
+                Ok(())
+            }
+            Claimed::Refused(by) => Err(by),
         })
     }
 
     /// Writes down which loop it is that works there.
     pub fn sign(&mut self, id: &LoopId) {
         // Only a convenience: the lock holds without it.
-        let _ = writeln!(self.0, "{id}");
+        let _ = writeln!(self.file, "{id}");
+        self.id = Some(id.clone());
     }
+}
+
+/// The file that locks a worktree.
+fn lock_of(project: &Project, worktree: &Utf8Path) -> Utf8PathBuf {
+    let name = blake3::hash(worktree.as_str().as_bytes()).to_hex();
+    project.data.join("worktrees").join(format!("{}.lock", &name[..16]))
+}
+
+/// Which file lies at a path; none where there is none.
+pub(crate) fn identity(path: &Utf8Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 fn took(result: Result<(), TryLockError>) -> std::io::Result<bool> {
@@ -225,6 +277,23 @@ mod tests {
         drop((first, second));
         let _own = claim(&project, false, "own").unwrap();
         assert_eq!(claim(&project, false, "late").unwrap_err(), ["own"], "who left is forgotten");
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_deleted_is_taken_again_unless_somebody_else_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = project(&dir);
+        let mut own = claim(&project, false, "own").unwrap();
+        assert!(own.is_in_place());
+        std::fs::remove_dir_all(&project.data).unwrap();
+        assert!(!own.is_in_place());
+        own.renew().unwrap().unwrap();
+        assert!(own.is_in_place());
+        assert_eq!(claim(&project, true, "second").unwrap_err(), ["own"], "it signs again");
+        std::fs::remove_dir_all(&project.data).unwrap();
+        let _second = claim(&project, false, "second").unwrap();
+        assert_eq!(own.renew().unwrap(), Err(vec!["second".to_owned()]));
+        assert!(!own.is_in_place());
     }
 
     #[test]

@@ -146,8 +146,10 @@ fn duration(ms: u64) -> String {
     Millis(ms).to_string()
 }
 
-fn money(dollars: Option<f64>) -> String {
-    dollars.map(|dollars| Usd::from(dollars).to_string()).unwrap_or_default()
+/// An amount of money in a narrow column; a `+` behind it where it is at least that.
+fn money(dollars: Option<f64>, at_least: bool) -> String {
+    let mark = if at_least { "+" } else { "" };
+    dollars.map(|dollars| format!("{}{mark}", Usd::from(dollars))).unwrap_or_default()
 }
 
 /// A large number, short.

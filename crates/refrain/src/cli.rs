@@ -1,13 +1,15 @@
 //! The command line as a whole: which verbs there are, and what each leads to. The loop verbs stand at the top level and
 //! under `loop`, from one definition.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_engine::{Host, Service};
 
 use crate::cmd;
+use crate::effects::Typed;
 use crate::error::CliError;
 use crate::live::Manner;
 use crate::out::Target;
@@ -109,7 +111,7 @@ enum LoopVerb {
     Implement(Box<cmd::implement::Args>),
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
-    Resume(cmd::resume::Args),
+    Resume(Box<cmd::resume::Args>),
     Approve(cmd::approve::Args),
     Status(cmd::status::Args),
     List(cmd::list::Args),
@@ -137,6 +139,8 @@ pub(crate) struct Context {
     pub(crate) depth: u32,
     /// The loop whose attempt this runs in.
     pub(crate) inside: Option<String>,
+    /// What was typed, for what has an effect on some loops only.
+    pub(crate) typed: Typed,
 }
 
 impl Context {
@@ -175,36 +179,50 @@ pub(crate) fn run() -> ExitCode {
     if forces_colour() {
         anstream::ColorChoice::AlwaysAnsi.write_global();
     }
-    let cli = match Cli::<Verb>::try_parse() {
-        Ok(cli) => cli,
+    let (cli, typed) = match parse(std::env::args_os()) {
+        Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => return Cli::misread(error.into()),
         Err(asked_for) => {
             crate::out::print(&asked_for.render().ansi().to_string());
             return ExitCode::SUCCESS;
         }
     };
-    match dispatch(cli) {
+    if let Err(error) = typed.check() {
+        return Cli::misread(error);
+    }
+    match dispatch(cli, typed) {
         Ok(code) => code,
         Err(error) => error.report(),
     }
 }
 
+/// These words, and what of them was typed.
+fn parse<W: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = W>,
+) -> Result<(Cli<Verb>, Typed), clap::Error> {
+    let mut command = Cli::<Verb>::command();
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    let typed = Typed::of(&command, &matches);
+    let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
+    Ok((cli, typed))
+}
+
 /// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
 pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
-    let cli = Cli::<Verb>::try_parse_from(words)?;
+    let (cli, typed) = parse(words)?;
+    typed.check()?;
     let dir = cli.run_in.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
-    let context =
-        Context { dir, host: context.host.clone(), depth: context.depth, inside: context.inside.clone() };
+    let context = Context { dir, typed, ..context.clone() };
     execute(&context, cli.verb)
 }
 
-fn dispatch(cli: Cli<Verb>) -> Result<ExitCode, CliError> {
+fn dispatch(cli: Cli<Verb>, typed: Typed) -> Result<ExitCode, CliError> {
     if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
         // Whatever is wrong with its surroundings, it says nothing.
         let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };
         return execute(&context, cli.verb);
     }
-    execute(&read_environment(cli.run_in)?, cli.verb)
+    execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb)
 }
 
 fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
@@ -237,7 +255,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError>
         LoopVerb::Research(args) => cmd::research::run(context, *args),
         LoopVerb::Implement(args) => cmd::implement::run(context, *args),
         LoopVerb::Run(args) => cmd::run::run(context, &args),
-        LoopVerb::Resume(args) => cmd::resume::run(context, &args),
+        LoopVerb::Resume(args) => cmd::resume::run(context, *args),
         LoopVerb::Approve(args) => cmd::approve::run(context, &args),
         LoopVerb::Status(args) => cmd::status::run(context, args),
         LoopVerb::List(args) => cmd::list::run(context, &args),

@@ -6,7 +6,9 @@ use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
-use refrain_engine::{APPROVED, EngineError, GitError, JournalError, NoProgram, PluginError, chain};
+use refrain_engine::{
+    Deed, EngineError, GateProgramFault, GitError, JournalError, NoProgram, PluginError, chain,
+};
 use refrain_server::DeskError;
 
 /// The documented exit codes. Public API.
@@ -128,7 +130,7 @@ impl From<EngineError> for CliError {
                 Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
             ),
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
-                let verb = if *what == APPROVED { "approve" } else { "resume" };
+                let verb = if *what == Deed::Approve { "approve" } else { "resume" };
                 (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
@@ -138,7 +140,10 @@ impl From<EngineError> for CliError {
                 (Code::Refused, Some(format!("refrain status {id} says how to see what waits")))
             }
             EngineError::Refused {
-                why: refrain_core::Refusal::TooMany { .. } | refrain_core::Refusal::TooLong { .. },
+                why:
+                    refrain_core::Refusal::TooMany { .. }
+                    | refrain_core::Refusal::TooLong { .. }
+                    | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
@@ -192,6 +197,14 @@ impl From<EngineError> for CliError {
             EngineError::NoProgram(
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
             ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
+            EngineError::GateProgram(error) => {
+                let next = match &error.why {
+                    GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
+                    GateProgramFault::NotFound(_) | GateProgramFault::NoFile(_) => String::new(),
+                };
+                let anyway = "--allow-missing-gates starts without it, for what the agent is to create";
+                (Code::Usage, Some(format!("{next}nothing was started; {anyway}")))
+            }
             EngineError::Journal(JournalError::Damaged { .. }) => {
                 let next =
                     "nothing was changed; the other loops go on, and what its agent did is in your files";

@@ -11,7 +11,9 @@ use refrain_core::view::Gate;
 pub(crate) fn intent(spec: &Spec) -> String {
     let named = |hard: bool| {
         let gates = spec.gates.iter().filter(|gate| gate.hard == hard);
-        gates.map(|gate| format!("{} ({})", gate.name, gate.check)).collect::<Vec<_>>().join(", ")
+        let completes = |gate: &GateSpec| if gate.completes { ", completes the loop" } else { "" };
+        let one = |gate: &GateSpec| format!("{} ({}{})", gate.name, gate.check, completes(gate));
+        gates.map(one).collect::<Vec<_>>().join(", ")
     };
     let (hard, soft) = (named(true), named(false));
     let asks = if spec.approval { "; last of all a person, who approves it" } else { "" };
@@ -73,6 +75,9 @@ pub(crate) fn stopping(because: StopReason) -> &'static str {
         StopReason::TimeLimit => "the gate took too long: ending it",
         StopReason::LoopDuration => "the loop's time is over: ending the gate",
         StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
+        StopReason::ProviderWait => {
+            "the reviewer sleeps until its provider works again: ending it, and waiting without it"
+        }
         StopReason::Silence | StopReason::Budget => "ending the gate",
     }
 }
@@ -95,8 +100,23 @@ pub(crate) fn finished(state: &LoopState, finished: &GateFinished) -> Vec<String
         }
         None => lines.push(format!("gate {} was cut off; it is run again", finished.gate)),
     }
+    lines.extend(done_already(state));
     lines.extend(verdict(state));
     lines
+}
+
+/// The gates have spoken before the first iteration: what completes the loop passes already.
+fn done_already(state: &LoopState) -> Option<String> {
+    let is_baseline = state.proving().is_none() && state.iteration == state.spec.carried();
+    let baseline = state.baseline.as_ref().filter(|_| is_baseline)?;
+    let passes =
+        |result: &&GateResult| result.passed() && result.spec(&state.spec).is_some_and(|gate| gate.completes);
+    baseline.results.iter().find(passes)?;
+    let others = state.spec.gates.iter().filter(|gate| gate.hard).count() > 1;
+    let others = if others { " in which every other required gate passes" } else { "" };
+    Some(format!(
+        "warning: the success command passes already: the loop will end after its first iteration{others}"
+    ))
 }
 
 /// A gate could not be started.
@@ -150,7 +170,7 @@ fn verdict(state: &LoopState) -> Option<String> {
         _ if proof.restless => {
             Some("the claim is refused: gates or hooks change each time what they are asked about".to_owned())
         }
-        ClaimSource::Gates | ClaimSource::Result | ClaimSource::ExitCode => None,
+        ClaimSource::Gates | ClaimSource::Result | ClaimSource::ExitCode | ClaimSource::Count => None,
         ClaimSource::Promise | ClaimSource::StateFile => {
             (!failing.is_empty()).then(|| format!("the claim is refused: {} failed", failing.join(", ")))
         }

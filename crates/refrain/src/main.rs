@@ -3,6 +3,7 @@
 mod cli;
 mod cmd;
 mod committed;
+mod effects;
 mod error;
 mod gated;
 mod herald;

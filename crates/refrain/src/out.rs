@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::text::printable;
+use refrain_core::view::to_continue;
+use refrain_engine::SlowRunner;
 use serde::Serialize;
 
 use crate::error::{CliError, Code};
@@ -62,11 +64,15 @@ pub(crate) fn tell(text: &str) {
 }
 
 /// What to say of a runner that has not answered for a while.
-pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(Option<i32>) + use<> {
+pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(SlowRunner) + use<> {
     let id = id.clone();
-    move |pid| {
+    move |SlowRunner { pid, is_stopped }| {
         let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        tell_line("", &format!("refrain: the runner of {id}{who} has not answered yet; waiting for it"));
+        let how = match pid.filter(|_| is_stopped) {
+            Some(pid) => format!("is stopped; {} continues it", to_continue(pid)),
+            None => "has not answered yet".to_owned(),
+        };
+        tell_line("", &format!("refrain: the runner of {id}{who} {how}; waiting for it"));
     }
 }
 

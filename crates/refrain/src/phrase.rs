@@ -5,7 +5,7 @@ use refrain_core::agent::Usd;
 use refrain_core::budget::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{StatusWord, Usage};
+use refrain_core::view::{self, StatusWord, Usage};
 use textwrap::core::display_width;
 
 pub(crate) use refrain_core::view::progress;
@@ -36,20 +36,25 @@ pub(crate) fn thousands(count: u64) -> String {
 
 /// What was used, as far as it is known; nothing where nothing is, or nothing was.
 pub(crate) fn used(usage: &Usage) -> String {
-    let mut parts = Vec::new();
+    let (mut parts, mut has_said) = (Vec::new(), false);
+    let mut incomplete = |words: String, at_least: bool| {
+        let words = view::sum(&words, at_least && !has_said);
+        // Said once, it goes for all that follows.
+        has_said |= at_least;
+        words
+    };
     if let Some(input) = usage.input_tokens.filter(|input| *input > 0) {
         let cached = usage.cached_input_tokens.filter(|cached| *cached > 0);
         let cached = cached.map(|cached| format!(" ({} cached)", thousands(cached))).unwrap_or_default();
-        parts.push(format!("{}{cached} tokens in", thousands(input)));
+        parts.push(incomplete(format!("{}{cached} tokens in", thousands(input)), usage.tokens_at_least));
     }
     if let Some(output) = usage.output_tokens.filter(|output| *output > 0) {
-        parts.push(format!("{} out", thousands(output)));
+        parts.push(incomplete(format!("{} out", thousands(output)), usage.tokens_at_least));
     }
     if let Some(cost) = usage.cost_usd.filter(|cost| *cost > 0.0) {
-        parts.push(Usd::from(cost).to_string());
+        parts.push(incomplete(Usd::from(cost).to_string(), usage.cost_at_least));
     }
-    let at_least = if usage.at_least && !parts.is_empty() { "at least " } else { "" };
-    format!("{at_least}{}", parts.join(", "))
+    parts.join(", ")
 }
 
 /// How caps stand that loops share; nothing where there are none.
@@ -153,6 +158,27 @@ pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_incomplete_is_at_least_that() {
+        let usage = |tokens_at_least, cost_at_least, cost_usd| Usage {
+            input_tokens: Some(3_430),
+            output_tokens: Some(110),
+            cost_usd,
+            tokens_at_least,
+            cost_at_least,
+            ..Usage::default()
+        };
+        for (usage, words) in [
+            (usage(false, false, Some(0.5)), "3.4k tokens in, 110 out, $0.50"),
+            (usage(true, true, Some(0.5)), "at least 3.4k tokens in, 110 out, $0.50"),
+            (usage(false, true, Some(0.5)), "3.4k tokens in, 110 out, at least $0.50"),
+            (usage(false, true, None), "3.4k tokens in, 110 out"),
+            (Usage { tokens_at_least: true, cost_at_least: true, ..Usage::default() }, ""),
+        ] {
+            assert_eq!(used(&usage), words);
+        }
+    }
 
     #[test]
     fn one_is_no_plural_and_no_cap_is_endless() {

@@ -2,9 +2,10 @@
 //! is kept.
 
 use refrain_core::event::{CritiqueFinished, Pushed};
-use refrain_core::git::Oid;
+use refrain_core::git::{Oid, RepoPath};
 use refrain_core::spec::AgentSpec;
 use refrain_core::text::squeeze;
+use refrain_core::view;
 
 /// The critic is done.
 pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
@@ -24,8 +25,9 @@ pub(crate) fn changed(agent: &AgentSpec) -> String {
 }
 
 /// Its work is on a branch.
-pub(crate) fn saved(branch: &str, commit: &Oid, pushed: Option<&Pushed>) -> Vec<String> {
-    let mut lines = vec![format!("its work is kept on branch {branch} ({})", commit.short())];
+pub(crate) fn saved(branch: &str, commit: &Oid, pushed: Option<&Pushed>, mixed: &[RepoPath]) -> Vec<String> {
+    let yours = view::with_yours(mixed);
+    let mut lines = vec![format!("its work is kept on branch {branch} ({}){yours}", commit.short())];
     if let Some(Pushed { remote, error }) = pushed {
         lines.push(match error {
             None => format!("{branch} was pushed to {remote}"),

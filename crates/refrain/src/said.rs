@@ -58,6 +58,7 @@ impl Said {
             | AgentEvent::Cost { .. }
             | AgentEvent::Final { .. }
             | AgentEvent::Unknown => String::new(),
+            AgentEvent::TooLong => folded("·", "its final message is too long to be read"),
         };
         if shown.is_empty() { shown } else { self.end_line() + &shown }
     }

@@ -28,7 +28,7 @@ pub(crate) fn lines(
     let is_ending = state.in_flight().is_some_and(|flight| flight.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
-        Event::IterationBegun { iteration } => marker(state, *iteration),
+        Event::IterationBegun { iteration, .. } => marker(state, *iteration),
         Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
         Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
         Event::CommitSettled(report) => {
@@ -51,8 +51,8 @@ pub(crate) fn lines(
         Event::CritiqueStopRequested { .. } => note("ending the critic"),
         Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
         Event::AgentChanged(agent) => note(&progress::changed(agent)),
-        Event::WorkSaved { branch, commit, pushed } => {
-            notes(progress::saved(branch, commit, pushed.as_ref()))
+        Event::WorkSaved { branch, commit, pushed, mixed } => {
+            notes(progress::saved(branch, commit, pushed.as_ref(), mixed))
         }
         Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
         Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),
@@ -66,10 +66,13 @@ pub(crate) fn lines(
                 StopReason::LoopDuration => "the loop's time is over: ending the agent",
                 StopReason::Budget => "the budget is used up: ending the agent",
                 StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
+                StopReason::ProviderWait => {
+                    "the agent sleeps until its provider works again: ending it, and waiting without it"
+                }
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
-        Event::AttemptSwept { killed, survivors } => swept(state, *killed, survivors),
+        Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask } => note(&match ask {
             Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
@@ -175,13 +178,14 @@ pub(crate) fn note(text: &str) -> String {
 
 /// What became of the processes that an agent left running. The next iteration may have its heading by then, so the one
 /// that left them is named.
-fn swept(state: &LoopState, killed: u32, survivors: &[i32]) -> String {
+fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) -> String {
     let mut text = String::new();
     let whose = state.attempts.last().map(|last| format!("iteration {}", last.id));
     let whose = whose.as_deref().unwrap_or("the agent");
     if killed > 0 {
         let processes = phrase::counted(killed, "process", "processes");
-        text.push_str(&note(&format!("ended {processes} that {whose} left behind")));
+        let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        text.push_str(&note(&format!("ended {processes} that {whose} left behind{names}")));
     }
     if !survivors.is_empty() {
         text.push_str(&note(&format!("{whose} left processes behind that cannot be ended: {survivors:?}")));
@@ -193,6 +197,9 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32]) -> String {
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
+        Some(promise) if spec.completes_by_gate() => {
+            format!("it says {} or its success command passes", promise.tag())
+        }
         Some(promise) => format!("it says {}", promise.tag()),
         None if spec.has_hard_gates() => "its gates pass".to_owned(),
         None => "it ends with exit code 0".to_owned(),
@@ -297,6 +304,9 @@ fn summary(attempt: &Attempt) -> String {
         (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),
         (Outcome::Outage, _) => "the provider did not work, refunded".yellow().to_string(),
         (Outcome::Unable, _) => "it cannot work, refunded".red().to_string(),
+        (Outcome::Unresponsive, _) => {
+            "stopped before its program printed an event, refunded".yellow().to_string()
+        }
         (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
     };
     let used = phrase::after(&phrase::used(&attempt.usage.into()));

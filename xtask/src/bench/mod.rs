@@ -38,6 +38,7 @@ mod suite;
 mod tools;
 mod top;
 mod web;
+mod work;
 mod worktree;
 
 pub(crate) use suite::{Options, run};

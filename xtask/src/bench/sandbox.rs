@@ -13,6 +13,9 @@ use crate::process::{capture, command};
 /// The id that every measured loop is given.
 pub(crate) const LOOP: &str = "bench";
 
+/// How many files the repository has beside what the agent changes.
+const FILES: u32 = 100;
+
 /// It outlives its run, until all have been measured ([`Tools`]).
 pub(crate) struct Sandbox {
     base: PathBuf,
@@ -34,6 +37,10 @@ impl Sandbox {
             &sandbox.repository().join("PROMPT.md"),
             "Do the next item of the plan. When all is finished say so as agreed.\n",
         )?;
+        write(&sandbox.counter(), "")?;
+        for file in 0..FILES {
+            write(&sandbox.repository().join(format!("file{file}.txt")), "one of many\n")?;
+        }
         for words in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "init"]] {
             capture(sandbox.command("git").args(words))?;
         }
@@ -54,11 +61,16 @@ impl Sandbox {
             ("GIT_AUTHOR_EMAIL", "a@b.c".into()),
             ("GIT_COMMITTER_NAME", "n".into()),
             ("GIT_COMMITTER_EMAIL", "a@b.c".into()),
-            ("MOCK_COUNTER", self.note("count").into()),
+            ("MOCK_COUNTER", self.counter().into()),
             ("MOCK_PIDFILE", self.note("pids").into()),
             ("MOCK_EXITFILE", self.note("exits").into()),
         ]);
         command
+    }
+
+    /// One byte for each run of the agent: its work, without which a loop would be stuck.
+    fn counter(&self) -> PathBuf {
+        self.repository().join("runs.txt")
     }
 
     pub(crate) fn repository(&self) -> PathBuf {
@@ -76,7 +88,7 @@ impl Sandbox {
 
     /// How often the agent was started.
     pub(crate) fn agent_runs(&self) -> u64 {
-        fs::metadata(self.note("count")).map_or(0, |file| file.len())
+        fs::metadata(self.counter()).map_or(0, |file| file.len())
     }
 
     /// The journal of the measured loop; empty before there is one.

@@ -8,7 +8,7 @@ use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
     agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    plan_run, report, schedule, serve, sessions, startup, top, worktree,
+    plan_run, report, schedule, serve, sessions, startup, top, work, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -57,6 +57,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("lingering", lingering::run),
     ("cancel", cancel::run),
     ("commit", commit::run),
+    ("work", work::run),
     ("worktree", worktree::run),
     ("catalog", catalog::run),
     ("hosts", hosts::run),

@@ -133,13 +133,11 @@ impl Map {
         if !self.has_begun {
             return say(AgentEvent::Notice(brief::line(&text)));
         }
-        let part = !self.message.is_empty() && self.message_id == update.message_id;
-        match part {
-            true => self.message.push(&text),
-            false => self.message.push_block(&text),
-        }
+        let continues = self.message.is_empty() || self.message_id == update.message_id;
+        let text = if continues { text } else { format!("\n{text}") };
+        self.message.push(&text);
         self.message_id = update.message_id;
-        say(AgentEvent::Text { text, part, by: Speaker::Agent });
+        say(AgentEvent::Text { text, part: true, by: Speaker::Agent });
     }
 
     /// A tool call, or what is new of one. Agents announce one before they know what it is about, so the second word of it
@@ -183,7 +181,7 @@ impl Map {
         }
         let (kind, message) = match prompted.stop_reason {
             StopReason::EndTurn => {
-                say(AgentEvent::Final { ok: true, message: self.message.take() });
+                self.message.say_final(say);
                 return true;
             }
             StopReason::MaxTokens => {

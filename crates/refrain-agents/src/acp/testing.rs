@@ -5,7 +5,10 @@ use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
 
-use crate::adapter::{Adapter, Call, Launch};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::adapter::{Adapter, Call, Clock, Launch};
 
 /// A recorded stream.
 macro_rules! recording {
@@ -53,6 +56,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -70,6 +74,8 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
     }
 }
 
+static CLOCK: Clock = Clock { now: || Timestamp::UNIX_EPOCH, zone: TimeZone::UTC };
+
 fn call(spec: &Spec) -> Call<'_> {
     Call {
         spec,
@@ -79,6 +85,7 @@ fn call(spec: &Spec) -> Call<'_> {
         budget: None,
         capped: false,
         schema: None,
+        clock: &CLOCK,
         root: false,
     }
 }

@@ -68,8 +68,13 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
         let info = limit.or(params.and_then(|params| params.rate_limit_info.as_ref()));
         return Fault { until: info.and_then(until), ..fault(FaultKind::Limit, message) };
     }
+    if let Some(reset) = matches!(status, None | Some(429)).then(|| epoch(message)).flatten() {
+        return Fault { until: Some(Until::At(reset)), ..fault(FaultKind::Limit, message) };
+    }
     let kind = of_end(outcome)
         .or(code.and_then(of_code))
+        // It calls every refusal a failed authentication: a proxy's, too.
+        .or((status == Some(403)).then_some(FaultKind::Forbidden))
         .or(error.and_then(of_exact_code))
         .or(status.and_then(by_status))
         .or(error.and_then(of_code))
@@ -80,11 +85,19 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     fault(kind, message)
 }
 
+/// When a plan's limit is reset, in the form that older plans have: `Claude AI usage limit reached|1900000000`.
+fn epoch(message: &str) -> Option<Timestamp> {
+    let (_, seconds) = message.split_once("usage limit reached|")?;
+    let end = seconds.find(|c: char| !c.is_ascii_digit()).unwrap_or(seconds.len());
+    Timestamp::from_second(seconds[..end].parse().ok()?).ok()
+}
+
 /// What a synthetic message said, where no result follows it.
 pub(super) fn of_message(error: &ApiError) -> Fault {
     let code = error.api_error.as_deref().or(error.error.as_deref());
-    let kind = code
-        .and_then(of_exact_code)
+    let forbidden = (error.api_error_status == Some(403)).then_some(FaultKind::Forbidden);
+    let kind = forbidden
+        .or(code.and_then(of_exact_code))
         .or(error.api_error_status.and_then(by_status))
         .or(code.and_then(of_code))
         .unwrap_or(FaultKind::Other);

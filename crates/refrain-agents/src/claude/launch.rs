@@ -33,6 +33,11 @@ pub(super) fn format(call: &Call<'_>) -> Format {
     }
 }
 
+/// Whether it prints its events as they happen.
+pub(super) fn is_live(call: &Call<'_>) -> bool {
+    is_stream(Given::new(&call.spec.agent.args))
+}
+
 /// The command line. Ours comes first: of a flag given twice the last counts, and a list of ours must not swallow a word
 /// of theirs, so none stands at the end.
 pub(super) fn launch(call: &Call<'_>) -> Launch {

@@ -27,7 +27,7 @@ impl Adapter for Claude {
     }
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
-        Box::new(reader::Reader::new(launch::format(call)))
+        Box::new(reader::Reader::new(launch::format(call), launch::is_live(call)))
     }
 
     fn takes_schema(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Reads what Claude Code prints.
 
-use refrain_core::agent::{AgentEvent, FaultKind, Session, Speaker};
+use refrain_core::agent::{AgentEvent, FaultKind, Scope, Session, Speaker, Usd};
 use refrain_core::event::Exit;
 
 use super::faults;
@@ -20,6 +20,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Reader {
     format: Format,
+    is_live: bool,
     meter: Meter,
     /// The message that raw events are of, where they do not say so themselves.
     message: Option<String>,
@@ -37,9 +38,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(format: Format) -> Self {
+    pub(super) fn new(format: Format, is_live: bool) -> Self {
         Self {
             format,
+            is_live,
             meter: Meter::default(),
             message: None,
             has_session: false,
@@ -162,8 +164,10 @@ impl Reader {
         self.meter.result(outcome);
         self.say_tokens(say);
         // What is no amount says nothing: taken for 0, it would keep any cap.
-        if let Some(dollars) = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0) {
-            say(AgentEvent::Cost { of: refrain_core::agent::Scope::Session, usd: dollars.into() });
+        let of_session = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0).map(Usd::from);
+        let cost = self.meter.cost().map(|usd| (Scope::Attempt, usd));
+        if let Some((of, usd)) = cost.or(of_session.map(|usd| (Scope::Session, usd))) {
+            say(AgentEvent::Cost { of, usd });
         }
         let is_success = outcome.subtype.as_deref() == Some("success") && outcome.is_error != Some(true);
         // A command whose preamble fails, or a prompt that a hook blocks: no model was asked, and the text is the program's.
@@ -182,7 +186,7 @@ impl Reader {
 
     fn say_tokens(&self, say: Say<'_>) {
         if let Some(tokens) = self.meter.tokens() {
-            say(AgentEvent::Tokens { of: refrain_core::agent::Scope::Attempt, tokens });
+            say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
     }
 
@@ -217,6 +221,10 @@ impl Reader {
 }
 
 impl Dialect for Reader {
+    fn is_live(&self) -> bool {
+        self.is_live
+    }
+
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if self.format == Format::Text {
             return self.text_line(line, say);

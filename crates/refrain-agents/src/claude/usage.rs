@@ -1,8 +1,8 @@
 //! What a run of Claude Code has used: exact as of its last result, at least so much since.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use refrain_core::agent::Tokens;
+use refrain_core::agent::{Tokens, Usd};
 
 use super::wire::{ModelUsage, Outcome, Usage};
 
@@ -18,6 +18,21 @@ pub(super) struct Meter {
     closed: Option<Count>,
     /// Messages since the last result, by id. Each is said once per block, and again when it ends.
     open: VecDeque<(String, Count)>,
+    /// What all results so far cost together, as long as each of them said it of itself.
+    cost: Told,
+}
+
+/// A sum of money that is known as long as every part of it is.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    All(Usd),
+    NotAll,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self::All(Usd(0))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +69,18 @@ impl Meter {
         }
         self.closed = None;
         self.open.clear();
+        self.cost = match (self.cost, models.and_then(cost)) {
+            (Told::All(Usd(before)), Some(Usd(more))) => Told::All(Usd(before.saturating_add(more))),
+            (Told::NotAll, _) | (_, None) => Told::NotAll,
+        };
+    }
+
+    /// What this run cost, whatever its session had cost before; none where some result did not say.
+    pub(super) fn cost(&self) -> Option<Usd> {
+        match self.cost {
+            Told::All(usd) => Some(usd),
+            Told::NotAll => None,
+        }
     }
 
     /// What the run used, at least.
@@ -69,6 +96,12 @@ impl Meter {
         let open = self.open.iter().map(|&(_, count)| count);
         open.chain(self.closed).reduce(Count::plus)
     }
+}
+
+/// What all models cost since the last result; what is no amount says nothing: taken for 0, it would keep any cap.
+fn cost(models: &BTreeMap<String, ModelUsage>) -> Option<Usd> {
+    let costs = models.values().map(|usage| usage.cost_usd.filter(|dollars| *dollars >= 0.0));
+    costs.sum::<Option<f64>>().map(Usd::from)
 }
 
 impl Count {
@@ -105,8 +138,13 @@ impl From<Usage> for Count {
 
 impl From<ModelUsage> for Count {
     fn from(usage: ModelUsage) -> Self {
-        let ModelUsage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
-            usage;
+        let ModelUsage {
+            input_tokens,
+            cache_creation_input_tokens,
+            cache_read_input_tokens,
+            output_tokens,
+            cost_usd: _,
+        } = usage;
         Self::of(input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens)
     }
 }

@@ -199,7 +199,7 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
 }
 
-/// Tokens of one model.
+/// Tokens and cost of one model.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelUsage {
@@ -211,6 +211,8 @@ pub(super) struct ModelUsage {
     pub(super) cache_read_input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lax")]
     pub(super) output_tokens: Option<u64>,
+    #[serde(default, rename = "costUSD", deserialize_with = "lax")]
+    pub(super) cost_usd: Option<f64>,
 }
 
 /// What a run, or a part of it, came to. `success` with `is_error` is a failure of the API.

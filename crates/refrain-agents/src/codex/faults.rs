@@ -3,7 +3,8 @@
 
 use refrain_core::agent::{Fault, FaultKind, Until};
 
-use crate::faults::{after, by_status, fault, span};
+use crate::adapter::Clock;
+use crate::faults::{after, by_status, fault, on_the_clock, span};
 
 /// How the program's own messages begin; first match wins.
 const BEGINNINGS: [(&str, FaultKind); 16] = [
@@ -55,7 +56,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
 }
 
 /// What a message on the error channel means.
-pub(super) fn of_message(message: &str) -> Fault {
+pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
     // The program sets apostrophes as a book does.
     let plain = message.replace('\u{2019}', "'");
     let beginning = BEGINNINGS.iter().find(|(start, _)| plain.starts_with(start)).map(|(_, kind)| *kind);
@@ -66,15 +67,15 @@ pub(super) fn of_message(message: &str) -> Fault {
         .or(beginning)
         .or_else(|| status(&plain).and_then(by_status))
         .unwrap_or(FaultKind::Other);
-    Fault { until: until(kind, &plain), ..fault(kind, message) }
+    Fault { until: until(kind, &plain, clock), ..fault(kind, message) }
 }
 
 /// What it tries again for; none where it does not.
-pub(super) fn of_retry(message: &str) -> Option<Fault> {
+pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     let rest = message.strip_prefix("Reconnecting... ")?;
     let reason = rest.split_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
     Some(match reason {
-        Some(reason) => of_message(reason),
+        Some(reason) => of_message(reason, clock),
         // `n/m` and nothing else: it was the connection, as it says.
         None => fault(FaultKind::Connection, message),
     })
@@ -88,12 +89,15 @@ fn status(message: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// When to try again: only where it is said as a time from now. `2:08 AM` has no date and no zone.
-fn until(kind: FaultKind, message: &str) -> Option<Until> {
+/// When to try again: after a time, or when the clock of this machine shows one, as the program reads that clock too.
+fn until(kind: FaultKind, message: &str, clock: &Clock) -> Option<Until> {
     if !matches!(kind, FaultKind::Limit | FaultKind::RateLimit) {
         return None;
     }
     let lower = message.to_ascii_lowercase();
-    let (_, said) = lower.split_once("try again in ")?;
-    span(said).and_then(after)
+    if let Some((_, said)) = lower.split_once("try again in ") {
+        return span(said).and_then(after);
+    }
+    let (_, said) = lower.split_once("try again at ")?;
+    on_the_clock(said, &clock.shows()).map(Until::At)
 }

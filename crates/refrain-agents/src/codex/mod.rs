@@ -30,8 +30,8 @@ impl Adapter for Codex {
         launch::launch(call)
     }
 
-    fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
-        Box::<reader::Reader>::default()
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
+        Box::new(reader::Reader::new(call.clock.clone()))
     }
 
     fn takes_schema(&self) -> bool {

@@ -5,14 +5,15 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Change, Event, Item, Usage};
-use crate::adapter::Dialect;
+use crate::adapter::{Clock, Dialect};
 use crate::brief::{self, about, last_words, text_of};
 use crate::faults::{End, fault, of_denial};
 use crate::wire::{Say, event};
 
 /// A reader of one attempt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reader {
+    clock: Clock,
     /// What it said last: the final message, once its turn is over.
     last: Option<String>,
     /// What it called an error and then did not go on from.
@@ -32,6 +33,10 @@ enum Turn {
 }
 
 impl Reader {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { clock, last: None, error: None, turn: Turn::None }
+    }
+
     fn event(&mut self, event: Event, say: Say<'_>) {
         match event {
             Event::ThreadStarted { thread_id } => {
@@ -47,7 +52,7 @@ impl Reader {
             Event::TurnFailed { error } => {
                 let message = error.and_then(|error| error.message).unwrap_or_default();
                 self.turn = Turn::Failed;
-                say(AgentEvent::Fault(faults::of_message(&message)));
+                say(AgentEvent::Fault(faults::of_message(&message, &self.clock)));
                 say(AgentEvent::Final { ok: false, message: None });
             }
             Event::ItemStarted { item } => start(item, say),
@@ -97,10 +102,10 @@ impl Reader {
     }
 
     fn error(&mut self, message: &str, say: Say<'_>) {
-        match faults::of_retry(message) {
+        match faults::of_retry(message, &self.clock) {
             Some(fault) => say(AgentEvent::Retry(fault)),
             // `turn.failed` says it again, if it is the end.
-            None => self.error = Some(faults::of_message(message)),
+            None => self.error = Some(faults::of_message(message, &self.clock)),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::faults::{End, after, by_code, by_message, by_status, fault, span};
 
 /// Below this a used-up quota is a matter of too many requests at once.
 const SHORT_WAIT: f64 = 300.0;
+/// How long a notice may be, in bytes.
+const LONGEST_NOTICE: usize = 4 << 10;
 
 /// What an error result means, with the exit code that follows it.
 pub(super) fn of_failure(failure: &Failure, exit: Exit) -> Fault {
@@ -46,16 +48,52 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
     Some(Fault { until: until(kind, wait), ..fault(kind, &message) })
 }
 
-/// What it was retrying when it was ended: `Attempt 3 failed with status 429`. Of that only standard error tells.
+/// Notices that it tries again, which only standard error has: `Attempt 1 failed: WORDS. Retrying after 290000ms...`, with
+/// words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    /// The notice that has begun.
+    begun: String,
+}
+
+impl Notices {
+    /// What it tries again for, once the notice is whole.
+    pub(super) fn line(&mut self, line: &str) -> Option<Fault> {
+        if line.starts_with("Attempt ") {
+            self.begun.clear();
+        } else if self.begun.is_empty() || self.begun.len() > LONGEST_NOTICE {
+            self.begun.clear();
+            return None;
+        }
+        self.begun.push_str(line);
+        self.begun.push('\n');
+        let (said, how) = self.begun.rsplit_once("Retrying ")?;
+        let fault = of_retry(said, how);
+        self.begun.clear();
+        fault
+    }
+}
+
+fn of_retry(said: &str, how: &str) -> Option<Fault> {
+    let (attempt, words) = said.strip_prefix("Attempt ")?.split_once(" failed")?;
+    attempt.parse::<u32>().ok()?;
+    // `290000ms...`: the last dots are no part of the number.
+    let wait = how.strip_prefix("after ").and_then(|delay| span(delay.split('.').next()?));
+    let status = words.strip_prefix(" with status ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let kind = match words {
+        " with 429 error (no Retry-After header). " => Some(FaultKind::RateLimit),
+        " with 5xx error. " => Some(FaultKind::Overloaded),
+        words if words.starts_with(": ") => of_quota(words, None, wait).or(Some(FaultKind::RateLimit)),
+        words if status.is_none() => by_message(words).or(Some(FaultKind::Connection)),
+        _ => status.and_then(by_status),
+    }?;
+    Some(Fault { until: until(kind, wait), ..fault(kind, &format!("{said}Retrying {how}")) })
+}
+
+/// What it was trying again for when it was ended.
 pub(super) fn of_retries(stderr: &str) -> Option<Fault> {
-    let status = |line: &str| {
-        let (attempt, rest) = line.strip_prefix("Attempt ")?.split_once(" failed with status ")?;
-        attempt.parse::<u32>().ok()?;
-        by_status(rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?)
-    };
-    let (kind, words) = stderr.lines().rev().find_map(|line| Some((status(line)?, line)))?;
-    let wait = reset(stderr);
-    Some(Fault { until: until(kind, wait), ..fault(kind, words) })
+    let mut notices = Notices::default();
+    stderr.lines().filter_map(|line| notices.line(line)).last()
 }
 
 /// The types that end a run before or beside the provider.

@@ -27,6 +27,7 @@ pub(super) struct Reader {
     /// The last error that it told of, which a result without one of its own is about.
     last_error: Option<String>,
     result: Option<Outcome>,
+    notices: faults::Notices,
 }
 
 /// What its result said.
@@ -42,6 +43,11 @@ impl Dialect for Reader {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);
         }
+    }
+
+    fn stderr_line(&mut self, line: &[u8], say: Say<'_>) {
+        let fault = self.notices.line(&String::from_utf8_lossy(line));
+        fault.into_iter().for_each(|fault| say(AgentEvent::Retry(fault)));
     }
 
     fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
@@ -67,6 +73,7 @@ impl Reader {
             is_looping: false,
             last_error: None,
             result: None,
+            notices: faults::Notices::default(),
         }
     }
 
@@ -101,12 +108,11 @@ impl Reader {
             _ => return say(AgentEvent::Unknown),
         };
         self.has_answered = true;
-        let part = event.delta && !self.message.is_empty();
         if !event.delta {
             self.message.clear();
         }
         self.message.push(&text);
-        say(AgentEvent::Text { text, part, by: Speaker::Agent });
+        say(AgentEvent::Text { text, part: event.delta, by: Speaker::Agent });
     }
 
     fn tool(&mut self, event: Event, say: Say<'_>) {
@@ -149,7 +155,7 @@ impl Reader {
             say(AgentEvent::Fault(fault(FaultKind::Other, "gemini took itself to be in a loop and stopped")));
             return say(AgentEvent::Final { ok: false, message: None });
         }
-        say(AgentEvent::Final { ok: true, message: self.message.take() });
+        self.message.say_final(say);
     }
 
     /// What an end without a result means.

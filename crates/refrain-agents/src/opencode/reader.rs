@@ -48,7 +48,7 @@ impl Dialect for Reader {
         }
         match (exit, self.reason) {
             (Exit::Code(0), Some(Reason::Stop)) => {
-                say(AgentEvent::Final { ok: true, message: self.message.take() });
+                self.message.say_final(say);
             }
             (Exit::Code(0), Some(reason)) => {
                 say(AgentEvent::Fault(self.of_reason(reason)));

@@ -271,3 +271,82 @@ fn only_the_agent_of_a_task_can_give_it_up() {
     spec.agent.output_format = OutputFormat::Json;
     assert_eq!(hear(&spec, document, DONE).finding.gave_up.as_deref(), Some("no"));
 }
+
+#[test]
+fn what_ends_before_its_first_event_is_known_to() {
+    for (agent, bytes, no_events) in [
+        ("claude", &b""[..], true),
+        ("gemini", b"Warning: something of node\n", true),
+        ("codex", br#"{"type":"thread.started","thread_id":"t"}"#, false),
+        ("opencode", b"{\"type\":\"step_start\",\"sessionID\":\"s\",\"part\":{}}\n", false),
+    ] {
+        let heard = hear(&promising(kind(agent), OutputFormat::Auto), bytes, Exit::Signal(9));
+        assert_eq!(heard.report.map(|report| report.no_events), Some(no_events), "{agent}");
+    }
+    // A document is printed at the end, and nothing before.
+    let heard = hear(&promising(AgentKind::Generic, OutputFormat::Json), b"", Exit::Signal(9));
+    assert_eq!(heard.report.map(|report| report.no_events), Some(false));
+}
+
+#[test]
+fn codex_that_sleeps_is_known_to_wait_for_its_provider() {
+    let notice = |n: u32| {
+        format!(
+            "{{\"type\":\"error\",\"message\":\"Reconnecting... {n}/2 (exceeded retry limit, last status: 429 Too Many Requests)\"}}\n"
+        )
+    };
+    let spec = promising(AgentKind::Codex, OutputFormat::Auto);
+    let begun = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
+    let mut ear = Ear::new(&call(&spec));
+    ear.hear(format!("{begun}{}", notice(1)).as_bytes());
+    assert_eq!(ear.retrying().map(|(n, fault)| (n, fault.kind)), Some((1, FaultKind::RateLimit)));
+    ear.hear(notice(2).as_bytes());
+    assert_eq!(ear.retrying().map(|(n, _)| n), Some(2), "another notice is news");
+    // With 1 it ends when it is interrupted.
+    let report = ear.conclude(Exit::Code(1), "").report.expect("a stream reports");
+    assert_eq!(report.fault.map(|fault| fault.kind), Some(FaultKind::RateLimit));
+    // It went on, and was interrupted at its work.
+    let item = "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"On.\"}}\n";
+    let worked = hear(&spec, format!("{begun}{}{item}", notice(1)).as_bytes(), Exit::Code(1));
+    let fault = worked.report.and_then(|report| report.fault);
+    assert_eq!(fault.map(|fault| fault.kind), Some(FaultKind::Aborted));
+}
+
+#[test]
+fn a_final_message_over_the_bound_is_a_near_miss() {
+    let text = serde_json::json!({
+        "type": "text", "sessionID": "s", "part": {"text": "x".repeat(5 << 20) + "\n<promise>DONE</promise>"}
+    });
+    let begun = "{\"type\":\"step_start\",\"sessionID\":\"s\",\"part\":{}}";
+    let over = "{\"type\":\"step_finish\",\"sessionID\":\"s\",\"part\":{\"reason\":\"stop\"}}";
+    let stream = format!("{begun}\n{text}\n{over}\n");
+    let mut spec = promising(AgentKind::Opencode, OutputFormat::Auto);
+    let heard = |spec: &Spec| {
+        let mut ear = Ear::new(&call(spec));
+        ear.hear(stream.as_bytes());
+        ear.conclude(DONE, "")
+    };
+    let finding = heard(&spec).finding;
+    assert_eq!((finding.claimed, finding.near_miss), (false, Some(promise::NearMiss::TooLong)));
+    spec.promise = None;
+    assert_eq!(heard(&spec).finding.near_miss, None, "nobody expects a promise");
+}
+
+#[test]
+fn a_text_in_parts_is_shown_by_its_last_line() {
+    let delta = |text: &str| {
+        let event =
+            serde_json::json!({"type": "message", "role": "assistant", "content": text, "delta": true});
+        format!("{event}\n")
+    };
+    let spec = promising(AgentKind::Gemini, OutputFormat::Auto);
+    for (parts, line) in [
+        (&["I lo", "ok\n<promise>COM", "PLETE</promise>"][..], "<promise>COMPLETE</promise>"),
+        (&["One.\nTw", "o.\n\n"], "Two."),
+        (&["One.", "\n"], "One."),
+        (&["  \n"], ""),
+    ] {
+        let bytes: String = parts.iter().map(|part| delta(part)).collect();
+        assert_eq!(hear(&spec, bytes.as_bytes(), Exit::Signal(9)).finding.last_line, line, "{parts:?}");
+    }
+}

@@ -75,6 +75,7 @@ fn recorded_faults_have_a_kind_and_words() {
         let until = match (agent, name) {
             ("claude", "usage-limit-subscription") => reset(),
             ("opencode", "rate-limit") => after(1_000),
+            ("codex", "usage-limit") => at("2026-11-24T02:09:00+01:00"),
             (_, _) => None,
         };
         assert_eq!(fault.until, until, "{agent} {name}");
@@ -90,6 +91,10 @@ type Tries<'a> = (&'a str, &'a str, &'a [(FaultKind, Option<Until>)]);
 
 fn reset() -> Option<Until> {
     Timestamp::from_second(RESET).ok().map(Until::At)
+}
+
+fn at(time: &str) -> Option<Until> {
+    time.parse().ok().map(Until::At)
 }
 
 fn after(ms: u64) -> Option<Until> {

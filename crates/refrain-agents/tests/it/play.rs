@@ -1,9 +1,11 @@
 //! Plays a stream to an adapter and folds what it says.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use camino::Utf8Path;
-use refrain_agents::adapter::{Adapter, Call};
+use jiff::tz::TimeZone;
+use refrain_agents::adapter::{Adapter, Call, Clock};
 use refrain_agents::ear;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
@@ -59,6 +61,12 @@ pub(crate) fn play_with(agent: &str, spec: &Spec, stream: &[u8], exit: Exit, std
     Played { report, events }
 }
 
+/// Half past eleven at night in a country that is an hour ahead.
+static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock {
+    now: || "2026-11-23T22:30:00Z".parse().expect("a time"),
+    zone: TimeZone::get("Europe/Paris").expect("a zone"),
+});
+
 /// An attempt of a loop, with the prompt in `/prompt`.
 pub(crate) fn call(spec: &Spec) -> Call<'_> {
     let prompt_file = Utf8Path::new("/prompt");
@@ -70,6 +78,7 @@ pub(crate) fn call(spec: &Spec) -> Call<'_> {
         budget: None,
         capped: false,
         schema: None,
+        clock: &CLOCK,
         root: false,
     }
 }
@@ -112,6 +121,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

@@ -56,7 +56,7 @@ const fn claude(
         None => None,
     };
     let cost = match cost {
-        Some(cost) => Some((Scope::Session, cost * 10_000)),
+        Some(cost) => Some((Scope::Attempt, cost * 10_000)),
         None => None,
     };
     Truth { agent: "claude", name, part, exit, tokens, cost, session: said.0, model: said.1, last_word }
@@ -137,8 +137,8 @@ const TRUTHS: [Truth; 91] = [
     claude("stop-hook-with-hook-events", Whole, DONE, Some([4000, 0, 200]), Some(2000), ("e957", OPUS), ok("third stop")),
     // a hook that never lets it stop: overridden, with an empty message
     claude("stop-hook-cap", Whole, DONE, Some([9000, 0, 450]), Some(4500), ("19f6", OPUS), ok("")),
-    // resumed: the money is the session's, the tokens are not
-    claude("resume", Whole, DONE, Some([1000, 0, 50]), Some(1000), ("8e4c", OPUS), ok("first answer")),
+    // resumed: what the run used, and not its session before
+    claude("resume", Whole, DONE, Some([1000, 0, 50]), Some(500), ("8e4c", OPUS), ok("first answer")),
     // it recovered by itself; of a stream that was cut, both tries are paid
     claude("rate-limit-once", Whole, DONE, Some([1000, 0, 50]), Some(500), ("6bf3", OPUS), ok("recovered")),
     claude("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), Some(500), ("75c4", OPUS), ok("recovered")),
@@ -160,7 +160,8 @@ const TRUTHS: [Truth; 91] = [
     claude("no-such-model", Whole, BAD, Some([0, 0, 0]), Some(0), ("72652f21", OPUS), FAILED),
     claude("rate-limit", Whole, BAD, Some([0, 0, 0]), Some(0), ("911e", OPUS), FAILED),
     claude("usage-limit-subscription", Whole, BAD, Some([0, 0, 0]), Some(0), ("953ddd55", SONNET), FAILED),
-    claude("resume-missing", Whole, BAD, Some([0, 0, 0]), Some(0), ("e3103891", None), FAILED),
+    // it says nothing of the run alone
+    Truth { cost: Some((Scope::Session, 0)), ..claude("resume-missing", Whole, BAD, Some([0, 0, 0]), None, ("e3103891", None), FAILED) },
     // interrupted before the first byte of an answer
     claude("sigint-hung", Whole, DONE, None, None, ("daa7", OPUS), None),
     claude("sigterm-hung", Whole, Exit::Code(143), None, None, ("4b23", OPUS), None),

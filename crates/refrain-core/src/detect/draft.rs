@@ -137,6 +137,7 @@ impl<'a> Draft<'a> {
                 timeout: GateSpec::TIMEOUT,
                 retries: 0,
                 when: Default::default(),
+                completes: false,
             });
         }
         Offer {

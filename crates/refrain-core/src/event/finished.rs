@@ -10,6 +10,7 @@ use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
 use crate::spec::Millis;
 use crate::state_file::WorkStatus;
+use crate::work::WorkDigest;
 
 /// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,9 @@ pub struct AttemptFinished {
     /// Why it gave its task up, in its own words, where its message said so and made no promise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<String>,
+    /// The work when it ended, before any gate; none if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDigest>,
     /// What it says of its work in `state.md`: `done` where it said so anew, `blocked` where that stands there.
     #[serde(
         default,

@@ -27,66 +27,19 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::hex::Hex;
 pub use failing::{FailingTests, failing_tests};
 use reading::Reading;
 
 /// Raised with every change of what is kept or taken away: failures of different rules are never the same.
-const RULES: &str = "refrain fingerprint 1";
+const RULES: &str = "refrain fingerprint 2";
 
 /// A failure, as 16 hexadecimal digits in lower case. The same failure has the same one on every machine and, while the
 /// rules stay, in every version: it stands in journals.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct Fingerprint(String);
-
-/// A text that is no [`Fingerprint`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no fingerprint; one is 16 hexadecimal digits in lower case")]
-pub struct FingerprintError(String);
-
-impl Fingerprint {
-    /// As text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Fingerprint {
-    type Err = FingerprintError;
-
-    fn from_str(text: &str) -> Result<Self, FingerprintError> {
-        let is_one = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if is_one { Ok(Self(text.to_owned())) } else { Err(FingerprintError(text.to_owned())) }
-    }
-}
-
-impl TryFrom<String> for Fingerprint {
-    type Error = FingerprintError;
-
-    fn try_from(text: String) -> Result<Self, FingerprintError> {
-        text.parse()
-    }
-}
-
-impl From<Fingerprint> for String {
-    fn from(fingerprint: Fingerprint) -> Self {
-        fingerprint.0
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+pub type Fingerprint = Hex<16>;
 
 /// The fingerprint of a failure of `gate` (or of whatever else failed, by a name of its own) that printed `output`. How it
 /// ended, by an exit code or by its time limit, counts only where the caller writes it as a line into `output`.
@@ -98,7 +51,7 @@ pub fn of(gate: &str, output: &str) -> Fingerprint {
         hasher.update(part.as_bytes());
         hasher.update(b"\n");
     }
-    Fingerprint(hasher.finalize().to_hex()[..16].to_owned())
+    hasher.finalize().into()
 }
 
 /// What a failure comes down to, for a prompt and for people.

@@ -638,6 +638,13 @@ const PAIRS: &[(&str, &str, Changes, bool)] = &[
     ("npm's own words", "npm error A complete log of this run can be found in: /root/.npm/_logs/2026-11-21T10_00_00_000Z-debug-0.log\nnpm error Missing script: \"test\"\n", &[("2026-11-21T10_00_00_000Z", "2026-11-22T11_11_11_111Z")], SAME),
     ("npm: another script is missing", "npm error Missing script: \"test\"\n", &[("\"test\"", "\"lint\"")], DIFFER),
     ("pip: another package does not build", "  Building wheel for roman (setup.py): finished with status 'error'\n", &[("roman", "arabic")], DIFFER),
+    ("seconds since 1970", "FAIL x\nrun at 1795421563\n", &[("1795421563", "1795421570")], SAME),
+    ("milliseconds since 1970", "FAIL run 1795421563123\n", &[("1795421563123", "1795421570456")], SAME),
+    ("microseconds since 1970", "FAIL run 1795421563123456\n", &[("1795421563123456", "1795421570456789")], SAME),
+    ("nanoseconds since 1970", "FAIL run 1795421563123456789\n", &[("1795421563123456789", "1795421570456789012")], SAME),
+    ("a fraction of a second since 1970", "FAIL run 1795421563.1234\n", &[("1795421563.1234", "1795421570.5")], SAME),
+    ("fewer failing tests", "FAILED test_a\nFAILED test_b\nFAILED test_c\n", &[("FAILED test_b\n", "")], DIFFER),
+    ("another number of digits is no time", "FAIL got 17954215631\n", &[("17954215631", "17954215632")], DIFFER),
     ("nothing at all, or something", "\n", &[("\n", "killed\n")], DIFFER),
 ];
 

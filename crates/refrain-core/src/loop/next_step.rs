@@ -146,6 +146,7 @@ fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timest
     }
     let limit = state.spec.gates.get(running.gate).map(|gate| gate.timeout);
     let deadlines = [
+        (ends_sleep(live), StopReason::ProviderWait),
         (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
         (limit.map(|limit| plus(running.started_at, limit)), StopReason::TimeLimit),
     ];
@@ -175,6 +176,7 @@ fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, n
     }
     let limit = state.spec.critique.as_ref().map(|critique| critique.timeout);
     let deadlines = [
+        (ends_sleep(live), StopReason::ProviderWait),
         (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
         (limit.map(|limit| plus(critiquing.started_at, limit)), StopReason::TimeLimit),
     ];
@@ -248,6 +250,11 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
     }
 }
 
+/// When a program is ended that waits for its provider by itself.
+fn ends_sleep(live: &Live) -> Option<Timestamp> {
+    trouble::ends_sleep(live.retrying.as_ref()?)
+}
+
 /// Whether what is asked next is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
@@ -290,6 +297,7 @@ fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) 
     }
     let heard = live.last_output.map_or(since, |at| at.max(since));
     let deadlines = [
+        (ends_sleep(live), StopReason::ProviderWait),
         (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
         (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
         (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
@@ -316,8 +324,14 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.cancel.is_some() {
         return finish(state, End::Cancelled);
     }
-    if let Phase::Idle { claim: Some(claim), uncommitted: false } = phase {
-        return finish(state, End::Completed { claim: *claim });
+    if state.lacks_last_proof() && state.git.refused.is_none() {
+        return match state.sweeping {
+            true => Step::Await { until: None },
+            false => Step::TakeCandidate,
+        };
+    }
+    if let Some(claim) = state.completes_by() {
+        return finish(state, End::Completed { claim });
     }
     if let Phase::Begun { hindered: Some(why), .. } = phase {
         return Step::Finish(End::Blocked { why: *why });
@@ -351,6 +365,12 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     match phase {
         // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
         Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
+        // Another loop of the account found that its provider works again.
+        Phase::Begun { next, .. }
+            if live.is_account_open && state.trouble.next.is_none_or(|own| own.until <= now) =>
+        {
+            Step::StartAttempt(*next)
+        }
         Phase::Begun { next, .. } => {
             let account = live.account.filter(|_| !state.hurried);
             let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
@@ -412,6 +432,9 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     }
     if !state.spec.gates.is_empty() && state.baseline.is_none() {
         return Step::TakeCandidate;
+    }
+    if state.missing_gate().is_some() {
+        return Step::Finish(End::Blocked { why: Blocked::GateMissing });
     }
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }

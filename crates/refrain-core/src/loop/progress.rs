@@ -3,17 +3,20 @@
 
 use super::state::{Attempt, LoopState, Outcome, Phase};
 use super::trouble;
-use crate::event::{Blocked, End, Pushed};
+use crate::event::{Blocked, ClaimSource, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
-use crate::git::{Checks, CommitResult, Oid};
+use crate::git::{Checks, Oid, RepoPath};
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{Stuck, Turn, Verdict};
+use crate::work::WorkDigest;
 
 /// Where a loop's iterations lead.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// What they add up to.
     pub stuck: Stuck,
+    /// The work when the last one began.
+    pub(super) began: Option<WorkDigest>,
     /// The iteration that was folded last.
     turned: u32,
     /// What it was folded into, and as what: checks may fail it later.
@@ -35,6 +38,8 @@ pub enum Saved {
         commit: Oid,
         /// Where it was pushed to, or why not.
         pushed: Option<Pushed>,
+        /// Files of it that hold the user's own changes too.
+        mixed: Vec<RepoPath>,
     },
     /// It is not.
     Not {
@@ -44,10 +49,13 @@ pub enum Saved {
 }
 
 impl LoopState {
-    /// What the iterations so far amount to.
+    /// What the iterations so far amount to. Of a loop that was asked for so many, none is one too many.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        self.progress.stuck.verdict(self.spec.stuck.threshold)
+        match self.spec.until {
+            Until::Count => Verdict::Moving,
+            Until::Complete | Until::Forever => self.progress.stuck.verdict(&self.spec.stuck),
+        }
     }
 
     /// Who a loop that is stuck goes on with; none where that was done already, or nobody wants it.
@@ -81,19 +89,15 @@ impl LoopState {
         }
         let Some(last) = self.attempts.iter().rev().find(|attempt| attempt.charged) else { return };
         self.progress.turned = self.iteration;
-        let committed = self.git.last.as_ref().filter(|report| report.iteration == self.iteration);
+        // One that had nothing to do, and says so, is not stuck.
+        let is_unneeded = self.spec.until == Until::Forever && self.holds_claim();
+        let ended = last.finished.as_ref().and_then(|finished| finished.work.clone());
         let turn = Turn {
             failure: self.failure(last),
-            tree: last.proof.as_ref().and_then(|proof| proof.candidate.tree.clone()),
-            committed: committed.is_some_and(|report| {
-                !report.by_agent.is_empty() || matches!(report.result, CommitResult::Made { .. })
-            }),
+            is_expected: self.is_expected(last),
+            work: self.progress.began.clone().zip(ended).filter(|_| !is_unneeded),
             claimed: last.claim.is_some(),
         };
-        if self.progress.stuck == Stuck::default() {
-            let before = self.baseline.as_ref().and_then(|proof| proof.candidate.tree.clone());
-            self.progress.stuck = Stuck::starting_at(before);
-        }
         let before = self.progress.stuck.clone();
         self.progress.stuck.after(&turn);
         self.progress.before = Some(Box::new((before, turn)));
@@ -135,14 +139,64 @@ impl LoopState {
         }
     }
 
+    /// Whether the number of iterations is done that was asked for (`--exact N`), and no claim of the last one stands.
+    pub(super) fn is_counted(&self) -> bool {
+        let is_idle = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
+        self.spec.until == Until::Count && is_idle && self.given_up.is_none() && self.ends_by_claim()
+    }
+
+    /// What completes it from here: a claim that stands, or the count; not the count where a person has to approve of the work,
+    /// who was not asked or said no.
+    pub(super) fn completes_by(&self) -> Option<ClaimSource> {
+        match self.phase {
+            Phase::Idle { claim: Some(claim), uncommitted: false } => Some(claim),
+            Phase::Idle { .. } => (self.is_counted() && !self.spec.approval).then_some(ClaimSource::Count),
+            Phase::Begun { .. }
+            | Phase::InFlight(_)
+            | Phase::Proving(_)
+            | Phase::Publishing(_)
+            | Phase::Critiquing(_) => None,
+        }
+    }
+
+    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a person,
+    /// may have been asked about no more than a step on the way. What they refused already is not asked again.
+    pub(super) fn lacks_last_proof(&self) -> bool {
+        let decides = self.spec.has_hard_gates() || self.spec.approval;
+        let is_objected =
+            self.git.published.objection.as_ref().is_some_and(|(iteration, _)| *iteration == self.iteration);
+        let proof = self.last_charged().and_then(|last| last.proof.as_ref());
+        let is_refused = proof.is_some_and(|proof| {
+            let failed = proof.failing(&self.spec).next().is_some();
+            failed || proof.restless || !proof.candidate.touched.is_empty() || proof.is_refused()
+        });
+        self.is_counted() && decides && !is_objected && !is_refused
+    }
+
     /// How long a loop waits that found nothing to do: longer each time in a row.
     pub(super) fn back_off(&self) -> Option<Millis> {
         let times = self.unneeded.checked_sub(1)?;
         Some(Millis::from(trouble::doubled(times)))
     }
 
-    /// What failed in an iteration: the agent itself, or the first hard gate that did. An attempt that was stopped at a limit
-    /// of the loop's may have been about to do something else than the one before.
+    /// Whether the last iteration left a claim that nothing refused.
+    fn holds_claim(&self) -> bool {
+        match &self.phase {
+            Phase::Idle { claim, .. } => claim.is_some(),
+            Phase::Publishing(publishing) => publishing.claim.is_some(),
+            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => false,
+        }
+    }
+
+    /// Whether the first required gate that failed in an iteration failed before the first one too.
+    fn is_expected(&self, last: &Attempt) -> bool {
+        let failing = last.proof.as_ref().and_then(|proof| proof.failing(&self.spec).next());
+        last.outcome != Outcome::Failed
+            && failing.is_some_and(|result| self.failed_before(result.gate) == Some(true))
+    }
+
+    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused. An
+    /// attempt that was stopped at a limit of the loop's may have been about to do something else than the one before.
     fn failure(&self, last: &Attempt) -> Option<Fingerprint> {
         let by_itself = last.outcome == Outcome::Failed;
         let own =
@@ -154,13 +208,18 @@ impl LoopState {
             let said: Vec<_> = touched.iter().map(ToString::to_string).collect();
             (!said.is_empty()).then(|| fingerprint::of("protected", &said.join("\n")))
         };
-        own.or_else(of_gate).or_else(of_touched)
+        let of_unstable = || {
+            let proof = proof.filter(|proof| proof.restless)?;
+            let paths: Vec<_> = proof.changed.iter().map(ToString::to_string).collect();
+            Some(fingerprint::of("unstable", &paths.join("\n")))
+        };
+        let of_person = || proof?.is_refused().then(|| fingerprint::of("approval", ""));
+        own.or_else(of_gate).or_else(of_touched).or_else(of_unstable).or_else(of_person)
     }
 
     /// Whoever changes what the loop is run with begins to count anew.
     pub(super) fn forget_turns(&mut self) {
-        let tree = self.proof.as_ref().and_then(|proof| proof.candidate.tree.clone());
-        self.progress.stuck = Stuck::starting_at(tree);
+        self.progress.stuck = Stuck::default();
     }
 
     pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {

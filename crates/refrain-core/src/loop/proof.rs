@@ -5,11 +5,12 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::state::LoopState;
 use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, Seal, StopReason};
 use crate::fingerprint::Fingerprint;
-use crate::gate::{GateSpec, GateWhen};
-use crate::git::Oid;
+use crate::gate::{GateSpec, GateWhen, NOT_EXECUTABLE, NOT_FOUND};
+use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
@@ -18,6 +19,9 @@ use crate::text::{clip, squeeze};
 /// How often the gates are asked behind one attempt because they, or a commit hook, changed what they had proven. A
 /// candidate that never comes to rest is not proven.
 pub const MAX_ROUNDS: u32 = 3;
+
+/// How many paths are named that gates changed.
+pub const CHANGED: usize = 8;
 
 /// How much of what a reviewer found is told on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
@@ -50,6 +54,8 @@ pub struct Proof {
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
+    /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
+    pub changed: Vec<RepoPath>,
     /// What a person says of it, where one is asked: last of all.
     pub approval: Option<Approval>,
 }
@@ -75,6 +81,14 @@ impl Proof {
             && self.candidate.touched.is_empty()
             && !self.is_refused()
             && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
+    }
+
+    /// That it never stayed the same, with what changed it, in words that follow "because".
+    #[must_use]
+    pub fn instability(&self) -> Option<String> {
+        let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let named = if paths.is_empty() { String::new() } else { format!(": {paths}") };
+        self.restless.then(|| format!("the gates or commit hooks change files each time they run{named}"))
     }
 
     /// Whether a person was asked about it, and did not approve it.
@@ -172,6 +186,19 @@ impl fmt::Display for GateFailure {
     }
 }
 
+impl LoopState {
+    /// The gate that cannot run, as was found before the first iteration: it blocks the loop. Neither an agent nor a change of
+    /// the work is likely to mend a command that a shell does not find.
+    #[must_use]
+    pub fn missing_gate(&self) -> Option<&GateResult> {
+        let begins = self.spec.gates_must_run && self.iteration == self.spec.carried();
+        let baseline = self.baseline.as_ref().filter(|_| begins)?;
+        baseline.results.iter().find(|result| {
+            matches!(result.failure, Some(GateFailure::Exit(Exit::Code(NOT_EXECUTABLE | NOT_FOUND))))
+        })
+    }
+}
+
 /// Candidate and gates behind an attempt, or before the first one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proving {
@@ -183,6 +210,8 @@ pub struct Proving {
     pub asked: Vec<usize>,
     /// What is to be proven, once it is taken.
     pub candidate: Option<Candidate>,
+    /// What the gates changed of the one before.
+    pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
     /// The gate in flight.
@@ -203,6 +232,7 @@ impl Proving {
     pub(super) fn new(of: Option<AttemptId>, claim: Option<ClaimSource>, gates: &[GateSpec]) -> Self {
         let is_asked = |gate: &GateSpec| match (of, gate.when) {
             (None, _) => !gate.is_review(),
+            (Some(_), _) if gate.completes => true,
             (Some(_), GateWhen::Iteration) => true,
             (Some(_), GateWhen::Claim) => claim.is_some(),
         };
@@ -211,12 +241,22 @@ impl Proving {
             claim,
             asked: (0..gates.len()).filter(|place| is_asked(&gates[*place])).collect(),
             candidate: None,
+            changed: Vec::new(),
             results: Vec::new(),
             running: None,
             failed: 0,
             runs: vec![0; gates.len()],
             to_check: false,
             hindered: None,
+        }
+    }
+
+    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked as well.
+    pub(super) fn claim_by_gates(&mut self, gates: &[GateSpec]) {
+        if self.claim.is_none() {
+            self.claim = Some(ClaimSource::Gates);
+            let missing: Vec<_> = (0..gates.len()).filter(|place| !self.asked.contains(place)).collect();
+            self.asked.extend(missing);
         }
     }
 

@@ -14,6 +14,7 @@ mod ledger;
 mod person;
 pub(crate) mod random;
 pub(crate) mod tally;
+mod work;
 mod world;
 
 use random::Random;

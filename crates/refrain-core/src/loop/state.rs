@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
 use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
-use crate::agent::{Tokens, Usage, Usd};
+use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{
     Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, StopReason, Urgency, Wait,
@@ -184,6 +184,8 @@ pub struct InFlight {
     pub stopping: Option<StopReason>,
     /// How much of the steering its prompt holds; what is said later is for the next.
     pub told: usize,
+    /// Its prompt asks for another strategy.
+    pub shifted: bool,
 }
 
 /// An attempt that is over.
@@ -209,6 +211,19 @@ pub struct Attempt {
     pub usage: Usage,
     /// What the gates said of what it left; nothing where they were not asked.
     pub proof: Option<Proof>,
+    /// Its prompt asked for another strategy.
+    pub shifted: bool,
+}
+
+impl Attempt {
+    /// Whether its provider, or the way there, failed it: so it does all loops of the same account. What another run of the
+    /// program had of the user's home is nobody else's trouble.
+    #[must_use]
+    pub fn met_its_provider(&self) -> bool {
+        let fault = self.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        let is_busy = fault.is_some_and(|fault| fault.kind == FaultKind::Busy);
+        matches!(self.outcome, Outcome::Limit | Outcome::Outage) && !is_busy
+    }
 }
 
 /// What an agent used that judged the work.
@@ -233,6 +248,17 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
+/// A program that tries again by itself after its provider failed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retrying {
+    /// What the provider failed it with.
+    pub kind: FaultKind,
+    /// When it tries again, where it says so.
+    pub until: Option<Until>,
+    /// When it said so.
+    pub since: Timestamp,
+}
+
 /// What is known of the attempt in flight, but not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
@@ -242,8 +268,12 @@ pub struct Live {
     pub output_lost: bool,
     /// What the attempt in flight has used so far.
     pub used: Usage,
+    /// Its program waits for its provider, and has said nothing since.
+    pub retrying: Option<Retrying>,
     /// What all loops of the same account wait for.
     pub account: Option<Wait>,
+    /// The account's gate was looked at, and is open: what was waited for its sake is over.
+    pub is_account_open: bool,
     /// What the caps that all loops share allow the agent that runs, or leave to the one that would be started; none where
     /// there is no such cap.
     pub allowance: Option<Allowance>,
@@ -298,6 +328,22 @@ impl LoopState {
     #[must_use]
     pub fn provider_wait(&self) -> Option<Wait> {
         self.trouble.next
+    }
+
+    /// How many hours it must be allowed to wait for its provider (`--retry-for`), where that was too long.
+    #[must_use]
+    pub fn hours_to_wait(&self) -> u64 {
+        self.trouble.hours()
+    }
+
+    /// What its agent's program, or its reviewer's, said last of what it could not do.
+    #[must_use]
+    pub fn said_of_trouble(&self) -> Option<&str> {
+        let last = || self.attempts.last()?.finished.as_ref();
+        let fault = || last()?.report.as_ref()?.fault.as_ref();
+        let printed = || last().map(|finished| finished.preview.as_str());
+        let said = self.trouble.said.as_deref().or_else(|| fault().map(|fault| fault.message.as_str()));
+        said.or_else(printed).map(str::trim).filter(|said| !said.is_empty())
     }
 
     /// What is left to be spent, where there is a cap on money.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::agent::{Fault, FaultKind, Until};
+use super::state::Retrying;
+use crate::agent::{FaultKind, Until};
 use crate::event::{Blocked, Wait, WaitKind};
 use crate::ids::{AttemptId, LoopId};
 use crate::spec::Millis;
@@ -16,6 +17,10 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// How long one loop waits for a provider in a row, unless it is told otherwise.
 const LIMIT_BOUND: Millis = Millis(24 * 3600 * 1000);
 pub(super) const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
+/// The longest delay that a program may sleep through by itself before it tries again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// How long a program may be silent after it said that it was limited, without a delay.
+const SILENT_SLEEP: Duration = Duration::from_secs(120);
 /// By how much waits differ between loops, at most, as a part of the whole: not all come back at once.
 const JITTER: u64 = 5;
 
@@ -40,6 +45,7 @@ pub(super) fn answer(fault: FaultKind) -> Answer {
             Answer::Wait(WaitKind::Outage)
         }
         FaultKind::Login => Answer::Person(Blocked::Login),
+        FaultKind::Forbidden => Answer::Person(Blocked::Forbidden),
         FaultKind::Credit => Answer::Person(Blocked::Credit),
         FaultKind::Model => Answer::Person(Blocked::Model),
         FaultKind::Setup => Answer::Person(Blocked::Setup),
@@ -54,6 +60,23 @@ pub(super) fn answer(fault: FaultKind) -> Answer {
     }
 }
 
+/// When a program is ended that waits for its provider by itself; never, if it tries again soon.
+pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
+    if !matches!(answer(retrying.kind), Answer::Wait(_)) {
+        return None;
+    }
+    let sleep = match retrying.until {
+        Some(Until::At(at)) => Duration::try_from(at.duration_since(retrying.since)).ok(),
+        Some(Until::After(delay)) => Some(delay.into()),
+        None => None,
+    };
+    match retrying.kind {
+        _ if sleep.is_some_and(|sleep| sleep > LONGEST_SLEEP) => Some(retrying.since),
+        FaultKind::Limit | FaultKind::RateLimit => Some(plus(retrying.since, SILENT_SLEEP)),
+        _ => None,
+    }
+}
+
 /// Waits for a provider, one after another without an attempt between them that used a token or was charged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trouble {
@@ -62,9 +85,16 @@ pub(super) struct Trouble {
     /// How long these waits are together.
     waited: Duration,
     times: u32,
+    /// What the last program said that met it.
+    pub(super) said: Option<String>,
 }
 
 impl Trouble {
+    /// How many hours a loop must be allowed to wait that was not allowed to wait so long.
+    pub(super) fn hours(&self) -> u64 {
+        self.waited.as_secs().div_ceil(3600).saturating_add(1)
+    }
+
     /// A wait that is still to be waited, and nothing counted.
     pub(super) fn only(next: Option<Wait>) -> Self {
         Self { next, ..Self::default() }
@@ -73,7 +103,7 @@ impl Trouble {
     /// One more fault: there is a wait now, or the loop is blocked because it would be too long.
     pub(super) fn meet(
         &mut self,
-        (kind, fault): (WaitKind, &Fault),
+        (kind, until): (WaitKind, Option<Until>),
         at: Timestamp,
         (id, attempt): (&LoopId, AttemptId),
         bound: Option<Millis>,
@@ -81,7 +111,7 @@ impl Trouble {
         let backoff = doubled(self.times);
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
-        let until = match fault.until {
+        let until = match until {
             // Those who were told the same time do not all come at that time.
             Some(Until::At(reset)) => plus(reset, spread(id, attempt, LONGEST / 10)),
             Some(Until::After(after)) => plus(at, Duration::from(after)),

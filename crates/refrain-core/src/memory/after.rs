@@ -62,8 +62,10 @@ impl Outcome {
                 Blocked::Refunds
                 | Blocked::Churn
                 | Blocked::AgentMissing
+                | Blocked::GateMissing
                 | Blocked::OutputLost
                 | Blocked::Login
+                | Blocked::Forbidden
                 | Blocked::Credit
                 | Blocked::Model
                 | Blocked::Setup

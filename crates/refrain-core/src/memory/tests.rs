@@ -294,9 +294,9 @@ proptest! {
         prop_assert_eq!(bare.len(), 1);
         for mode in [MatchMode::Tag, MatchMode::Plain] {
             let promise = Promise { text: PromiseText::try_new("COMPLETE").unwrap(), mode };
-            prop_assert!(!scan(&promise, &section).claimed);
-            prop_assert!(!scan(&promise, bare[0]).claimed, "{}", bare[0]);
-            prop_assert!(scan(&promise, &section).gave_up.is_none());
+            prop_assert!(!scan(&promise, &section, true).claimed);
+            prop_assert!(!scan(&promise, bare[0], true).claimed, "{}", bare[0]);
+            prop_assert!(scan(&promise, &section, true).gave_up.is_none());
         }
     }
 }

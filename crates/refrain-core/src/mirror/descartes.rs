@@ -250,5 +250,6 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         cap: config.max_iterations.filter(|cap| *cap > 0),
         iteration: counted(iteration)?,
         standing,
+        check: None,
     })
 }

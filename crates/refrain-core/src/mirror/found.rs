@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
+use super::check::{self, Check};
 use super::{Mark, Standing, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::ids::LoopId;
 use crate::promise::PromiseText;
@@ -52,6 +53,8 @@ pub struct Found {
     pub iteration: u32,
     /// How it stands.
     pub standing: Standing,
+    /// What checked its work there; none where nothing did. Refrain never runs a command because it stands here.
+    pub check: Option<Check>,
 }
 
 /// What a loop is to do.
@@ -156,6 +159,7 @@ pub fn read(text: &str) -> Result<Found, Unread> {
         found.id = found.id.or(Some(mark.refrain_loop));
         found.began = Some(mark.refrain_started);
     }
+    found.check = found.check.or_else(|| check::of(text));
     Ok(found)
 }
 

@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::check::Check;
 use super::found::{Found, Promised, Prompt, System, Unread, counted, id};
 use super::{Mark, Standing, pretty};
 use crate::event::Exit;
-use crate::fingerprint::Fingerprint;
 use crate::r#loop::{Attempt, LoopState};
-use crate::stuck::{Stuck, Turn, Verdict};
 
 /// Their names in the working folder, the one that says whose they are first.
 pub(super) const FILES: [&str; 2] = [".ralph_state.json", ".ralph_context.md"];
@@ -46,6 +45,7 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         cap,
         iteration: counted(cap.map_or(read.iteration, |cap| read.iteration.min(cap)))?,
         standing: if is_over { Standing::MaxIterationsReached } else { Standing::Running },
+        check: Some(Check::Gates),
     })
 }
 
@@ -83,14 +83,11 @@ impl<'a> Ralph<'a> {
         // An iteration that was stopped before its gates says nothing of them: what they said before it stands.
         let proven = charged().rev().find(|attempt| attempt.proof.is_some());
         let last = proven.and_then(|attempt| failed(state, attempt));
-        let mut stuck = Stuck::default();
-        let mut attempts = Vec::new();
-        for attempt in charged() {
-            let shift = matches!(stuck.verdict(state.spec.stuck.threshold), Verdict::Shift(_));
-            let Some((gate, _, hash)) = failed(state, attempt) else { continue };
-            stuck.after(&Turn { failure: fingerprint(attempt, state), ..Turn::default() });
-            attempts.push(Tried { iteration: attempt.id.iteration, gate, hash, shift });
-        }
+        let tried = |attempt: &'a Attempt| {
+            let (gate, _, hash) = failed(state, attempt)?;
+            Some(Tried { iteration: attempt.id.iteration, gate, hash, shift: attempt.shifted })
+        };
+        let attempts: Vec<_> = charged().filter_map(tried).collect();
         let shifts = attempts.iter().filter(|tried| tried.shift).count();
         Self {
             task_id: state.spec.id.as_str(),
@@ -117,8 +114,4 @@ fn failed<'a>(state: &'a LoopState, attempt: &'a Attempt) -> Option<Failed<'a>> 
     // Eight digits, as the seed shows them.
     let hash = result.fingerprint.as_ref().map(|fingerprint| fingerprint.as_str()[..8].to_owned());
     Some((result.spec(&state.spec)?.name.as_str(), code, hash))
-}
-
-fn fingerprint(attempt: &Attempt, state: &LoopState) -> Option<Fingerprint> {
-    attempt.proof.as_ref()?.failing(&state.spec).next()?.fingerprint.clone()
 }

@@ -48,5 +48,6 @@ pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
         cap: Some(read.max_iterations).filter(|cap| *cap > 0),
         iteration: counted(read.iteration)?,
         standing: if read.active { Standing::Running } else { Standing::Cancelled },
+        check: None,
     })
 }

@@ -92,5 +92,6 @@ pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
         cap,
         iteration: counted(read.iteration)?,
         standing: read.status.unwrap_or(Standing::Running),
+        check: None,
     })
 }

@@ -150,6 +150,7 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         cap: Some(state.max_iterations),
         iteration: counted(state.iteration)?,
         standing: state.status,
+        check: None,
     })
 }
 

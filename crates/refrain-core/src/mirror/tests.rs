@@ -13,6 +13,7 @@ use crate::git::Workflow;
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{runner, spec, time};
 use crate::promise::PromiseText;
+use crate::spec::Until;
 
 /// A loop after these events, a second apart.
 fn after(spec: Spec, events: Vec<Event>) -> LoopState {
@@ -35,6 +36,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         promised,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,
@@ -49,7 +51,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         sealed: Default::default(),
     };
     vec![
-        Event::IterationBegun { iteration: number },
+        Event::IterationBegun { iteration: number, work: None },
         Event::AttemptStarted(AttemptId { iteration: number, attempt: 1 }),
         Event::AttemptSpawned { process: runner(7).process },
         Event::AttemptFinished(Box::new(finished)),
@@ -70,6 +72,7 @@ fn states() -> Vec<(LoopState, Standing)> {
     };
     let cancel = vec![Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }];
     let claim = ClaimSource::Promise;
+    let counted = End::Completed { claim: ClaimSource::Count };
     let of = |events| after(capped(5), events);
     vec![
         (of(Vec::new()), Standing::Running),
@@ -79,6 +82,10 @@ fn states() -> Vec<(LoopState, Standing)> {
         (of(ended(cancel, End::Cancelled)), Standing::Cancelled),
         (of(ended(iteration(2, true), End::Completed { claim })), Standing::Completed),
         (after(capped(1), ended(Vec::new(), End::IterationCap)), Standing::MaxIterationsReached),
+        (
+            after(Spec { until: Until::Count, ..capped(1) }, ended(Vec::new(), counted)),
+            Standing::MaxIterationsReached,
+        ),
         (of(ended(Vec::new(), End::Stuck)), Standing::Crashed),
         (of(ended(Vec::new(), End::TimedOut)), Standing::Crashed),
     ]
@@ -213,6 +220,10 @@ fn ends_have_the_words_of_the_seeds() {
                 json!("Reached max_iterations=1 without completion promise"),
                 json!({ "type": "max_iterations_reached" })
             ),
+            (
+                json!("Reached max_iterations=1 without completion promise"),
+                json!({ "type": "max_iterations_reached" })
+            ),
             crashed("stuck"),
             crashed("timed-out"),
         ]
@@ -251,6 +262,7 @@ fn a_loop_of_synthex_is_read() {
             cap: Some(30),
             iteration: 6,
             standing: Standing::Running,
+            check: None,
         }
     );
     assert_eq!(found.total(None), Ok(30));

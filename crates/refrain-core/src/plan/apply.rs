@@ -15,7 +15,7 @@ use super::spec::PlanLimits;
 use super::state::{Halt, HandOver, PlanState, Return, Stage};
 use super::task::TaskId;
 use crate::agent::Usd;
-use crate::event::{Ask, FORMAT, Record};
+use crate::event::{self, Ask, Record};
 use crate::fold::Fold;
 use crate::r#loop::Damage;
 
@@ -34,7 +34,7 @@ impl Fold for PlanState {
             return Err(Damage::NoStart(record.seq));
         };
         let PlanStarted { format, spec, .. } = started.as_ref();
-        if *format != FORMAT {
+        if !event::is_readable(*format) {
             return Err(Damage::Format { found: *format });
         }
         Ok(Self {
@@ -58,6 +58,7 @@ impl Fold for PlanState {
             used: 0,
             reserved: 0,
             spent: None,
+            spent_at_least: false,
             pause: None,
             cancel: None,
             in_vain: None,
@@ -162,7 +163,7 @@ impl PlanState {
                 return Err("nobody says why nothing was handed over");
             }
             PlanEvent::HandedOver { head: Some(head), rest, .. } => {
-                self.follow(head, rest)?;
+                self.follow(head, self.line.clone(), rest)?;
                 self.handover = HandOver::default();
                 self.handed = Some(head.clone());
             }

@@ -1,10 +1,11 @@
 //! What may be asked of a plan as it is.
 
 use super::event::{PlanEnd, PlanEvent};
+use super::next_step::PlanLive;
 use super::spec::PlanLimits;
 use super::state::PlanState;
 use crate::agent::Usd;
-use crate::event::Ask;
+use crate::event::{Ask, Urgency};
 use crate::r#loop::Refusal;
 use crate::spec::Millis;
 
@@ -33,6 +34,12 @@ impl PlanState {
             (_, Ask::Cancel(_) | Ask::Pause(_)) => Ok(()),
             (_, Ask::Steer(_) | Ask::Proceed) => Err(Refusal::NotALoop),
         }
+    }
+
+    /// Whether the loops, which were told to stop at once, are told again: each then kills what it is stopping.
+    #[must_use]
+    pub fn is_told_again(&self, live: &PlanLive, ask: &Ask) -> bool {
+        live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))
     }
 
     /// The event that lets the plan go on under new totals. None is needed for one whose runner died, unless it gets more.

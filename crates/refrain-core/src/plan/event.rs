@@ -213,6 +213,9 @@ pub struct TaskEnded {
     /// What the round cost, as far as its agents said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
+    /// It cost more than that: an agent did not say what it cost, or was cut off before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_at_least: bool,
     /// How the last agent of the round failed; none where it ended well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,

@@ -48,8 +48,10 @@ impl TaskEnd {
                     Blocked::Refunds
                     | Blocked::Churn
                     | Blocked::AgentMissing
+                    | Blocked::GateMissing
                     | Blocked::OutputLost
                     | Blocked::Login
+                    | Blocked::Forbidden
                     | Blocked::Credit
                     | Blocked::Model
                     | Blocked::Setup

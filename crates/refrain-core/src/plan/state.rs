@@ -59,6 +59,8 @@ pub struct PlanState {
     pub reserved: u32,
     /// Money that was spent, as far as agents said.
     pub spent: Option<Usd>,
+    /// More was spent: some agent did not say.
+    pub spent_at_least: bool,
     /// A stop for now was asked for.
     pub pause: Option<Urgency>,
     /// A stop for good was asked for.
@@ -114,6 +116,8 @@ pub struct TaskState {
     pub head: Option<Oid>,
     /// What it cost, as far as its agents said.
     pub cost: Option<Usd>,
+    /// It cost more: some agent did not say.
+    pub cost_at_least: bool,
     /// Why there is another round.
     pub again: Option<Return>,
     /// How long its rounds that are over took, less the time in which nobody drove the plan.

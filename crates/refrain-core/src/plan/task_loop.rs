@@ -25,6 +25,7 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
             timeout: GateSpec::TIMEOUT,
             retries: 0,
             when: GateWhen::Iteration,
+            completes: false,
         }
     });
     let mut gates: Vec<_> = proof.collect();

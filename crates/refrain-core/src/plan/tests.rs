@@ -2,6 +2,7 @@
 
 mod ending;
 mod landing;
+mod order;
 mod starting;
 mod telling;
 
@@ -92,8 +93,7 @@ impl Plan {
         let Err(Damage::Order { what, .. }) = plan.try_then(event.clone()) else {
             panic!("{event:?} follows")
         };
-        assert_eq!(format!("{:?}", plan.state.tasks), format!("{:?}", self.state.tasks));
-        assert_eq!((plan.state.batch, plan.state.seq), (self.state.batch.clone(), self.state.seq));
+        assert_eq!(format!("{:?}", plan.state), format!("{:?}", self.state));
         what
     }
 
@@ -156,7 +156,15 @@ impl Plan {
     }
 
     fn end(self, name: &str, end: TaskEnd, iterations: u32, cost: Option<Usd>) -> Self {
-        self.over(TaskEnded { task: id(name), end, head: None, iterations, cost, fault: None })
+        self.over(TaskEnded {
+            task: id(name),
+            end,
+            head: None,
+            iterations,
+            cost,
+            cost_at_least: false,
+            fault: None,
+        })
     }
 
     fn over(mut self, ended: TaskEnded) -> Self {
@@ -174,6 +182,7 @@ impl Plan {
             head,
             iterations: 3,
             cost: None,
+            cost_at_least: false,
             fault: Some(AgentFault { said: said.to_owned(), fingerprint: None }),
         })
     }

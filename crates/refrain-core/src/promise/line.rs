@@ -11,7 +11,8 @@ pub(super) enum Says {
     Nothing,
     /// The promise, alone on the line: a claim.
     Promise,
-    /// Something else, then the promise: a claim where nothing follows any more, else a mention.
+    /// Other words, then the promise, without punctuation after it. On the last line it is a claim if a required gate decides
+    /// about the claim; otherwise it is a mention.
     PromiseAtEnd,
     /// Something that is no claim, but looks like one.
     Nearly(NearMiss),
@@ -45,7 +46,7 @@ pub(super) fn read(line: &str, text: &str) -> Says {
     let alone = is_prefix(&outside[0]) && outside[1..].iter().all(|text| is_suffix(text)) && is_suffix(rest);
     match words.iter().any(|inner| inner == text) {
         true if alone => Says::Promise,
-        true if last == text && is_suffix(rest) => Says::PromiseAtEnd,
+        true if last == text && is_suffix(rest) && !rest.contains(PUNCTUATION) => Says::PromiseAtEnd,
         true => Says::Nearly(NearMiss::InSentence),
         false if words.iter().any(String::is_empty) => Says::Nearly(NearMiss::Empty),
         false if words.iter().any(|inner| same_in_any_case(inner, text)) => Says::Nearly(NearMiss::WrongCase),

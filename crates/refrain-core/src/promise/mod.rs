@@ -2,7 +2,7 @@
 //!
 //! A claim is read from the agent's own message and from nowhere else, and a mention is no claim. The rules are the
 //! table "Claim and proof" of the design, the reasons are the false and missed completions of the seeds and their peers:
-//! an echoed prompt, a quoted instruction, a code fence, "not complete yet".
+//! an echoed prompt, a quoted instruction, a code fence, "not complete yet", "I have not yet earned `<promise>…`".
 //!
 //! [`Scanner`] reads a message as it streams by, in bounded memory; [`line`](self) rules on one line at a time.
 
@@ -30,9 +30,11 @@ use crate::text::squeeze;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MatchMode {
-    /// As its tag, alone on a line or ending the last one. For agents whose own final message is known.
+    /// As its tag alone on a line, or at the end of the last line if a required gate decides about the claim. For agents whose
+    /// own final message is known.
     Tag,
-    /// As its tag, or as bare words on the last line, in any case. For commands whose message is all that they print.
+    /// As its tag in the same way, or as bare words on the last line, in any case. For commands whose message is all that they
+    /// print.
     Plain,
     /// Anywhere, in any case. Only when asked for by name: "not complete" counts too (seed 001's original).
     Substring,
@@ -171,6 +173,8 @@ pub enum NearMiss {
     Unclosed,
     /// The words stand alone, without their tag.
     Untagged,
+    /// The message is so long that it was not read.
+    TooLong,
 }
 
 impl NearMiss {
@@ -191,6 +195,9 @@ impl NearMiss {
             Self::Escaped => "the promise tag was escaped; print it as plain text, alone on its line",
             Self::Unclosed => "the promise tag was not closed; print it whole, alone on its line",
             Self::Untagged => "the promise counts only with its tag around it, alone on its line",
+            Self::TooLong => {
+                "your final message was too long and was not read; end with a short one, with the promise alone on its line"
+            }
         }
     }
 }

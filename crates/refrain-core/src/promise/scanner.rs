@@ -11,6 +11,7 @@ use super::echo::{Echo, Heard};
 use super::giving_up::{GIVES_UP, given_up};
 use super::line::{self, Says};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
+use crate::spec::Spec;
 use crate::summary;
 use crate::text::{clip, printable};
 
@@ -23,10 +24,10 @@ const LONGEST_TAG: usize = 4 << 10;
 /// The longest preview, in bytes.
 pub const PREVIEW: usize = 160;
 
-/// The result for one whole message, nothing in it being an echo.
+/// The result for one whole message without an echo. `is_gated` says whether a required gate decides about a claim.
 #[must_use]
-pub fn scan(promise: &Promise, message: &str) -> Finding {
-    let mut scanner = Scanner::new(Some(promise), "");
+pub fn scan(promise: &Promise, message: &str, is_gated: bool) -> Finding {
+    let mut scanner = Scanner::new(Some(promise), "").gated(is_gated);
     scanner.push(message.as_bytes());
     scanner.finish()
 }
@@ -41,6 +42,8 @@ fn bare_summary(line: &str) -> &str {
 #[derive(Debug)]
 pub struct Scanner {
     promise: Option<Promise>,
+    /// A required gate decides about a claim, so the promise may end the last line after other words.
+    is_gated: bool,
     echo: Echo,
     /// What a line must hold, in either case, to be of interest.
     words: [Finder<'static>; 2],
@@ -85,11 +88,20 @@ struct LastLine {
 }
 
 impl Scanner {
-    /// A scanner for a message in which `prompt` may be echoed. Without a promise only the last line is kept.
+    /// A scanner for the message of an attempt that was given `prompt`.
+    #[must_use]
+    pub fn of_attempt(spec: &Spec, prompt: &str) -> Self {
+        let scanner = Self::new(spec.promise.as_ref(), prompt).gated(spec.has_hard_gates());
+        if spec.task.is_some() { scanner.hearing_giving_up() } else { scanner }
+    }
+
+    /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the last line
+    /// is kept.
     #[must_use]
     pub fn new(promise: Option<&Promise>, prompt: &str) -> Self {
         Self {
             promise: promise.cloned(),
+            is_gated: false,
             echo: Echo::of(prompt),
             words: ["romise", "ROMISE"].map(Finder::new),
             comment: Finder::new("<!--"),
@@ -110,6 +122,12 @@ impl Scanner {
             last: LastLine::default(),
             before_tag: Vec::new(),
         }
+    }
+
+    /// The same scanner, for a loop in which a required gate decides about a claim, or not.
+    #[must_use]
+    pub fn gated(self, is_gated: bool) -> Self {
+        Self { is_gated, ..self }
     }
 
     /// The same scanner, for an agent that may give its task up.
@@ -156,7 +174,9 @@ impl Scanner {
         if let (Some(promise), true) = (&self.promise, self.last.counts) {
             let bare = line::is_bare(last_line, promise.text.as_str());
             match (promise.mode, self.last.says) {
-                (MatchMode::Tag | MatchMode::Plain, Some(Says::PromiseAtEnd)) => self.claimed = true,
+                (MatchMode::Tag | MatchMode::Plain, Some(Says::PromiseAtEnd)) if self.is_gated => {
+                    self.claimed = true;
+                }
                 (MatchMode::Plain, _) if bare => self.claimed = true,
                 (MatchMode::Tag, _) if bare => self.near_miss = Some(NearMiss::Untagged),
                 (MatchMode::Tag | MatchMode::Plain | MatchMode::Substring, _) => {}

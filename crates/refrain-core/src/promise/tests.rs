@@ -25,9 +25,8 @@ const MESSAGES: &[Row] = &[
     ("alone", Tag, "T", YES),
     ("last of several lines", Tag, "I did it.\n\nT\n", YES),
     ("alone, then a sign-off", Tag, "T\n\nIt was a pleasure.", YES),
-    ("ends the last line", Tag, "Everything passes: T", YES),
-    ("ends the last line, with a full stop", Tag, "Everything passes: T.", YES),
-    ("ends the last line, empty lines follow", Tag, "Everything passes. T\n\n  \n", YES),
+    ("alone, with a full stop", Tag, "It works.\nT.", YES),
+    ("alone, with an exclamation mark and bold", Tag, "It works.\n**T!**", YES),
     ("bold", Tag, "**T**", YES),
     ("bold and punctuated", Tag, "**T**!", YES),
     ("in italics", Tag, "_T_", YES),
@@ -140,6 +139,45 @@ const MESSAGES: &[Row] = &[
     ("nowhere", Substring, "nothing yet", NO),
 ];
 
+/// Messages whose last non-empty line holds other words before the tag. With a required gate a tag at the end of that line is a
+/// claim; without one, and with punctuation after the tag, it is a near miss. `true`: a claim with a required gate.
+const ENDS: &[(&str, &str, bool)] = &[
+    ("after other words", "Everything passes: T", true),
+    ("after other words, empty lines follow", "Everything passes. T\n\n  \n", true),
+    ("after other words, in bold", "**Everything passes: T**", true),
+    ("over two lines", "Everything passes: <promise>ALL\nDONE</promise>", true),
+    ("the second of two tags", "First <promise>MORE</promise>, then T", true),
+    ("a negation", "I have not yet earned T", true),
+    ("an intention", "When done I will print T", true),
+    ("a prohibition", "I must not say T", true),
+    ("a condition", "Remaining: 3 tasks. Once they pass: T", true),
+    ("an intention with a full stop", "Next time I will output T.", false),
+    ("a condition with a full stop", "Two tests still fail. When all tests pass I will print T.", false),
+    ("with an exclamation mark", "Everything passes: T!", false),
+    ("with a comma", "Everything passes: T,", false),
+    ("with a full stop in bold", "Everything passes: T**.**", false),
+    ("with words after it", "Everything passes: T, I think", false),
+    ("in quotation marks", "You asked for \"T\"", false),
+    ("in parentheses", "Not yet (T)", false),
+    ("another line follows", "Then I print T\nBut not yet.", false),
+];
+
+#[test]
+fn a_tag_after_other_words_claims_only_with_a_required_gate() {
+    let rows = ENDS.iter().flat_map(|row| [(Tag, row), (Plain, row)]);
+    let wrong: Vec<_> = rows
+        .flat_map(|(mode, (label, message, claims))| {
+            let message = with_tag(message);
+            let of = |is_gated| found(&scan(&promise(mode), &message, is_gated));
+            let gated = if *claims { YES } else { nearly(InSentence) };
+            let found = [(false, of(false), nearly(InSentence)), (true, of(true), gated)];
+            found.map(|(is_gated, found, expected)| (label, mode, is_gated, found, expected))
+        })
+        .filter(|(_, _, _, found, expected)| found != expected)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 fn found(finding: &Finding) -> Result<(), Option<NearMiss>> {
     if finding.claimed { Ok(()) } else { Err(finding.near_miss) }
 }
@@ -148,11 +186,13 @@ fn found(finding: &Finding) -> Result<(), Option<NearMiss>> {
 fn claims_are_told_from_mentions() {
     let wrong: Vec<_> = MESSAGES
         .iter()
-        .map(|(label, mode, message, expected)| {
+        // What stands here is read in the same way with a required gate and without one.
+        .flat_map(|row| [(row, false), (row, true)])
+        .map(|((label, mode, message, expected), is_gated)| {
             let message = with_tag(message);
-            (label, mode, found(&scan(&promise(*mode), &message)), expected, message)
+            (label, mode, is_gated, found(&scan(&promise(*mode), &message, is_gated)), expected, message)
         })
-        .filter(|(_, _, found, expected, _)| found != *expected)
+        .filter(|(_, _, _, found, expected, _)| found != *expected)
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(MESSAGES.len() >= 100);
@@ -214,7 +254,7 @@ fn giving_up_is_told_from_mentions_of_it() {
     let line = "TASK_BLOCKED: so it says";
     assert_eq!(gave_up(line, line), None, "a line of the prompt is not the agent's word");
     assert_eq!(gave_up("", line).as_deref(), Some("so it says"));
-    assert_eq!(scan(&promise(Plain), line).gave_up, None, "nobody listens");
+    assert_eq!(scan(&promise(Plain), line, true).gave_up, None, "nobody listens");
     assert!(gave_up("", &format!("TASK_BLOCKED: {}", "x".repeat(1 << 20))).unwrap().len() <= 500);
 }
 
@@ -269,7 +309,9 @@ fn an_echo_of_the_prompt_is_not_the_agents_word() {
 fn a_long_line_is_looked_at_from_both_ends() {
     let tag = "<promise>ALL DONE</promise>";
     let long = "x".repeat(1 << 20);
-    assert!(printed(Tag, "", format!("{long} {tag}").as_bytes()).claimed, "it ends the last line");
+    let ends = format!("{long} {tag}");
+    assert!(scan(&promise(Tag), &ends, true).claimed, "it ends the last line");
+    assert_eq!(scan(&promise(Tag), &ends, false).near_miss, Some(InSentence));
     assert!(!printed(Tag, "", format!("{long} {tag}\nmore").as_bytes()).claimed);
     assert!(!printed(Tag, "", format!("{long} {tag} {long}").as_bytes()).claimed);
     assert!(
@@ -293,13 +335,13 @@ fn the_last_line_is_the_preview() {
     scanner.push("first\n\u{1b}[31mlast\u{1b}[0m line\n\n".as_bytes());
     let finding = scanner.finish();
     assert_eq!((finding.last_line.as_str(), finding.claimed, finding.near_miss), ("last line", false, None));
-    let finding = scan(&promise(Tag), "Both tests pass now.\n\n<promise>ALL DONE</promise>\n");
+    let finding = scan(&promise(Tag), "Both tests pass now.\n\n<promise>ALL DONE</promise>\n", false);
     assert_eq!((finding.last_line.as_str(), finding.claimed), ("Both tests pass now.", true));
-    let finding = scan(&promise(Tag), "<promise>ALL DONE</promise>");
+    let finding = scan(&promise(Tag), "<promise>ALL DONE</promise>", false);
     assert_eq!(finding.last_line, "<promise>ALL DONE</promise>", "there is nothing else to show");
     let message = "Well.\n<iteration-summary> Found two. </iteration-summary>\n<promise>ALL DONE</promise>\n";
     for message in [message, message.strip_suffix("<promise>ALL DONE</promise>\n").unwrap()] {
-        assert_eq!(scan(&promise(Tag), message).last_line, "Found two.");
+        assert_eq!(scan(&promise(Tag), message, false).last_line, "Found two.");
     }
     let mut scanner = Scanner::new(None, "");
     scanner.push("é".repeat(1000).as_bytes());
@@ -376,18 +418,21 @@ proptest! {
     fn chunks_may_be_cut_anywhere(
         text in rubble(),
         cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+        is_gated in any::<bool>(),
         mode in proptest::sample::select(vec![Tag, Plain, Substring]),
     ) {
-        let whole = printed(mode, PROMPT, &text);
+        let scanner = || Scanner::new(Some(&promise(mode)), PROMPT).gated(is_gated);
+        let mut whole = scanner();
+        whole.push(&text);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.sort_unstable();
-        let mut scanner = Scanner::new(Some(&promise(mode)), PROMPT);
+        let mut scanner = scanner();
         let mut from = 0;
         for cut in cuts.into_iter().chain([text.len()]) {
             scanner.push(&text[from..cut]);
             from = cut;
         }
-        prop_assert_eq!(scanner.finish(), whole);
+        prop_assert_eq!(scanner.finish(), whole.finish());
     }
 
     #[test]
@@ -399,6 +444,6 @@ proptest! {
     #[test]
     fn a_claim_alone_after_any_closed_text_is_heard(words in "[a-zA-Z ,.]{0,60}") {
         let message = format!("{words}\n\n<promise>ALL DONE</promise>\n");
-        prop_assert!(scan(&promise(Tag), &message).claimed);
+        prop_assert!(scan(&promise(Tag), &message, false).claimed);
     }
 }

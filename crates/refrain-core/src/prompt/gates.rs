@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Quote, last_iteration};
 use crate::event::ClaimSource;
 use crate::gate::{Check, GateSpec};
-use crate::r#loop::{GateFailure, GateResult, LoopState};
+use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};
 
 /// How many gates that failed are quoted to the agent.
@@ -51,12 +51,11 @@ pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], qu
         );
     }
     let last = last_iteration(state).and_then(|last| last.proof.as_ref());
-    if last.is_some_and(|proof| proof.restless) {
-        said.push(
-            "CLAIM REFUSED: the gates, or a hook of the repository, change files of the project each time they run, so \
-             nothing is proven. Leave the files as the gates make them, or keep the gates from changing them."
-                .to_owned(),
-        );
+    if let Some(unstable) = last.and_then(Proof::instability) {
+        said.push(format!(
+            "CLAIM REFUSED: nothing is verified, because {unstable}. Add what they write to .gitignore, or keep them from \
+             changing it."
+        ));
     }
     let flaky = last.into_iter().flat_map(|proof| &proof.results).filter(|result| result.flaky);
     for gate in flaky.filter_map(|result| result.spec(&state.spec)) {
@@ -90,7 +89,11 @@ fn what_one_gate_said(
         (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
             format!("CLAIM REFUSED: gate {name} failed")
         }
-        (true, Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result) | None) => {
+        (
+            true,
+            Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
+            | None,
+        ) => {
             format!("GATE FAILED: {name}")
         }
         (false, _) => format!("ADVISORY GATE FAILED: {name}"),

@@ -81,7 +81,7 @@ fn cut_off(state: &LoopState) -> Option<String> {
 /// Whether an attempt that was refunded may have changed something.
 fn may_have_worked(attempt: &Attempt) -> bool {
     match attempt.outcome {
-        Outcome::NotStarted => false,
+        Outcome::NotStarted | Outcome::Unresponsive => false,
         // The provider failed it: at once, or in the middle of its work.
         Outcome::Limit | Outcome::Outage | Outcome::Unable => {
             let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_deref());

@@ -21,9 +21,8 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, quote: Qu
         Some(ClaimSource::Promise | ClaimSource::StateFile) => {
             "CLAIM REFUSED: you changed what is protected:".to_owned()
         }
-        Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result) | None => {
-            "PROTECTED: you changed what is protected, so no claim counts:".to_owned()
-        }
+        Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
+        | None => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
     };
     for one in touched.iter().take(MOST_NAMED) {
         let _ = write!(text, "\n- {one}");

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
-pub use programs::{OtherProgram, Program, programs};
+pub use programs::{OtherProgram, Program, first_program, programs};
 
 /// Something protected that was touched: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

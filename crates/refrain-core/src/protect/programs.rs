@@ -1,5 +1,6 @@
-//! Which programs a gate's command has looked up in `PATH`: a conservative reading of it, as no shell runs for that. What
-//! is not understood is no program: a word too few is a pin too few, a word too many would refuse honest work.
+//! Which programs a gate's command has looked up in `PATH`, and which it starts with: a conservative reading of it, as no
+//! shell runs for that. What is not understood is no program: a word too few is a pin too few, a word too many would refuse
+//! honest work.
 //!
 //! Where they are found, and what they are, is pinned at the start: a program of the same name that stands earlier in
 //! `PATH` proves nothing. What lies in the worktree is part of the work, and protected by its path, or not at all.
@@ -94,6 +95,40 @@ const BEFORE: &[&str] =
 /// Programs that run the command which follows their own options and assignments.
 const RUNNERS: &[&str] = &["env", "nice", "nohup", "setsid", "stdbuf", "xvfb-run"];
 
+/// Builtins and keywords of other shells: `/bin/sh` may be one of them.
+const OTHER_BUILTINS: &[&str] = &[
+    "bind",
+    "builtin",
+    "caller",
+    "compgen",
+    "complete",
+    "coproc",
+    "declare",
+    "dirs",
+    "disown",
+    "enable",
+    "fc",
+    "help",
+    "history",
+    "let",
+    "logout",
+    "mapfile",
+    "popd",
+    "print",
+    "pushd",
+    "readarray",
+    "shopt",
+    "suspend",
+    "typeset",
+    "whence",
+];
+
+/// Builtins that succeed and leave it as it was which program a later word names, unless they set `PATH`.
+const PASSES: &[&str] = &[":", "cd", "echo", "export", "printf", "set", "true", "ulimit", "umask", "unset"];
+
+/// Words before the first program that change nothing about where it is found.
+const LEADS: &[&str] = &["!", "{", "exec", "command", "time"];
+
 /// Words of a compound whose rest is no command.
 const OTHERS: &[&str] = &["case", "done", "esac", "fi", "for", "function", "in", "select", "}"];
 
@@ -101,8 +136,8 @@ const OTHERS: &[&str] = &["case", "done", "esac", "fi", "for", "function", "in",
 #[must_use]
 pub fn programs(command: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for simple in simple_commands(command) {
-        for name in names(&simple) {
+    for Simple { text, .. } in simple_commands(command) {
+        for name in names(&text) {
             if !found.contains(&name) {
                 found.push(name);
             }
@@ -111,13 +146,58 @@ pub fn programs(command: &str) -> Vec<String> {
     found
 }
 
-/// The text between operators. Quotes and escapes are kept: `shlex` reads them.
-fn simple_commands(command: &str) -> Vec<String> {
+/// The program that a shell looks up first when it runs the command, as a name or a path; none where a builtin, a condition or
+/// an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web && npm test`.
+#[must_use]
+pub fn first_program(command: &str) -> Option<String> {
+    let mut has_moved = false;
+    for Simple { text, end } in simple_commands(command) {
+        let words = shlex::split(&text)?;
+        // Another `PATH` leads elsewhere.
+        if words.iter().any(|word| word.starts_with("PATH=")) {
+            return None;
+        }
+        let mut words = words.iter().map(String::as_str).filter(|word| !is_assignment(word)).peekable();
+        while words.next_if(|word| LEADS.contains(word)).is_some() {}
+        let Some(word) = words.next() else { continue };
+        // What parentheses follow is the name of a function.
+        if end == Some('(') {
+            return None;
+        }
+        if PASSES.contains(&word) {
+            has_moved |= word == "cd";
+            if matches!(end, Some('|')) {
+                return None;
+            }
+            continue;
+        }
+        let is_known = [BUILTINS, OTHER_BUILTINS, BEFORE, OTHERS].iter().any(|words| words.contains(&word));
+        let is_elsewhere = has_moved && word.contains('/') && !word.starts_with('/');
+        return (!is_known && !is_elsewhere && is_literal(word)).then(|| word.to_owned());
+    }
+    None
+}
+
+/// A simple command.
+struct Simple {
+    /// Its text. Quotes and escapes are kept: `shlex` reads them.
+    text: String,
+    /// The first character of the operator after it.
+    end: Option<char>,
+}
+
+/// What stands between operators.
+fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;
-    let mut chars = command.chars();
+    let mut chars = command.chars().peekable();
     while let Some(c) = chars.next() {
         match (quote, c) {
+            // A comment may hold anything.
+            (None, '#') if !current.ends_with(|before: char| !before.is_whitespace()) => {
+                while chars.next_if(|c| *c != '\n').is_some() {}
+                continue;
+            }
             (None | Some('"'), '\\') => {
                 current.push(c);
                 current.extend(chars.next());
@@ -128,14 +208,14 @@ fn simple_commands(command: &str) -> Vec<String> {
             // `2>&1` goes on.
             (None, '&') if current.ends_with('>') => {}
             (None, ';' | '&' | '|' | '(' | ')' | '\n') => {
-                all.push(std::mem::take(&mut current));
+                all.push(Simple { text: std::mem::take(&mut current), end: Some(c) });
                 continue;
             }
             (None | Some(_), _) => {}
         }
         current.push(c);
     }
-    all.push(current);
+    all.push(Simple { text: current, end: None });
     all
 }
 
@@ -163,6 +243,14 @@ fn is_assignment(word: &str) -> bool {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
+}
+
+/// Whether a word that is split by the shell's rules stands for itself: nothing expands it, and it is no redirection.
+fn is_literal(word: &str) -> bool {
+    !word.is_empty()
+        && !word.starts_with(['~', '-'])
+        && !word.contains(['$', '`', '*', '?', '[', ']', '{', '}', '<', '>', '\\', '!', '='])
+        && !word.contains(char::is_control)
 }
 
 /// Whether a word is a bare name, without a path and without anything that the shell would make something else of.
@@ -213,6 +301,64 @@ mod tests {
     }
 
     #[rstest]
+    #[case::a_name("crago test", Some("crago"))]
+    #[case::a_path("./test.sh --all", Some("./test.sh"))]
+    #[case::an_absolute_path("/opt/ci/check", Some("/opt/ci/check"))]
+    #[case::a_quoted_path("'./my test.sh' x", Some("./my test.sh"))]
+    #[case::a_name_with_a_point("python3.12 -m pytest", Some("python3.12"))]
+    #[case::an_interpreter("sh missing.sh", Some("sh"))]
+    #[case::after_assignments("CI=true A='b c' npm test", Some("npm"))]
+    #[case::after_a_line_of_assignments("A=1\nB=2; npm test", Some("npm"))]
+    #[case::after_a_comment("# don't stop; at this\ncrago test", Some("crago"))]
+    #[case::before_a_comment("crago test # or make", Some("crago"))]
+    #[case::no_comment("a#b c", Some("a#b"))]
+    #[case::of_a_pipeline("crago test 2>&1 | tee log", Some("crago"))]
+    #[case::of_a_list("crago fmt && make; true", Some("crago"))]
+    #[case::with_another_way("crago test || true", Some("crago"))]
+    #[case::negated("! gerp -q TODO src", Some("gerp"))]
+    #[case::in_a_group("{ crago test; }", Some("crago"))]
+    #[case::in_a_subshell("(crago test) && npm test", Some("crago"))]
+    #[case::with_exec("exec crago test", Some("crago"))]
+    #[case::with_command("command crago test", Some("crago"))]
+    #[case::asked_for("command -v crago", None)]
+    #[case::timed("time crago test", Some("crago"))]
+    #[case::in_another_folder("cd web && npm ci && npm test", Some("npm"))]
+    #[case::in_a_subshell_elsewhere("(cd web; npm test)", Some("npm"))]
+    #[case::a_path_in_another_folder("cd web && ./test.sh", None)]
+    #[case::an_absolute_path_in_another_folder("cd web && /opt/test", Some("/opt/test"))]
+    #[case::after_set("set -eu\ncrago test", Some("crago"))]
+    #[case::after_echo("echo tests; crago test", Some("crago"))]
+    #[case::where_there_is_no_folder("cd web || npm test", None)]
+    #[case::a_runner("env -i A=1 pytest -q", Some("env"))]
+    #[case::a_builtin("test -f done", None)]
+    #[case::a_bracket("[ -f done ] && crago test", None)]
+    #[case::a_bracket_of_bash("[[ -f done ]]", None)]
+    #[case::nothing_but_success("true", None)]
+    #[case::an_end("exit 1", None)]
+    #[case::a_condition("if crago test; then exit 1; fi", None)]
+    #[case::a_loop("for i in a b; do crago $i; done", None)]
+    #[case::a_loop_with_a_condition("while crago test; do sleep 1; done", None)]
+    #[case::a_choice("case $A in a) crago;; esac", None)]
+    #[case::a_function("check() { crago test; }; check", None)]
+    #[case::a_function_of_bash("function check { crago test; }; check", None)]
+    #[case::a_file_that_is_read(". ./env.sh && crago test", None)]
+    #[case::evaluated("eval crago test", None)]
+    #[case::a_builtin_of_bash("shopt -s nullglob; crago", None)]
+    #[case::a_variable("$RUNNER test", None)]
+    #[case::a_quoted_variable("\"$HOME/bin/check\" x", None)]
+    #[case::a_substitution("`which crago` test", None)]
+    #[case::a_home("~/bin/check", None)]
+    #[case::a_pattern("./test*.sh", None)]
+    #[case::a_redirection_in_front(">log crago test", None)]
+    #[case::another_path("PATH=./bin:$PATH crago test", None)]
+    #[case::another_path_for_all("export PATH=./bin:$PATH; crago test", None)]
+    #[case::unbalanced("crago 'x", None)]
+    #[case::nothing(" \n", None)]
+    fn a_command_starts_with(#[case] command: &str, #[case] expected: Option<&str>) {
+        assert_eq!(first_program(command).as_deref(), expected);
+    }
+
+    #[rstest]
     #[case::one("cargo test --workspace", &["cargo"])]
     #[case::a_variable("CI=true npm test", &["npm"])]
     #[case::several("cd ./web && npm ci && npm test | tee log; go vet ./...", &["npm", "tee", "go"])]
@@ -230,6 +376,7 @@ mod tests {
     #[case::exec("exec python3 -m unittest", &["python3"])]
     #[case::not_what_is_expanded("$RUNNER test; `which x`; *", &[])]
     #[case::lines("cargo fmt --check\ncargo test", &["cargo"])]
+    #[case::a_comment("# it's; make\ncargo test", &["cargo"])]
     #[case::unbalanced("echo 'x", &[])]
     #[case::nothing("", &[])]
     fn a_command_looks_up(#[case] command: &str, #[case] expected: &[&str]) {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::object::{
     Asked, BaseReport, ClaimMade, CommitMade, Files, GateProof, JournalMark, Log, ProofReport, Protection,
-    Refused, Report, SCHEMA, SavedWork, SealedFile, Spent, Versions,
+    Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
 use super::trail::Trail;
 use crate::agent::Usage;
 use crate::event::{ClaimSource, End};
 use crate::git::{Checkout, Oid};
-use crate::r#loop::{Attempt, LoopState, Proof, Saved};
+use crate::r#loop::{Attempt, LoopState, Proof};
 use crate::spec::Spec;
 use crate::text::cut_middle;
 use crate::view::{self, Alive, Status};
@@ -83,7 +83,7 @@ pub fn is_open(state: &LoopState) -> bool {
 /// The report on the loop.
 #[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
-    let status = view::status(state, Alive { runner: found.runner, orphan: None });
+    let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });
     let seal =
         |path: &str| found.evidence.iter().find(|file| file.path == path).map(|file| file.seal.clone());
     let log = |place: usize| {
@@ -145,23 +145,13 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         left_out,
         left_out_more,
         files: found.files,
-        saved: saved(state),
+        saved: status.saved,
         journal: found.journal,
         evidence: found.evidence,
         reason: status.reason,
         needs: status.needs,
         iterations: status.iterations.unwrap_or_default(),
     }
-}
-
-/// Where the work is kept of a loop that ended without a proof.
-fn saved(state: &LoopState) -> Option<SavedWork> {
-    Some(match state.progress.saved.clone()? {
-        Saved::Branch { name, commit, pushed } => {
-            SavedWork { branch: Some(name), commit: Some(commit), pushed, why_not: None }
-        }
-        Saved::Not { why } => SavedWork { branch: None, commit: None, pushed: None, why_not: Some(why) },
-    })
 }
 
 fn protected(state: &LoopState) -> Option<Protection> {
@@ -195,7 +185,10 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
 
 /// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
-    let is_said = |source: &ClaimSource| !matches!(source, ClaimSource::Gates | ClaimSource::Result);
+    let is_said = |source: &ClaimSource| match source {
+        ClaimSource::Promise | ClaimSource::StateFile | ClaimSource::ExitCode => true,
+        ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count => false,
+    };
     let source = attempt.claim.filter(is_said)?;
     let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
     let at = attempt.ended_at;
@@ -214,8 +207,6 @@ fn objections(spec: &Spec, proof: &Proof) -> Vec<String> {
     if proof.is_refused() {
         why.push("a person did not approve it".to_owned());
     }
-    if proof.restless {
-        why.push("gates or hooks change each time what they are asked about".to_owned());
-    }
+    why.extend(proof.instability());
     why
 }

@@ -14,8 +14,7 @@ pub use compare::Given;
 pub use make::{Found, Work, is_open, make, tree, work};
 pub use object::{
     AgentUsed, Asked, BaseReport, Change, ClaimMade, CommitMade, Critique, FileChange, Files, GateProof,
-    JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SavedWork, SealedFile, Spent,
-    Versions,
+    JournalMark, Log, ProofReport, Protection, Refused, Report, SCHEMA, SealedFile, Spent, Versions,
 };
 pub use trail::{Kept, KeptFile, Trail};
 pub use verdict::{Check, Outcome, Subject, Verdict};

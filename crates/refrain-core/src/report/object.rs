@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{ClaimSource, Pushed, Seal};
+use crate::event::{ClaimSource, Seal};
 use crate::git::{LeftOut, Oid, RepoPath};
 use crate::ids::LoopId;
 use crate::protect::{Part, Program};
 use crate::spec::{AgentKind, Limits, Millis};
-use crate::view::{Approval, Gate, Iteration, StatusWord, Usage};
+use crate::view::{Approval, Gate, Iteration, SavedWork, StatusWord, Usage};
 
 /// The version of the object's shape.
 pub const SCHEMA: u32 = 1;
@@ -300,19 +300,6 @@ pub enum Change {
     Retyped,
     /// It is gone.
     Deleted,
-}
-
-/// What became of the work of a loop that ended without a proof.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SavedWork {
-    /// The branch that it is on; null where it is on none.
-    pub branch: Option<String>,
-    /// That branch's commit.
-    pub commit: Option<Oid>,
-    /// Where it was pushed to, or why that failed; null where there is no remote.
-    pub pushed: Option<Pushed>,
-    /// Why it is on no branch.
-    pub why_not: Option<String>,
 }
 
 /// The journal as it was when the report was made.

@@ -185,10 +185,7 @@ struct Judge<'a>(&'a AgentSpec, fn(&mut Trail) -> &mut Usage);
 
 /// What an agent used that was started afresh.
 fn used(agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
-    let Some(report) = report else { return Usage { at_least: agent.streams(), ..Usage::default() } };
-    agent.priced(Usage {
-        tokens: report.tokens.map(|(_, tokens)| tokens).unwrap_or_default(),
-        cost: report.cost.map(|(_, cost)| cost),
-        at_least: !report.is_final,
-    })
+    let Some(report) = report else { return Usage::of_run(None, None, false) };
+    let (tokens, cost) = (report.tokens.map(|(_, tokens)| tokens), report.cost.map(|(_, cost)| cost));
+    agent.priced(Usage::of_run(tokens, cost, report.is_final))
 }

@@ -3,15 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Until when a loop goes on (`--loop`, `--iterations N`, `--infinite`; seed 002). How many iterations it has stands in
-/// [`super::Limits`], whatever is said here.
+/// When a loop ends by itself (`--loop`, `--exact N`, `--infinite`; seed 002). [`super::Limits`] has the number of iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
     /// Until it claims to be done, and that is proven.
     #[default]
     Complete,
-    /// Until its iterations are used up: a claim counts in the last of them, and ends nothing before that.
+    /// When as many iterations are done as were asked for: no claim ends it before that, and it needs none then.
     Count,
     /// For as long as nobody, and no limit, stops it: a claim says that there is nothing to do now, and is waited behind.
     Forever,

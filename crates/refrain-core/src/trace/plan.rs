@@ -124,6 +124,8 @@ impl PlanTracer {
             ("refrain.iterations", Value::Count(self.state.used.into())),
         ];
         attributes.extend(self.state.spent.map(|cost| ("refrain.cost_usd", Value::Number(cost.into()))));
+        let at_least = self.state.spent_at_least && self.state.spent.is_some();
+        attributes.extend(at_least.then_some(("refrain.at_least", Value::Flag(true))));
         let is_well = matches!(status, StatusWord::Completed | StatusWord::Cancelled | StatusWord::Paused);
         let parent = self.state.spec.each.trace.map(|parent| parent.span);
         let error = (!is_well).then(|| status.as_str().to_owned());

@@ -10,7 +10,7 @@ use crate::gate::Verdict;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, Damage, LoopState, Outcome};
 use crate::spec::{AgentKind, AgentSpec};
-use crate::view::StatusWord;
+use crate::view::{self, StatusWord};
 
 /// What an agent is told of the span that it works in, as W3C has it (`TRACEPARENT`).
 #[must_use]
@@ -67,7 +67,7 @@ impl Traced for Tracer {
         }
         if let Event::LoopResumed { .. } = record.event {
             self.since = Some((record.at, self.own.span(&format!("run {}", record.seq))));
-        } else if let Event::IterationBegun { iteration } = record.event {
+        } else if let Event::IterationBegun { iteration, .. } = record.event {
             spans.extend(self.end_iteration(record.at));
             self.begin_iteration(iteration, record.at);
         } else if let Event::AttemptStarted(id) = record.event
@@ -149,7 +149,7 @@ impl Tracer {
             ("refrain.iterations", Value::Count(self.state.charged.into())),
             ("refrain.loop.verified", Value::Flag(self.state.is_proven())),
         ];
-        attributes.extend(self.state.spent.cost.map(|cost| ("refrain.cost_usd", Value::Number(cost.into()))));
+        attributes.extend(money(self.state.spent));
         let is_well = matches!(status, StatusWord::Completed | StatusWord::Cancelled | StatusWord::Paused);
         let error = (!is_well).then(|| status.as_str().to_owned());
         let parent = self.state.spec.trace.map(|parent| parent.span);
@@ -225,7 +225,7 @@ fn report_of(event: &Event) -> Option<&AgentReport> {
 /// What is known of an agent that is over, in the words of the GenAI conventions.
 fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage) -> Vec<Attribute> {
     let session = report.map(|report| &report.session);
-    let Usage { tokens, cost, .. } = usage;
+    let tokens = usage.tokens;
     let mut attributes = vec![
         ("gen_ai.operation.name", Value::Text("invoke_agent".to_owned())),
         ("gen_ai.agent.name", Value::Text(spec.kind.to_string())),
@@ -250,8 +250,15 @@ fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage
         ("gen_ai.usage.output_tokens", tokens.output),
     ];
     attributes.extend(counts.into_iter().filter_map(|(name, count)| Some((name, Value::Count(count?)))));
-    attributes.extend(cost.map(|cost| ("refrain.cost_usd", Value::Number(cost.into()))));
+    attributes.extend(money(usage));
     attributes
+}
+
+/// What was spent, and whether what is told of tokens and money is all of it.
+fn money(usage: Usage) -> impl Iterator<Item = Attribute> {
+    let at_least = view::Usage::from(usage).at_least.then_some(("refrain.at_least", Value::Flag(true)));
+    let cost = usage.cost.map(|cost| ("refrain.cost_usd", Value::Number(cost.into())));
+    cost.into_iter().chain(at_least)
 }
 
 /// How the journal writes it.

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::StatusWord;
-use crate::agent::Usd;
 use crate::text::printable;
 use crate::usage::{By, Group, Report, Series, Sum};
 
@@ -68,10 +67,13 @@ pub fn prometheus(
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
-    let amounts: [(&str, &str, &[Label<'_>], Amount); 5] = [
+    let amounts: [(&str, &str, &[Label<'_>], Amount); 6] = [
         ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
         ("refrain_attempts_without_cost_total", "Attempts whose cost nobody told.", &[], |sum| {
             Some(sum.without_cost as f64)
+        }),
+        ("refrain_attempts_without_tokens_total", "Attempts whose tokens nobody told.", &[], |sum| {
+            Some(sum.without_tokens as f64)
         }),
         ("refrain_tokens_total", "Tokens used.", &[("direction", "input")], |sum| {
             sum.usage.input_tokens.map(|count| count as f64)
@@ -155,10 +157,9 @@ pub fn picture(report: &Report) -> String {
         let y = 44 + row * ROW;
         let name = escape(&end_of(group.key.as_deref().unwrap_or("unknown"), NAME));
         let wide = length(group) / longest * f64::from(WIDTH - NAMES - SUMS);
-        let sum = match (has_cost, group.used.usage.cost_usd) {
-            (true, Some(cost)) => Usd::from(cost).to_string(),
-            (true, None) => "unknown".to_owned(),
-            (false, _) => group.used.attempts.to_string(),
+        let sum = match has_cost {
+            true => group.used.usage.cost().unwrap_or_else(|| "unknown".to_owned()),
+            false => group.used.attempts.to_string(),
         };
         let (text, end) = (y + 15, f64::from(NAMES) + wide + 6.0);
         let _ = writeln!(
@@ -191,7 +192,7 @@ mod tests {
     use jiff::tz::TimeZone;
 
     use super::*;
-    use crate::agent::{Tokens, Usage};
+    use crate::agent::{Tokens, Usage, Usd};
     use crate::event::{Blocked, ClaimSource, End};
     use crate::spec::AgentKind;
     use crate::usage::{Spent, Tally};
@@ -201,7 +202,7 @@ mod tests {
         let tokens = Tokens { input: Some(900), cached_input: None, output: Some(50) };
         for (of, cost, model) in [(1, Some(Usd(1_500_000_000)), Some(model.to_owned())), (2, None, None)] {
             let at = "2026-11-20T23:30:00Z".parse().unwrap();
-            let usage = Usage { tokens, cost, at_least: false };
+            let usage = Usage::of_run(Some(tokens), cost, true);
             let (project, agent, pool) = ("/p".to_owned(), AgentKind::Claude, model.clone());
             tally.spend(&Spent { of, project, agent, model, pool, at, usage });
         }

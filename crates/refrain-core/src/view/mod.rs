@@ -9,6 +9,7 @@ pub mod plan;
 pub mod plugin;
 mod progress;
 mod published;
+mod saved;
 mod telling;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use std::fmt;
 pub use approval::{Approval, ApprovalWord};
 pub use progress::progress;
 pub use published::Publication;
+pub use saved::{SavedWork, with_yours};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -110,6 +112,8 @@ pub struct Status {
     pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
     pub last_failure: Option<Failure>,
+    /// Where the work is of a loop that ended without a proof, if it was to be kept.
+    pub saved: Option<SavedWork>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
     /// What it has outside; left out where it publishes nothing.
@@ -197,21 +201,52 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// Money, in US dollars.
     pub cost_usd: Option<f64>,
-    /// More was used than is known: an attempt was cut off before its agent said how much.
+    /// A number here is less than what was used: an agent was cut off before it said how much, or never said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+    /// More tokens were used than are known, if any are.
+    #[serde(skip)]
+    pub tokens_at_least: bool,
+    /// More money was spent than is known, if any is.
+    #[serde(skip)]
+    pub cost_at_least: bool,
 }
 
 impl From<agent::Usage> for Usage {
+    /// Of what is unknown nobody can say that it is at least something.
     fn from(usage: agent::Usage) -> Self {
+        let agent::Usage { tokens, cost, at_least: tokens_at_least, cost_at_least } = usage;
+        let has_tokens = tokens.input.is_some() || tokens.output.is_some();
         Self {
-            input_tokens: usage.tokens.input,
-            cached_input_tokens: usage.tokens.cached_input,
-            output_tokens: usage.tokens.output,
-            cost_usd: usage.cost.map(f64::from),
-            at_least: usage.at_least,
+            input_tokens: tokens.input,
+            cached_input_tokens: tokens.cached_input,
+            output_tokens: tokens.output,
+            cost_usd: cost.map(f64::from),
+            at_least: tokens_at_least && has_tokens || cost_at_least && cost.is_some(),
+            tokens_at_least,
+            cost_at_least,
         }
     }
+}
+
+impl Usage {
+    /// What it cost, in words; none where nobody said.
+    #[must_use]
+    pub fn cost(&self) -> Option<String> {
+        money(self.cost_usd, self.cost_at_least)
+    }
+}
+
+/// A sum in words: `at least 12k` where it is incomplete.
+#[must_use]
+pub fn sum(words: &str, at_least: bool) -> String {
+    format!("{}{words}", if at_least { "at least " } else { "" })
+}
+
+/// An amount of money in words; none where it is unknown.
+#[must_use]
+pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
+    usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
 }
 
 /// A gate's result.
@@ -298,6 +333,28 @@ pub struct Runner {
     pub host: String,
     /// Whether it lives; null where that cannot be known from here.
     pub alive: Option<bool>,
+    /// Whether a signal (SIGSTOP) stopped it: it does nothing, and answers nothing, until it is continued.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+}
+
+impl Runner {
+    /// In one word, for people.
+    #[must_use]
+    pub fn life(&self) -> &'static str {
+        match self.alive {
+            _ if self.stopped => "stopped",
+            Some(true) => "alive",
+            Some(false) => "gone",
+            None => "out of sight",
+        }
+    }
+}
+
+/// What continues a stopped runner, ready to be typed.
+#[must_use]
+pub fn to_continue(pid: i32) -> String {
+    format!("kill -CONT {pid}")
 }
 
 impl fmt::Display for Runner {
@@ -316,13 +373,23 @@ pub struct Alive {
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
+    /// Whether its runner lives, and is stopped.
+    pub stopped: bool,
 }
 
 impl Alive {
     /// Of a loop that nobody drives any more.
-    pub const NOBODY: Self = Self { runner: Some(false), orphan: None };
+    pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
     /// Of a loop that is driven.
-    pub const DRIVEN: Self = Self { runner: Some(true), orphan: None };
+    pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
+}
+
+/// Says of a loop, or a plan, that has not ended, that its runner is stopped: what it did last is not going on.
+fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Option<String>) {
+    let Some(runner) = runner.filter(|runner| runner.alive == Some(true)) else { return };
+    runner.stopped = true;
+    *reason = format!("its runner is stopped; before that: {reason}");
+    *needs = runner.pid.map(to_continue);
 }
 
 /// The model that the agent says it uses, or was told to.
@@ -368,7 +435,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
                 summary: None,
             }
         }));
-    Status {
+    let mut status = Status {
         schema: SCHEMA,
         id: spec.id.clone(),
         kind: match (&spec.task, &state.session) {
@@ -406,6 +473,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         gates: state.gate_results().filter_map(|result| Gate::of(state, result)).collect(),
         approval: Approval::of(state),
         last_failure: last_failure(state),
+        saved: SavedWork::of(state),
         commits: state.git.commits.iter().map(ToString::to_string).collect(),
         publication: Publication::of(state),
         iterations: Some(iterations.collect()),
@@ -413,8 +481,13 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
             pid,
             host: host.to_owned(),
             alive: if ended.is_some() { Some(false) } else { alive.runner },
+            stopped: false,
         }),
+    };
+    if alive.stopped {
+        say_stopped(status.runner.as_mut(), &mut status.reason, &mut status.needs);
     }
+    status
 }
 
 /// The process that drives it, where it is known, and its machine: the session's, unless a runner has something to do.

@@ -1,18 +1,23 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
-use super::{StatusWord, published};
+use super::{StatusWord, published, sum, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
-use crate::event::{Blocked, ClaimSource, End, WaitKind};
+use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::{Approval, Grant, LoopState, Phase, Proving, Refusal, Running, Saved};
+use crate::r#loop::{
+    Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Running, Saved,
+};
 use crate::session::MAX_IDLE_TURNS;
+use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
+    why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
         why.push_str(&format!("; a secret seems to be in the history: {secret}"));
         let more = state.git.exposed.len() - 1;
@@ -40,23 +45,34 @@ fn stuck(state: &LoopState) -> String {
     };
     let turns = state.progress.stuck.turns(pattern);
     match pattern {
-        Pattern::Same => match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
-            Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
-                format!("gate {} failed in the same way {turns} times in a row", gate.name)
+        Pattern::SameWork if state.progress.stuck.is_back() => {
+            format!(
+                "{turns} iterations in a row did not change the work, or took it back to an earlier state"
+            )
+        }
+        Pattern::SameWork => format!("{turns} iterations in a row did not change the work"),
+        Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
+            match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
+                Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
+                    format!("gate {} failed in the same way {turns} times in a row", gate.name)
+                }
+                None if let Some(refused) =
+                    touched(state).or_else(|| state.proof.as_ref()?.instability()) =>
+                {
+                    format!("{refused}, {turns} times in a row")
+                }
+                Some(_) | None => format!("the same failure came {turns} times in a row"),
             }
-            None if let Some(touched) = touched(state) => format!("{touched}, {turns} times in a row"),
-            Some(_) | None => format!("the same failure came {turns} times in a row"),
-        },
-        Pattern::Alternating => format!("{turns} iterations in a row ended with one of two failures in turn"),
-        Pattern::BackAndForth => format!("{turns} iterations in a row took the work back and forth"),
-        Pattern::Empty => format!("{turns} iterations in a row changed nothing and claimed nothing"),
+        }
     }
 }
 
-/// Where its work is kept, or why it is not.
+/// Where its work is kept, or why it is not; empty while it runs.
 fn kept(state: &LoopState) -> String {
-    match &state.progress.saved {
-        Some(Saved::Branch { name, .. }) => format!("; its work is on branch {name}"),
+    match state.progress.saved.as_ref().filter(|_| state.ended.is_some()) {
+        Some(Saved::Branch { name, mixed, .. }) => {
+            format!("; its work is on branch {name}{}", with_yours(mixed))
+        }
         Some(Saved::Not { why }) => format!("; its work is on no branch: {why}"),
         None => String::new(),
     }
@@ -71,8 +87,10 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 ClaimSource::StateFile => "the agent set status: done in state.md",
                 ClaimSource::ExitCode => "the command ended with exit code 0",
                 ClaimSource::Gates | ClaimSource::Result => {
-                    return format!("every gate that decides passed{}{}", proven(state), approved(state));
+                    let gates = all_passed(&state.spec);
+                    return format!("{gates} passed{}{}", proven(state), approved(state));
                 }
+                ClaimSource::Count => return counted(state),
             };
             match state.is_proven() {
                 true => {
@@ -81,7 +99,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
-        (Some(End::Stuck), _) => format!("{}{}", stuck(state), kept(state)),
+        (Some(End::Stuck), _) => stuck(state),
         (Some(End::Cancelled), _) => "by a person".to_owned(),
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
@@ -92,18 +110,24 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 (_, false) => format!("{n} iteration{s} without a claim"),
             }
         }
-        (Some(End::TimedOut), _) => format!("the loop's own duration is over{}", kept(state)),
+        (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded { by: None }), _) => budget(state),
         (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
         (Some(End::Paused), _) => "by a person or a signal".to_owned(),
         (Some(End::Blocked { why }), _) => match why {
+            Blocked::Refunds if is_unresponsive(state) => told(
+                "the agent printed no event before its time limit, and the last three attempts were lost",
+                state,
+            ),
             Blocked::Refunds => "three attempts in a row were lost with their runner or keeper".to_owned(),
-            Blocked::Churn => "the agent failed at once three times in a row".to_owned(),
+            Blocked::Churn => told("the agent failed at once three times in a row", state),
             Blocked::AgentMissing => match last_error(state) {
                 Some(error) => format!("{} could not be started: {error}", state.spec.agent.program),
                 None => format!("{} could not be started", state.spec.agent.program),
             },
+            Blocked::GateMissing => cannot_run(state).unwrap_or_else(|| "a gate cannot run".to_owned()),
             Blocked::Login => told("the agent is not logged in", state),
+            Blocked::Forbidden => told("refused by the provider (403)", state),
             Blocked::Credit => told("there is no money left at the provider", state),
             Blocked::Model => told("there is no such model", state),
             Blocked::Setup => told("the agent refused to start", state),
@@ -126,7 +150,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Blocked::GaveUp => {
                 let reason = state.given_up.as_deref().map(|why| squeeze(&printable(why)));
                 let reason = reason.unwrap_or_else(|| "it gave no reason".to_owned());
-                format!("the agent gave the task up: {reason}{}", kept(state))
+                format!("the agent gave the task up: {reason}")
             }
             Blocked::Publish => published::blocked(state),
             Blocked::Approval => awaits_approval(state),
@@ -177,6 +201,60 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             }
             (None, None) => "between two iterations".to_owned(),
         },
+    }
+}
+
+/// What passed of a loop that its gates alone completed.
+fn all_passed(spec: &Spec) -> &'static str {
+    match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
+        (true, 1) => "the success command",
+        (true, _) => "the success command and every required gate",
+        (false, _) => "every gate that decides",
+    }
+}
+
+/// Which gate cannot run, and what of it is missing.
+fn cannot_run(state: &LoopState) -> Option<String> {
+    let result = state.missing_gate()?;
+    let name = &result.spec(&state.spec)?.name;
+    let Some(GateFailure::Exit(Exit::Code(code))) = result.failure else { return None };
+    let what = if code == NOT_FOUND { "was not found" } else { "may not be executed" };
+    Some(match missing_program(&result.preview) {
+        Some(program) => format!("gate {name} cannot run: {} {what} (exit code {code})", printable(program)),
+        None => {
+            let said = printable(&result.preview);
+            let said = if said.is_empty() { said } else { format!(": {said}").into() };
+            format!("gate {name} cannot run: its command {what} (exit code {code}){said}")
+        }
+    })
+}
+
+/// How a gate can run that cannot.
+fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
+    let result = state.missing_gate()?;
+    let program = missing_program(&result.preview).map_or("its program".into(), printable);
+    Some(format!(
+        "make {program} available to gate {}, then {resume}; or start the loop anew with a correct gate, or with \
+         --allow-missing-gates if the agent is to create it",
+        result.spec(&state.spec)?.name
+    ))
+}
+
+/// A loop that was asked for a number of iterations, and did them.
+fn counted(state: &LoopState) -> String {
+    let done = match state.charged {
+        1 => "the iteration that was asked for is done".to_owned(),
+        n => format!("the {n} iterations that were asked for are done"),
+    };
+    let (proven, approved) = (proven(state), approved(state));
+    match (state.is_proven(), failing(state)) {
+        (true, _) => format!("{done}, and every gate that decides passed{proven}{approved}"),
+        (false, _) if let Some(touched) = touched(state) => format!("{done}; unverified, as {touched}"),
+        (false, Some(gates)) if state.spec.has_hard_gates() => format!("{done}; unverified, as {gates}"),
+        (false, _) if state.spec.has_hard_gates() => {
+            format!("{done}; unverified, as not every gate that decides passed")
+        }
+        (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
     }
 }
 
@@ -247,8 +325,7 @@ fn failing(state: &LoopState) -> Option<String> {
     let names: Vec<&str> =
         proof.failing(&state.spec).filter_map(|it| Some(it.spec(&state.spec)?.name.as_str())).collect();
     match names.as_slice() {
-        [] if proof.restless => Some("its gates or hooks change what they are asked about".to_owned()),
-        [] => None,
+        [] => proof.instability(),
         [one] => Some(format!("gate {one} fails")),
         many => Some(format!("gates {} fail", many.join(", "))),
     }
@@ -277,21 +354,27 @@ fn last_error(state: &LoopState) -> Option<String> {
 
 /// The words, and what the agent's program said last.
 fn told(words: &str, state: &LoopState) -> String {
-    let last = state.attempts.last().and_then(|last| last.finished.as_ref()?.report.as_ref()?.fault.as_ref());
-    match last {
-        Some(fault) => format!("{words}: {}", fault.message),
+    match state.said_of_trouble() {
+        Some(said) => format!("{words}: {}", squeeze(&printable(said))),
         None => words.to_owned(),
     }
 }
 
+/// Whether the last attempt was stopped before its program printed an event.
+fn is_unresponsive(state: &LoopState) -> bool {
+    state.attempts.last().is_some_and(|last| last.outcome == Outcome::Unresponsive)
+}
+
 /// Which cap is used up, or would be.
 fn budget(state: &LoopState) -> String {
-    let (used, cost) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let (tokens, money) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
+    let used = sum(&format!("{tokens}"), state.spent.at_least);
+    let cost = sum(&format!("{money}"), state.spent.cost_at_least);
     let more = "; another iteration like the last could pass the cap";
     match (state.limits.max_cost, state.limits.max_tokens) {
-        (Some(cap), _) if cost >= cap => format!("{cost} of {cap} spent"),
-        (_, Some(cap)) if used >= cap => format!("{used} of {cap} tokens used"),
-        (Some(cap), _) if cost.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
+        (Some(cap), _) if money >= cap => format!("{cost} of {cap} spent"),
+        (_, Some(cap)) if tokens >= cap => format!("{used} of {cap} tokens used"),
+        (Some(cap), _) if money.0.saturating_add(state.likely_use().cost.unwrap_or_default().0) > cap.0 => {
             format!("{cost} of {cap} spent{more}")
         }
         (_, Some(cap)) => format!("{used} of {cap} tokens used{more}"),
@@ -326,6 +409,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::AnotherTree { .. }
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
             | Refusal::Untold { .. },
         ) => {
             format!("refrain resume {id}")
@@ -355,11 +439,16 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
                 format!("see why with refrain show {id}, make it start, then {resume}")
             }
             Some(End::Blocked { why: Blocked::OutputLost }) => format!("make room, then {resume}"),
+            Some(End::Blocked { why: Blocked::GateMissing }) => make_it_run(state, &resume).unwrap_or(resume),
             Some(End::Blocked { why: Blocked::Login }) => {
                 format!("log in with {}, then {resume}", state.spec.agent.program)
             }
             Some(End::Blocked { why: Blocked::Limit | Blocked::Outage }) => {
-                format!("{resume} when it works again (--retry-for lets a new loop wait longer)")
+                let hours = state.hours_to_wait();
+                format!("{resume} when it works again, or {resume} --retry-for {hours}h to wait that long")
+            }
+            Some(End::Blocked { why: Blocked::Forbidden }) => {
+                format!("find out what refuses it (the provider, a proxy, a firewall), then {resume}")
             }
             Some(End::Blocked { why: Blocked::Repository }) => {
                 format!("mend the repository, then {resume}")

@@ -1,6 +1,7 @@
 //! What is asked of others before the core decides: whether the account waits, and for what there is money.
 
 use jiff::Timestamp;
+use refrain_core::r#loop::Phase;
 use refrain_core::{Live, Step, next_step};
 
 use super::Drive;
@@ -16,6 +17,13 @@ impl Drive<'_> {
         }
         let mut live = self.live(now);
         let mut step = next_step(self.journal.state(), &live, now);
+        // What is waited for the account's sake may be over earlier than was said.
+        if let (Step::Await { .. }, Some(account)) = (step, &self.account) {
+            let state = self.journal.state();
+            let is_waiting = state.wait.is_some() && matches!(state.phase, Phase::Begun { .. });
+            live.is_account_open = is_waiting && account.is_open();
+            step = next_step(state, &live, now);
+        }
         let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
         if let Some(mut account) = account {
             let (account, wait) = self
@@ -25,7 +33,7 @@ impl Drive<'_> {
                 })
                 .await;
             self.account = Some(account);
-            live.account = wait;
+            (live.account, live.is_account_open) = (wait, live.is_account_open && wait.is_none());
             step = next_step(self.journal.state(), &live, now);
         }
         let state = self.journal.state();
@@ -61,6 +69,13 @@ impl Drive<'_> {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        Live { last_output, output_lost: flight.output_lost, used: flight.used, account: None, allowance }
+        Live {
+            last_output,
+            output_lost: flight.output_lost,
+            used: flight.used,
+            retrying: flight.retrying,
+            allowance,
+            ..Live::default()
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
@@ -14,6 +15,7 @@ impl Drive<'_> {
     pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
+            Input::Files => self.keep_files().await,
             Input::Repository(done) => {
                 self.work = None;
                 match done {
@@ -24,20 +26,24 @@ impl Drive<'_> {
             }
             Input::Agent(news) => self.hear(news).await,
             Input::Bell => self.answer().await,
-            Input::Signal(Wish::Interrupt) => match self.journal.state().pause {
-                None => self.pause(Urgency::AfterIteration),
-                Some(_) => self.pause(Urgency::Now),
-            },
-            // Where that is nothing new there is nothing to record.
-            Input::Signal(Wish::Pause(urgency)) if self.journal.state().pause >= Some(urgency) => Ok(()),
-            Input::Signal(Wish::Pause(urgency)) => self.pause(urgency),
+            Input::Signal(wish) => {
+                let again = self.journal.state().pause.is_some();
+                self.pause(match wish {
+                    Wish::Interrupt if !again => Urgency::AfterIteration,
+                    Wish::Interrupt => Urgency::Now,
+                    Wish::Pause(urgency) => urgency,
+                })
+            }
         }
     }
 
-    /// Where the loop has ended while it was said there is nothing to record.
+    /// Where the loop has ended while it was said, or that is nothing new, there is nothing to record.
     fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
         let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
-        if state.admits(&ask).is_ok() {
+        if state.kills_at_once(&ask) {
+            self.crew.kill();
+        }
+        if state.pause < Some(urgency) && state.admits(&ask).is_ok() {
             self.journal.push(Event::Asked { request: None, ask }, now())?;
         }
         Ok(())
@@ -78,22 +84,29 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
+            AgentNews::Retrying(retrying) => {
+                let since = now();
+                let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
+                self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
+                Ok(())
+            }
             AgentNews::Answered => {
                 if let Some(account) = &mut self.account {
                     account.answered();
                 }
                 Ok(())
             }
-            AgentNews::Finished(finished) => {
+            AgentNews::Finished(mut finished) => {
                 self.flight = None;
+                finished.work = self.look_at_work().await;
                 self.journal.push(Event::AttemptFinished(finished), now())?;
                 if let Some(account) = &mut self.account {
                     account.learn(self.journal.state());
                 }
                 Ok(())
             }
-            AgentNews::Swept { killed, survivors } => {
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors }, now())?)
+            AgentNews::Swept { killed, survivors, names } => {
+                Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             AgentNews::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
@@ -109,7 +122,11 @@ impl Drive<'_> {
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
+                let is_to_be_killed = state.kills_at_once(&request.ask);
                 let event = Event::Asked { request: Some(request.id.clone()), ask: request.ask.clone() };
+                if is_to_be_killed {
+                    self.crew.kill();
+                }
                 self.journal.push(event, now())?;
             }
         }

@@ -186,7 +186,8 @@ impl Drive<'_> {
     fn take_off(&mut self) -> Arc<Meter> {
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
-        self.flight = Some(Flight { meter: Arc::clone(&meter), used: Usage::default(), output_lost: false });
+        let (used, retrying) = (Usage::default(), None);
+        self.flight = Some(Flight { meter: Arc::clone(&meter), used, retrying, output_lost: false });
         meter
     }
 }

@@ -6,12 +6,12 @@ REFRAIN_OPTIONS ?=
 
 # First, so that make alone starts nothing where this file is all there is.
 loops:
-	@echo 'make loop-research, make loop-implement; ITERATIONS=N says how many'
+	@echo 'make loop-research, make loop-implement; ITERATIONS=N is the maximum of iterations'
 
-# make loop-research ITERATIONS=10: exactly so many; without a number until it is done.
+# make loop-research ITERATIONS=10: at most so many; it ends when the work is done.
 loop-research:
 	$(REFRAIN) research $(if $(ITERATIONS),--iterations $(ITERATIONS)) $(REFRAIN_OPTIONS)
 
-# make loop-implement ITERATIONS=20
+# make loop-implement ITERATIONS=20: at most so many.
 loop-implement:
 	$(REFRAIN) implement $(if $(ITERATIONS),--iterations $(ITERATIONS)) $(REFRAIN_OPTIONS)

@@ -14,18 +14,25 @@ use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::{EngineError, Service, now};
+use crate::asking::{Slow, SlowRunner};
+use crate::{Deed, EngineError, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
 
 impl Service {
     /// Asks something of a plan, and returns how it stands once it was heard. A runner that lives is asked; without one it
-    /// is done here.
+    /// is done here. `slow` is told of the runner as for a loop.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the plan's state does not allow it, and it is unchanged; else what failed.
-    pub fn ask_plan(&self, id: &LoopId, what: &'static str, ask: Ask) -> Result<PlanState, EngineError> {
+    pub fn ask_plan(
+        &self,
+        id: &LoopId,
+        what: Deed,
+        ask: Ask,
+        slow: impl FnOnce(SlowRunner),
+    ) -> Result<PlanState, EngineError> {
         let dir = self.plan_dir(id)?;
         let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
@@ -34,6 +41,7 @@ impl Service {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
         request.post(&dir)?;
+        let mut slow = Slow::new(slow);
         loop {
             self.answer_plan_without_runner(&dir)?;
             let state = read()?;
@@ -45,8 +53,13 @@ impl Service {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
             }
+            slow.look(state.runner.as_ref());
             notice.wait(Some(ASK_CHECK));
-            inbox::ring(&dir);
+            // An agent may have deleted the inbox or the doorbell; asked twice is done once.
+            match dir.inbox().join(request.id.as_str()).exists() {
+                true => inbox::ring(&dir),
+                false => request.post(&dir)?,
+            }
         }
     }
 
@@ -102,7 +115,7 @@ impl Service {
                 Err(error) => return Err(error),
                 Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
                 Ok(_) => {
-                    self.ask(&running.id, "be cancelled", Ask::Cancel(Urgency::Now), |_| {})?;
+                    self.ask(&running.id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| {})?;
                 }
             }
         }

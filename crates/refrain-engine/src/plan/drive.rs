@@ -29,6 +29,7 @@ use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
 use crate::dispatcher::{blocking, install_doorbell};
+use crate::file_watch::Watched;
 use crate::signals::{SignalSources, Signals};
 use crate::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
@@ -62,6 +63,8 @@ pub(super) struct PlanDrive {
     pulse: Arc<crate::pulse::Pulse>,
     telling: Option<Telling>,
     look_again: bool,
+    /// The plan's own files, and the task file.
+    watch: Watched,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
 }
@@ -113,6 +116,7 @@ impl PlanDrive {
             pulse,
             telling,
             look_again: true,
+            watch: Watched::later(),
             is_news: true,
         };
         // What a runner that was killed had no time for.
@@ -209,9 +213,11 @@ impl PlanDrive {
 
     /// Everything so far is on disk.
     async fn commit(&mut self) -> Result<(), EngineError> {
-        if !self.journal.has_pending() {
-            return Ok(());
-        }
+        if self.journal.has_pending() { self.write_back().await } else { Ok(()) }
+    }
+
+    /// The same, and a journal that was deleted is written back, whether there is anything new or not.
+    async fn write_back(&mut self) -> Result<(), EngineError> {
         let batch = self.journal.batch(Durability::Synced);
         let mut committed = blocking(move || batch.write()).await?;
         while let Some(bytes) = committed.restored {

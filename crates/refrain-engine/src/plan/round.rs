@@ -274,7 +274,7 @@ impl Round {
         state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {
             let error = format!("task {task} could not be worked on: {}", chain(&error));
             let end = TaskEnd::Hindered { error };
-            TaskEnded { task, end, head: None, iterations: 0, cost: None, fault: None }
+            TaskEnded { task, end, head: None, iterations: 0, cost: None, cost_at_least: false, fault: None }
         })
     }
 
@@ -294,6 +294,7 @@ impl Round {
             head = Some(repository.conflict_commit(&self.running.onto, tree, &message, &[], None)?);
         }
         let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(state));
-        Ok(TaskEnded { task, end, head, iterations, cost, fault })
+        let cost_at_least = state.spent.cost_at_least;
+        Ok(TaskEnded { task, end, head, iterations, cost, cost_at_least, fault })
     }
 }

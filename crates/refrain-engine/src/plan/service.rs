@@ -20,7 +20,7 @@ use super::statuses::Statuses;
 use crate::pulse::Pulse;
 use crate::service::NAME_TRIES;
 use crate::telemetry::Telling;
-use crate::{EngineError, Host, Service, Signals, now};
+use crate::{Deed, EngineError, Host, Service, Signals, now};
 
 /// A plan that this process has the right to drive.
 #[derive(Debug)]
@@ -138,9 +138,7 @@ impl Service {
         }
         let env = environment::base(&spec.each, self.host.env.iter().cloned());
         let program = generic::locate(&spec.each, &env)?;
-        for judge in spec.each.judges() {
-            generic::locate(&Spec { agent: judge.clone(), ..(*spec.each).clone() }, &env)?;
-        }
+        self.check_gates(&spec.each, &spec.each.gates)?;
         if spec.each.agent.program.contains('/') {
             // Seen from the worktree of a task it may be another, or not there.
             spec.each.agent.program =
@@ -208,7 +206,7 @@ impl Service {
     /// [`EngineError`]; the plan is unchanged then.
     pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
         let dir = self.plan_dir(id)?;
-        let refused = |why| EngineError::Refused { id: id.clone(), what: "be resumed", why };
+        let refused = |why| EngineError::Refused { id: id.clone(), what: Deed::Resume, why };
         let Some(lock) = RunnerLock::try_take(&dir)? else { return Err(self.driven_plan(id)) };
         let state: PlanState = journal::read_as(&dir)?.state;
         state.resume(grant).map_err(refused)?;

@@ -10,7 +10,7 @@ use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
 use refrain_proc::{free_memory, identity};
 use refrain_store::{RunnerLock, journal};
 
-use crate::service::look;
+use crate::service::{is_stopped, look};
 use crate::{EngineError, Service, now};
 
 /// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.
@@ -44,6 +44,9 @@ impl Service {
             }
         }
         let mut view = status(&state, &loops, alive, now());
+        if is_stopped(state.runner.as_ref()) {
+            view = view.of_stopped_runner();
+        }
         if view.status.has_stopped() && view.status != StatusWord::Completed {
             view.branches = self.plan_branches(&state);
         }

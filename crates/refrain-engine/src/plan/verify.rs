@@ -250,6 +250,7 @@ async fn run_gate(
                 AgentNews::Started(_)
                 | AgentNews::Used(_)
                 | AgentNews::Answered
+                | AgentNews::Retrying(_)
                 | AgentNews::Finished(_)
                 | AgentNews::CritiqueFinished(_)
                 | AgentNews::Swept { .. }

@@ -14,6 +14,7 @@ use refrain_core::session::{Answer, SessionSpec};
 use refrain_core::spec::{AgentSpec, Limits, PromptMode};
 
 use super::*;
+use crate::Deed;
 use crate::Host;
 
 const LOOPS: usize = 20;
@@ -134,6 +135,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -287,7 +289,7 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
             None
         }
         Happens::IsCancelled => {
-            service.ask(&id, "be cancelled", Ask::Cancel(Urgency::Now), |_| ()).unwrap();
+            service.ask(&id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| ()).unwrap();
             None
         }
         Happens::IsLost => {

@@ -8,7 +8,8 @@ use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, Printed};
-use refrain_core::{AttemptId, Live, LoopState, Step, context, next_step};
+use refrain_core::work::WorkDigest;
+use refrain_core::{AttemptId, Live, LoopState, Spec, Step, context, next_step};
 use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
@@ -36,7 +37,12 @@ pub(super) enum Next {
 }
 
 /// What a turn that is over left behind.
-pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFinished {
+pub(super) fn over(
+    state: &LoopState,
+    dir: &LoopDir,
+    said: &Said,
+    work: Option<WorkDigest>,
+) -> AttemptFinished {
     let spec = &state.spec;
     if let Some(flight) = state.in_flight() {
         let dir = dir.attempt(flight.id);
@@ -44,7 +50,7 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         keep(&dir.stdout(false), &said.message);
         keep(&dir.last_message(), &said.message);
     }
-    let mut scanner = Scanner::new(spec.promise.as_ref(), "");
+    let mut scanner = Scanner::of_attempt(spec, "");
     scanner.push(said.message.as_bytes());
     let finding = scanner.finish();
     let state = WorktreeFiles::default().says(spec);
@@ -53,6 +59,7 @@ pub(super) fn over(state: &LoopState, dir: &LoopDir, said: &Said) -> AttemptFini
         promised: finding.claimed || said.claims,
         near_miss: finding.near_miss,
         gave_up: finding.gave_up,
+        work,
         state,
         needs: worktree::needs(spec, state),
         idle: said.idle,
@@ -74,18 +81,23 @@ fn keep(path: &Utf8Path, text: &str) {
 }
 
 /// Goes on until it is the session's turn, the loop stands still, or a runner is needed.
-pub(super) fn go_on(journal: &mut Journal) -> Result<Next, EngineError> {
+pub(super) fn go_on(
+    journal: &mut Journal,
+    mut look: impl FnMut(&Spec) -> Option<WorkDigest>,
+) -> Result<Next, EngineError> {
     let mut told = None;
     loop {
         let state = journal.state();
         let event = match next_step(state, &Live::default(), now()) {
-            Step::BeginIteration { iteration } => Event::IterationBegun { iteration },
+            Step::BeginIteration { iteration } => {
+                Event::IterationBegun { iteration, work: look(&state.spec) }
+            }
             Step::StartAttempt(id) if state.session.is_some() => {
                 told = Some(tell(state, journal.dir(), id)?);
                 Event::AttemptStarted(id)
             }
             Step::TakeCandidate if !state.spec.git.candidates => {
-                Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() }
+                Event::CandidateTaken { tree: None, partial: false, touched: Vec::new(), changed: Vec::new() }
             }
             Step::Finish(end) => Event::LoopEnded(end),
             Step::Rest => return Ok(Next::Turn(Turn::Stopped(Box::new(state.clone())))),

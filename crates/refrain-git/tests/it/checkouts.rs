@@ -319,6 +319,34 @@ fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
 }
 
 #[test]
+fn a_hook_of_one_worktree_holds_no_other_up() {
+    let place = Place::new();
+    let (told, go) = (place.top().join("told"), place.top().join("go"));
+    // What git gives it is what `git worktree add` gives it.
+    let hook = format!("echo $* >> {told}; while test -e one -a ! -e {go}; do sleep 0.01; done");
+    place.hook("post-checkout", &hook);
+    let began = place.head();
+    place.write("one", "one\n");
+    place.git(&["add", "one"]);
+    place.git(&["commit", "-qm", "One"]);
+    let path = |name: &str| place.top().join("state").join(name);
+    std::thread::scope(|scope| {
+        let one = scope.spawn(|| place.repository().add_worktree(&path("one"), "loop/one", &place.head()));
+        while !told.exists() {
+            std::thread::yield_now();
+        }
+        place.repository().add_worktree(&path("two"), "loop/two", &began).unwrap();
+        let removal = place.repository().remove_worktree(&path("two"), "loop/two", &began).unwrap();
+        assert_eq!(removal, Removal::Removed);
+        place.write_at(go.clone(), "go\n");
+        one.join().unwrap().unwrap();
+    });
+    let nothing = "0".repeat(40);
+    let expected = format!("{nothing} {} 1\n{nothing} {began} 1\n", place.head());
+    assert_eq!(fs::read_to_string(told).unwrap(), expected);
+}
+
+#[test]
 fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
     let place = Place::new();
     let repository = place.repository();
@@ -338,6 +366,15 @@ fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
         place.git(&["worktree", "prune"]);
         repository.restore_worktree(&path, "loop/one", None).unwrap();
     }
+
+    // A crash while it was made anew.
+    fs::remove_dir_all(&path).unwrap();
+    place.git(&["worktree", "prune"]);
+    let add = ["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", "initializing"];
+    place.git(&[&add[..], &[path.as_str(), "loop/one"]].concat());
+    assert!(refrain_git::is_half_made(&path));
+    repository.restore_worktree(&path, "loop/one", None).unwrap();
+    assert!(!refrain_git::is_half_made(&path) && there.status().is_empty());
 
     let head = there.head();
     fs::remove_dir_all(&path).unwrap();

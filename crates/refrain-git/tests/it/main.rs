@@ -42,3 +42,5 @@ mod secrets_told;
 mod states;
 #[cfg(test)]
 mod trees;
+#[cfg(test)]
+mod work;

@@ -12,8 +12,10 @@ const TOLD: &[(&str, &[u8])] =
     &[(".refrain-failure/state.json", b"{}\n"), (".refrain-failure/context.md", b"failed\n")];
 
 fn try_save(place: &Place, base: &Base) -> Result<Saved, GitError> {
-    place.repository().save_work(SaveRequest {
+    let repository = place.repository();
+    repository.save_work(SaveRequest {
         base,
+        mixed: &repository.mixed(base),
         id: &id(),
         iteration: 3,
         branch: BRANCH,

@@ -8,6 +8,7 @@
 mod process;
 pub(crate) mod wire;
 
+pub(crate) use process::LEFTOVER_BOUND;
 pub use process::run;
 pub use wire::{Rung, StopLadder};
 

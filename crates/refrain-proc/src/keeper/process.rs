@@ -16,13 +16,15 @@ use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
-use crate::sweep::{end_descendants, has_children, living_descendants, signal_descendants};
+use crate::sweep::{
+    end_descendants, has_children, living_descendants, names_of_descendants, signal_descendants,
+};
 
 /// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 /// How long they are waited for once they are killed. Who is there then cannot be ended: it became another user, or hangs
 /// in the system. The loop must not.
-const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
+pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
 /// Is the keeper until the runner is gone.
 ///
@@ -66,6 +68,8 @@ struct Leftovers {
     /// When they are no longer waited for.
     given_up: Instant,
     gone: u32,
+    /// What they are.
+    names: Vec<String>,
 }
 
 impl Keeper {
@@ -74,6 +78,8 @@ impl Keeper {
         // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
         rustix::process::setsid()?;
         crate::system::adopt_orphans()?;
+        // Without a runner nobody else would have a stopped keeper continue, and end everybody.
+        crate::system::continue_when_parent_ends()?;
         let (signals, wake) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
         // A handler, unlike an ignored signal, does not outlive exec: every agent starts with default dispositions,
@@ -136,7 +142,7 @@ impl Keeper {
             }
             Order::Stop(StopLadder(rungs)) => {
                 if let Some(agent) = &mut self.agent
-                    && agent.ladder.is_none()
+                    && agent.ladder.as_ref().is_none_or(|it| rungs.is_empty() && it.given_up.is_none())
                 {
                     agent.ladder =
                         Some(Ladder { rungs: rungs.into_iter(), next: Instant::now(), given_up: None });
@@ -170,7 +176,8 @@ impl Keeper {
                 Ok(None) => return Ok(()),
                 Err(rustix::io::Errno::CHILD) => {
                     if let Some(leftovers) = self.leftovers.take() {
-                        let swept = Answer::Swept { killed: leftovers.gone, survivors: Vec::new() };
+                        let Leftovers { gone: killed, names, .. } = leftovers;
+                        let swept = Answer::Swept { killed, survivors: Vec::new(), names };
                         send(&self.socket, &swept, &[])?;
                     }
                     return Ok(());
@@ -191,10 +198,11 @@ impl Keeper {
                 // Children that are still there are what the agent left behind: being a subreaper, all of it.
                 let left = has_children();
                 if left {
+                    let names = names_of_descendants();
                     signal_descendants(Signal::TERM);
                     let now = Instant::now();
                     let (until, given_up) = (now + LEFTOVER_GRACE, now + LEFTOVER_BOUND);
-                    self.leftovers = Some(Leftovers { until, given_up, gone: 0 });
+                    self.leftovers = Some(Leftovers { until, given_up, gone: 0, names });
                 }
                 send(&self.socket, &Answer::Exited { exit, left }, &[])?;
             }
@@ -226,7 +234,8 @@ impl Keeper {
                 let given_up = *ladder.given_up.get_or_insert(now + LEFTOVER_BOUND);
                 if now >= given_up {
                     self.agent = None;
-                    self.leftovers = Some(Leftovers { until: now, given_up, gone: 0 });
+                    let names = names_of_descendants();
+                    self.leftovers = Some(Leftovers { until: now, given_up, gone: 0, names });
                     return send(&self.socket, &Answer::Exited { exit: Exit::Lost, left: true }, &[]);
                 }
             }
@@ -243,8 +252,8 @@ impl Keeper {
             self.reap()?;
         }
         let survived = self.leftovers.take_if(|leftovers| Instant::now() >= leftovers.given_up);
-        survived.map_or(Ok(()), |Leftovers { gone, .. }| {
-            send(&self.socket, &Answer::Swept { killed: gone, survivors: living_descendants() }, &[])
+        survived.map_or(Ok(()), |Leftovers { gone: killed, names, .. }| {
+            send(&self.socket, &Answer::Swept { killed, survivors: living_descendants(), names }, &[])
         })
     }
 }

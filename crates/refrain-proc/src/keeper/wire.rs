@@ -66,7 +66,7 @@ pub(crate) enum Order {
         /// Set over the environment that the keeper itself was started with.
         env: Vec<(String, String)>,
     },
-    /// End it.
+    /// End it. A second time this does nothing, unless there are no rungs: then everybody is killed at once.
     Stop(StopLadder),
 }
 
@@ -84,6 +84,9 @@ pub(crate) enum Answer {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
+        /// Of those that were ended, what some were.
+        #[serde(default)]
+        names: Vec<String>,
     },
 }
 

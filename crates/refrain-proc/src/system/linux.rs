@@ -22,7 +22,8 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
     let start = fields.nth(15)?.parse().ok()?;
-    Some(Stat { process: Process { pid, start }, parent, session, zombie: matches!(state, "Z" | "X") })
+    let (zombie, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+    Some(Stat { process: Process { pid, start }, parent, session, zombie, stopped })
 }
 
 /// How much memory programs that are started now may take without anybody being swapped out, in bytes; all there could be
@@ -77,6 +78,14 @@ pub(crate) fn boot() -> String {
 /// Where the system does not let it.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Has the system continue this process when the thread that started it ends, should it be stopped then.
+///
+/// # Errors
+/// Where the system does not let it.
+pub(crate) fn continue_when_parent_ends() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?)
 }
 
 /// Signals exactly that process, or nobody: its number may be another's by now.

@@ -1,16 +1,17 @@
 //! What can be done with one loop, or plan, that is named by its project and its id: what the command line does, and no more.
 
-use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::plan::TaskId;
 use refrain_core::view::Status;
 use refrain_core::view::plan::PlanStatus;
-use refrain_engine::Service;
+use refrain_core::{LoopId, MAX_STEERING};
+use refrain_engine::{Deed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::asking::check_runner;
 use super::starting::option;
-use super::wanted::{check_grant, check_text};
+use super::wanted::{check_grant, check_text, steering};
 use super::{Desk, Place, Refusal};
 
 /// How a loop, or a plan, stands: what `refrain status --json` prints.
@@ -62,8 +63,8 @@ pub(crate) struct Approve {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Steering {
-    /// The words.
-    #[schemars(length(min = 1, max = 10_000))]
+    /// The words: at most 8192 bytes.
+    #[schemars(length(min = 1, max = MAX_STEERING))]
     pub(crate) text: String,
 }
 
@@ -88,22 +89,23 @@ impl Desk {
 
     /// Asks it to stop for now.
     pub(crate) fn pause(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, "be paused", Ask::Pause(urgency(how)))
+        self.ask(place, Deed::Pause, Ask::Pause(urgency(how)))
     }
 
     /// Asks it to stop for good.
     pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, "be cancelled", Ask::Cancel(urgency(how)))
+        self.ask(place, Deed::Cancel, Ask::Cancel(urgency(how)))
     }
 
     /// Has its agent told something with its next iteration.
     pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
-        check_text("text", &asked.text)?;
+        steering(&asked.text)?;
         let (service, id) = self.open_place(place)?;
         if service.has_plan(&id) {
             return Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks")));
         }
-        service.ask(&id, "be steered", Ask::Steer(asked.text), |_| {})?;
+        check_runner(&service, &id)?;
+        service.ask(&id, Deed::Steer, Ask::Steer(asked.text), |_| {})?;
         standing(&service, &id)
     }
 
@@ -149,10 +151,11 @@ impl Desk {
         standing(&service, &id)
     }
 
-    fn ask(&self, place: &Place, what: &'static str, ask: Ask) -> Result<Standing, Refusal> {
+    fn ask(&self, place: &Place, what: Deed, ask: Ask) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
+        check_runner(&service, &id)?;
         match service.has_plan(&id) {
-            true => drop(service.ask_plan(&id, what, ask)?),
+            true => drop(service.ask_plan(&id, what, ask, |_| {})?),
             false => drop(service.ask(&id, what, ask, |_| {})?),
         }
         standing(&service, &id)

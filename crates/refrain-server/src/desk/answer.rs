@@ -36,6 +36,9 @@ pub(crate) struct LoopView {
     pub(crate) max_iterations: Option<u32>,
     /// What it cost, in US dollars; null where its agent does not tell.
     pub(crate) total_cost_usd: Option<f64>,
+    /// It cost more than that: an agent was cut off before it said what it cost, or never said.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) at_least: bool,
     /// What it may cost; null is no limit.
     pub(crate) max_cost_usd: Option<f64>,
     /// How many minutes one iteration may take; null is no limit.
@@ -81,6 +84,7 @@ impl LoopView {
             iteration_count: status.charged,
             max_iterations: status.max_iterations,
             total_cost_usd: status.usage.cost_usd,
+            at_least: status.usage.cost_usd.is_some() && status.usage.cost_at_least,
             max_cost_usd: status.limits.max_cost.map(f64::from),
             max_tick_duration_minutes: status.limits.timeout.map(minutes),
             agent: status.agent,
@@ -108,6 +112,7 @@ impl LoopView {
             iteration_count: plan.usage.iterations_used,
             max_iterations: Some(plan.usage.iterations_granted),
             total_cost_usd: plan.usage.cost_usd,
+            at_least: plan.usage.at_least,
             max_cost_usd: plan.limits.max_cost.map(f64::from),
             max_tick_duration_minutes: None,
             agent: plan.agent,

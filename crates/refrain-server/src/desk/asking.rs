@@ -1,10 +1,11 @@
 //! Asking something of a loop: to stop, or to hear something. Its runner does it, or, where it has none, this process.
 
 use refrain_core::event::{Ask, Urgency};
+use refrain_core::view::to_continue;
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{EngineError, Service};
+use refrain_engine::{Deed, EngineError, Service};
 
-use super::{Desk, Refusal, Steer, Steered, Stop, Stopped, Which};
+use super::{Desk, Refusal, RefusalKind, Steer, Steered, Stop, Stopped, Which};
 
 impl Desk {
     /// Asks for the end of a loop, or a plan. One that has stopped already stays as it is: that is no error, and what it waits
@@ -16,6 +17,7 @@ impl Desk {
         if before.has_stopped() {
             return Ok(Stopped { stop_requested: false, loop_id: id, status: before.status });
         }
+        check_runner(&service, &id)?;
         let urgency = if asked.now { Urgency::Now } else { Urgency::AfterIteration };
         let stop_requested = match cancel(&service, &id, urgency) {
             Ok(()) => true,
@@ -38,14 +40,28 @@ impl Desk {
                 "loop_id {id}: it is a plan; accepted are loops of its tasks: {loops}"
             )));
         }
-        service.ask(&id, "be steered", Ask::Steer(asked.text.clone()), |_| {})?;
+        check_runner(&service, &id)?;
+        service.ask(&id, Deed::Steer, Ask::Steer(asked.text.clone()), |_| {})?;
         Ok(Steered { steered: true, loop_id: id })
+    }
+}
+
+/// Nobody waits here for a runner that is stopped: a caller cannot see why it takes long.
+pub(super) fn check_runner(service: &Service, id: &LoopId) -> Result<(), Refusal> {
+    match service.stopped_runner(id) {
+        Some(pid) => {
+            let go_on = to_continue(pid);
+            let text =
+                format!("the runner of {id} is stopped (pid {pid}): {go_on} continues it, then ask again");
+            Err(Refusal::of(RefusalKind::Conflict, text))
+        }
+        None => Ok(()),
     }
 }
 
 fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), EngineError> {
     match service.has_plan(id) {
-        true => service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)).map(drop),
-        false => service.ask(id, "be cancelled", Ask::Cancel(urgency), |_| {}).map(drop),
+        true => service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
+        false => service.ask(id, Deed::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
     }
 }

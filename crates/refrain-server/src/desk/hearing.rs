@@ -37,6 +37,9 @@ pub(crate) struct Line {
     pub(crate) kind: &'static str,
     /// In words.
     pub(crate) text: String,
+    /// It continues the line before it, without a break.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) part: bool,
     /// At which byte of the stream it stands, where it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<u64>,
@@ -58,7 +61,7 @@ impl Desk {
             from: heard.from,
             next: heard.next,
             total: heard.total,
-            lines: heard.said.iter().flat_map(lines).collect(),
+            lines: joined(heard.said.iter().flat_map(lines)),
         }))
     }
 
@@ -104,6 +107,20 @@ fn lines(event: &AgentEvent) -> Vec<Line> {
     whole(event).into_iter().map(clipped).collect()
 }
 
+/// Parts of a text as one line, as long as that is not too long; the first of them may continue what was read before.
+fn joined(lines: impl Iterator<Item = Line>) -> Vec<Line> {
+    let mut all: Vec<Line> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some(last) if line.part && last.part && last.text.len() + line.text.len() <= LONGEST_LINE => {
+                last.text.push_str(&line.text);
+            }
+            Some(_) | None => all.push(line),
+        }
+    }
+    all
+}
+
 /// The same, however long; what is no stream of events comes as whole lines.
 fn whole(event: &AgentEvent) -> Vec<Line> {
     match event {
@@ -114,7 +131,7 @@ fn whole(event: &AgentEvent) -> Vec<Line> {
 
 impl Line {
     fn of(kind: &'static str, text: &str) -> Self {
-        Self { kind, text: text.to_owned(), at: None }
+        Self { kind, text: text.to_owned(), part: false, at: None }
     }
 }
 
@@ -124,7 +141,10 @@ fn line(event: &AgentEvent) -> Option<Line> {
         (!text.is_empty()).then(|| Line::of(kind, text))
     };
     match event {
-        AgentEvent::Text { text, by: Speaker::Agent, .. } => said("text", text),
+        AgentEvent::Text { text, part: true, by: Speaker::Agent } => {
+            (!text.is_empty()).then(|| Line { part: true, ..Line::of("text", text) })
+        }
+        AgentEvent::Text { text, part: false, by: Speaker::Agent } => said("text", text),
         AgentEvent::Text { text, by: Speaker::SubAgent, .. } => said("sub-agent", text),
         AgentEvent::Thought(text) => said("thought", text),
         AgentEvent::ToolCall { name, about, .. } => said("tool", &format!("{name} {about}")),
@@ -132,6 +152,7 @@ fn line(event: &AgentEvent) -> Option<Line> {
         AgentEvent::ToolResult { output, .. } => said("result", output),
         AgentEvent::Retry(fault) => said("notice", &format!("it tries again: {}", fault.message)),
         AgentEvent::Fault(fault) => said("fault", &fault.message),
+        AgentEvent::TooLong => said("notice", "its final message is too long to be read"),
         AgentEvent::Notice(_)
         | AgentEvent::Session(_)
         | AgentEvent::Tokens { .. }
@@ -144,6 +165,23 @@ fn line(event: &AgentEvent) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_parts_is_not_split_inside_words() {
+        let part = |text: &str| AgentEvent::Text { text: text.into(), part: true, by: Speaker::Agent };
+        let call = AgentEvent::ToolCall { name: "Bash".into(), about: "ls".into(), by: Speaker::Agent };
+        let events = [part("I lo"), part("ok. <promise>COMP"), call, part("LETE</promise>")];
+        let lines = joined(events.iter().flat_map(lines));
+        let seen: Vec<_> = lines.iter().map(|line| (line.kind, line.text.as_str(), line.part)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("text", "I look. <promise>COMP", true),
+                ("tool", "Bash ls", false),
+                ("text", "LETE</promise>", true)
+            ]
+        );
+    }
 
     #[test]
     fn what_is_found_is_shown_however_far_behind_it_stands() {

@@ -56,6 +56,9 @@ impl From<EngineError> for Refusal {
         };
         let kind = match &error {
             EngineError::NoLoop { .. } | EngineError::TaskGone(_) => RefusalKind::NotFound,
+            EngineError::Refused { why: refrain_core::Refusal::SteeringTooLong { .. }, .. } => {
+                RefusalKind::Asked
+            }
             EngineError::Journal(_)
             | EngineError::Disk(_)
             | EngineError::Catalog(_)

@@ -63,6 +63,7 @@ impl Desk {
         });
         option(&mut words, "critique-every", every);
         asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
+        words.extend(asked.allow_missing_gates.then(|| "--allow-missing-gates".to_owned()));
         words.extend(asked.require_approval.then(|| "--require-approval".to_owned()));
         // The goal goes by stdin: it is no one else's to see, and no option.
         words.push("-".to_owned());
@@ -86,6 +87,7 @@ impl Desk {
         option(&mut words, "plan", plan);
         option(&mut words, "name", asked.name.as_ref());
         option(&mut words, "verify", asked.verify.as_ref());
+        words.extend(asked.allow_missing_gates.then(|| "--allow-missing-gates".to_owned()));
         option(&mut words, "jobs", asked.jobs);
         option(&mut words, "max-iterations-per-task", asked.max_iterations_per_task);
         let (id, told) = self.tell(&folder, words, "")?;
@@ -159,7 +161,8 @@ fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
 /// What a refusal says of options, said of parameters: whoever called has no command line.
 fn in_own_words(text: &str) -> String {
     /// Longer ones first, as one may begin like another.
-    const WORDS: [(&str, &str); 18] = [
+    const WORDS: [(&str, &str); 19] = [
+        ("--allow-missing-gates", "allow_missing_gates"),
         ("--require-approval", "require_approval"),
         ("--max-iterations-per-task", "max_iterations_per_task"),
         ("--max-iterations", "max_iterations"),
@@ -209,7 +212,7 @@ impl<'a> Worker<'a> {
     fn settings(&self, service: &Service) -> Result<Settings, Refusal> {
         let chosen = Chosen { agent: self.agent, command: self.command.is_some() };
         // Inside an attempt variables were set for the agent; nothing can be started there, and its own words say why.
-        service.settings(chosen, true).map_err(|error| Refusal::new(error.to_string()))
+        service.settings(chosen, true).map_err(|error| Refusal::new(in_own_words(&error.to_string())))
     }
 
     /// Which adapter will run; none where nothing says who works.

@@ -4,12 +4,13 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use refrain_core::{MAX_STEERING, check_steering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Refusal;
 
-/// How long a goal, or steering, may be, in characters.
+/// How long a goal, or what a task is tuned with, may be, in characters.
 const LONGEST_TEXT: usize = 10_000;
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
@@ -32,8 +33,8 @@ pub(crate) struct Start {
     pub(crate) goal: String,
     /// The folder that the agent works in, inside what this server may work in; its first folder where it is left out.
     pub(crate) workspace: Option<String>,
-    /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names. What the configuration says
-    /// where it and command are left out.
+    /// Who works: claude, codex, opencode, gemini, or an agent that the configuration names; acp and generic need command.
+    /// What the configuration says where it and command are left out.
     pub(crate) agent: Option<String>,
     /// A command to loop instead, with its arguments; words are split like a shell's, no shell runs it.
     pub(crate) command: Option<String>,
@@ -45,8 +46,13 @@ pub(crate) struct Start {
     #[schemars(length(max = MOST_GATES))]
     #[serde(default)]
     pub(crate) gates: Vec<String>,
-    /// A shell command run behind each iteration; the loop is done once it exits 0, whatever the agent says.
+    /// A shell command run after each iteration. The loop is done once it exits 0 and all gates pass, whatever the agent says; a
+    /// claim of the agent that it does not confirm is refused.
     pub(crate) success_command: Option<String>,
+    /// Start although the program of a gate or of success_command is not found or not executable, for a program that the agent
+    /// is to create.
+    #[serde(default)]
+    pub(crate) allow_missing_gates: bool,
     /// How many iterations at most; 20 where neither this nor the configuration says.
     #[schemars(range(min = 1, max = 200))]
     pub(crate) max_iterations: Option<u32>,
@@ -106,6 +112,9 @@ pub(crate) struct PlanRun {
     pub(crate) name: Option<String>,
     /// The shell command that proves a task done that names none of its own.
     pub(crate) verify: Option<String>,
+    /// Start although the program of verify or of a gate is not found or not executable, as for loop_start.
+    #[serde(default)]
+    pub(crate) allow_missing_gates: bool,
     /// How many tasks are worked on at a time; as many as the machine can take where it is left out.
     #[schemars(range(min = 1, max = 64))]
     pub(crate) jobs: Option<u32>,
@@ -195,14 +204,14 @@ pub(crate) struct Steer {
     pub(crate) loop_id: String,
     /// The folder of its project; needed only where several have a loop of that id.
     pub(crate) workspace: Option<String>,
-    /// What the agent is told with its next iteration.
-    #[schemars(length(min = 1, max = LONGEST_TEXT))]
+    /// What the agent is told with its next iteration: at most 8192 bytes.
+    #[schemars(length(min = 1, max = MAX_STEERING))]
     pub(crate) text: String,
 }
 
 impl Steer {
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        text("text", &self.text, LONGEST_TEXT)
+        steering(&self.text)
     }
 }
 
@@ -215,6 +224,12 @@ pub(crate) struct List {
     /// List those too that are over: the last 50, newest first.
     #[serde(default)]
     pub(crate) include_finished: bool,
+}
+
+/// Holds what an agent is told with its next iteration against its bounds.
+pub(super) fn steering(value: &str) -> Result<(), Refusal> {
+    check_steering(value).map_err(|refusal| Refusal::new(format!("text: {refusal}")))?;
+    text("text", value, MAX_STEERING)
 }
 
 /// Holds words for an agent against their bounds.

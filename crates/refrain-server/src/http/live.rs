@@ -6,7 +6,9 @@
 //! with the id of the last event that they heard gets all behind it from what is kept; where that is not so long, or began
 //! only later (another server, or nobody listened for a while), from the journals themselves: all that they hold from that
 //! moment on, and a little before it. So an event may be said twice, and is known again by its loop and number; none is left
-//! out. Where it would be too much, `reset` says so: whoever hears it reads anew what they show.
+//! out. Until the last of what was missed is sent, ids name no beginning of any stream ([`CATCHING_UP`]): a connection that breaks
+//! in between begins to catch up again where it broke. Where it would be too much, `reset` says so: whoever hears it reads anew
+//! what they show.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -34,6 +36,9 @@ const ALIVE: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is said at most that one loop's agent prints.
 const PACE: Duration = Duration::from_millis(250);
+
+/// The beginning of no stream: whoever comes back with it gets what is missing from the journals.
+const CATCHING_UP: &str = "none";
 
 /// What is said.
 #[derive(Clone, Debug, Serialize)]
@@ -103,7 +108,7 @@ impl Hub {
     /// The id that whoever reads something now begins to listen behind.
     pub(super) fn mark(&self) -> String {
         let kept = self.kept();
-        id(kept.beginning.as_deref().unwrap_or("none"), kept.last, now())
+        id(kept.beginning.as_deref().unwrap_or(CATCHING_UP), kept.last, now())
     }
 
     /// All that happens from now on, or behind the event of that id.
@@ -148,9 +153,13 @@ impl Hub {
             // What happens from here on is noticed.
             let _ = is_ready.await;
         }
-        listener.first.push_back(
-            Event::default().event("hello").id(id(&listener.beginning, listener.heard, now())).data("{}"),
-        );
+        let hello = match missed {
+            None => id(&listener.beginning, listener.heard, now()),
+            Some(Some(since)) => id(CATCHING_UP, 0, since),
+            // An id that says nothing leads to the same again.
+            Some(None) => CATCHING_UP.to_owned(),
+        };
+        listener.first.push_back(Event::default().event("hello").id(hello).data("{}"));
         if let Some(since) = missed {
             listener.first.extend(self.missed(since, &listener).await);
         }
@@ -168,17 +177,23 @@ impl Hub {
         let hub = Arc::clone(self);
         let read = move || recorded_since(hub.desk.services(), since?, MOST);
         let found = tokio::task::spawn_blocking(read);
-        let reset = || vec![Event::default().event("reset").data("{}")];
+        let caught_up = || id(&listener.beginning, listener.heard, now());
         match found.await {
             Ok(Some(news)) => {
-                let event = |it: News| {
+                let last = news.len().saturating_sub(1);
+                let event = |(place, it): (usize, News)| {
                     let said = Said::of(it);
-                    let at = said.at();
-                    said.event(&listener.beginning, listener.heard, at)
+                    let id = if place == last { caught_up() } else { id(CATCHING_UP, 0, said.at()) };
+                    said.event(id)
                 };
-                news.into_iter().map(event).collect()
+                let events: Vec<_> = news.into_iter().enumerate().map(event).collect();
+                match events.is_empty() {
+                    // Only the id is news.
+                    true => vec![Event::default().event("hello").id(caught_up()).data("{}")],
+                    false => events,
+                }
             }
-            _ => reset(),
+            _ => vec![Event::default().event("reset").id(caught_up()).data("{}")],
         }
     }
 
@@ -267,7 +282,7 @@ impl Listener {
                 let place = usize::try_from(self.heard + 1 - oldest).unwrap_or(usize::MAX);
                 if let Some((number, at, said)) = kept.said.get(place) {
                     self.heard = *number;
-                    return Some(said.event(&self.beginning, *number, *at));
+                    return Some(said.event(id(&self.beginning, *number, *at)));
                 }
             }
             tokio::select! {
@@ -321,14 +336,14 @@ impl Said {
         }
     }
 
-    fn event(&self, beginning: &str, number: u64, at: Timestamp) -> Event {
+    fn event(&self, id: String) -> Event {
         let name = match self {
             Self::Recorded { .. } => "recorded",
             Self::Printed { .. } => "printed",
             Self::Listed {} => "reset",
         };
         let data = serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned());
-        Event::default().event(name).id(id(beginning, number, at)).data(data)
+        Event::default().event(name).id(id).data(data)
     }
 }
 

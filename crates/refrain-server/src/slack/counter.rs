@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use refrain_core::LoopId;
-use refrain_core::view::progress;
+use refrain_core::view::{progress, sum};
 use refrain_engine::{Sent, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
@@ -214,7 +214,8 @@ fn told(view: &LoopView) -> String {
 /// The same in one.
 fn listed(view: &LoopView) -> String {
     let at = progress(view.iteration_count, view.max_iterations);
-    let cost = view.total_cost_usd.map(|cost| format!(" · ${cost:.2}")).unwrap_or_default();
+    let cost = view.total_cost_usd.map(|cost| sum(&format!("${cost:.2}"), view.at_least));
+    let cost = cost.map(|cost| format!(" · {cost}")).unwrap_or_default();
     let goal = said(&view.goal, SHORT);
     format!("`{}` · {} · {at}{cost} · {goal}", view.id, view.status.as_str())
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use refrain_core::LoopId;
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
-use refrain_core::view::{StatusWord, progress};
+use refrain_core::view::{StatusWord, progress, sum};
 use refrain_engine::{Glance, StopAsked};
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ pub(super) struct Seen {
     pub(super) charged: u32,
     pub(super) of: Option<u32>,
     pub(super) cost: Option<f64>,
+    pub(super) at_least: bool,
     pub(super) max_cost: Option<f64>,
     pub(super) reason: String,
     pub(super) needs: Option<String>,
@@ -60,6 +61,7 @@ impl From<Glance> for Seen {
             charged: status.charged,
             of: status.max_iterations,
             cost: status.usage.cost_usd,
+            at_least: status.usage.cost_at_least,
             max_cost: status.limits.max_cost.map(f64::from),
             reason: status.reason,
             needs: status.needs,
@@ -156,8 +158,10 @@ impl Seen {
         let bar = bar(self.charged, self.of.unwrap_or(0));
         let mut parts = vec![format!(":{emoji}: Loop `{}`", self.id), bar, progress(self.charged, self.of)];
         parts.extend(match (self.cost, self.max_cost) {
-            (Some(cost), Some(max)) => Some(format!("${cost:.digits$}/${max:.2}")),
-            (Some(cost), None) => Some(format!("${cost:.digits$}")),
+            (Some(cost), Some(max)) => {
+                Some(sum(&format!("${cost:.digits$}"), self.at_least) + &format!("/${max:.2}"))
+            }
+            (Some(cost), None) => Some(sum(&format!("${cost:.digits$}"), self.at_least)),
             (None, Some(max)) => Some(format!("$?/${max:.2}")),
             // What is unknown is not nothing.
             (None, None) => None,

@@ -19,6 +19,7 @@ fn seen() -> Seen {
         charged: 0,
         of: Some(20),
         cost: Some(0.0),
+        at_least: false,
         max_cost: Some(5.0),
         reason: "iteration 1 runs".to_owned(),
         needs: None,

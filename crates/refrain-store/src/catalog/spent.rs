@@ -69,10 +69,9 @@ fn spent(row: &Row<'_>, project: &Project) -> Result<Spent, CatalogError> {
         at: Timestamp::from_millisecond(row.get(2)?).map_err(unfit)?,
         model: row.get(3)?,
         pool: row.get(9)?,
-        usage: Usage {
-            tokens: Tokens { input: number(4)?, cached_input: number(5)?, output: number(6)? },
-            cost: number(7)?.map(Usd),
-            at_least: row.get(8)?,
+        usage: {
+            let tokens = Tokens { input: number(4)?, cached_input: number(5)?, output: number(6)? };
+            Usage::of_run(Some(tokens), number(7)?.map(Usd), !row.get::<_, bool>(8)?)
         },
     })
 }

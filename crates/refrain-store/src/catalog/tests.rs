@@ -51,7 +51,7 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     let recover = journal.state().recover(Identity { process, boot: "boot".into(), host: "host".into() });
     journal.push(recover, at(1)).unwrap();
     for iteration in 1..=2 {
-        journal.push(Event::IterationBegun { iteration }, at(2)).unwrap();
+        journal.push(Event::IterationBegun { iteration, work: None }, at(2)).unwrap();
         journal.push(Event::AttemptStarted(AttemptId { iteration, attempt: 1 }), at(2)).unwrap();
         journal.push(Event::AttemptSpawned { process }, at(2)).unwrap();
         journal.push(Event::AttemptFinished(Box::new(finished(iteration == 1))), at(3)).unwrap();
@@ -85,6 +85,7 @@ fn finished(tells: bool) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,

@@ -1,8 +1,8 @@
 //! Journals of every format that was ever released, with every kind of event: they are read for ever.
 //!
 //! A test that fails here says that stored data would no longer be understood. A new kind of event is added to
-//! [`everything`] and the file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
-//! released its file never changes again.
+//! [`everything`] and the last format's file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
+//! released its file never changes again. Format 1 is that of release 0.1.0.
 
 use std::fs;
 
@@ -28,12 +28,14 @@ use refrain_core::protect::{
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
 use refrain_core::state_file::WorkStatus;
+use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Event, Record};
 
-use super::tests::{at, sandbox, started};
+use super::tests::{Sandbox, at, sandbox, started};
 use super::{Durability, Journal, records, whole};
 
-const FORMAT_1: &[u8] = include_bytes!("golden/format-1.jsonl");
+const FORMAT_1: &str = include_str!("golden/format-1.jsonl");
+const FORMAT_2: &str = include_str!("golden/format-2.jsonl");
 
 fn finished(exit: Exit) -> Event {
     Event::AttemptFinished(Box::new(AttemptFinished {
@@ -41,6 +43,7 @@ fn finished(exit: Exit) -> Event {
         promised: false,
         near_miss: None,
         gave_up: None,
+        work: work(1),
         needs: None,
         state: None,
         idle: false,
@@ -54,6 +57,10 @@ fn finished(exit: Exit) -> Event {
         fingerprint: None,
         sealed: Sealed { prompt: Some(seal()), output: Some(seal()) },
     }))
+}
+
+fn work(n: usize) -> Option<WorkDigest> {
+    format!("{n:032x}").parse().ok()
 }
 
 fn seal() -> Seal {
@@ -77,6 +84,7 @@ fn reported(exit: Exit, until: Until) -> Event {
         last_tool: Some("Bash".into()),
         pool: Some("claude api-key 3f2a91".into()),
         unknown: 3,
+        ..AgentReport::default()
     };
     Event::AttemptFinished(Box::new(AttemptFinished { report: Some(Box::new(report)), ..*finished }))
 }
@@ -197,10 +205,12 @@ fn everything() -> Vec<Event> {
         timeout: Millis(600_000),
         retries: 1,
         when: GateWhen::Iteration,
+        completes: false,
     }];
     let mut other = start.spec.agent.clone();
     other.model = Some("another".into());
-    start.spec.stuck = StuckSpec { threshold: 1, answer: OnStuck::Change(Box::new(other.clone())) };
+    start.spec.stuck =
+        StuckSpec { threshold: 1, by_failure: true, answer: OnStuck::Change(Box::new(other.clone())) };
     start.spec.critique =
         Some(CritiqueSpec { every: 1, critic: start.spec.agent.clone(), timeout: CritiqueSpec::TIMEOUT });
     let reviewer = ReviewSpec { agent: start.spec.agent.clone(), spec: "It counts.".into() };
@@ -211,6 +221,7 @@ fn everything() -> Vec<Event> {
         timeout: Millis(300_000),
         retries: 0,
         when: GateWhen::Claim,
+        completes: false,
     });
     start.spec.protect = ProtectSpec {
         frozen: vec!["ci/**".into()],
@@ -254,6 +265,10 @@ fn everything() -> Vec<Event> {
             12 => touched(),
             _ => Vec::new(),
         },
+        changed: match tree {
+            12 => vec![RepoPath::from_bytes(b"report.xml")],
+            _ => Vec::new(),
+        },
     };
     let standing = Standing {
         which: Which::ProjectDay,
@@ -272,7 +287,7 @@ fn everything() -> Vec<Event> {
     let near = AttemptFinished { near_miss: Some(NearMiss::InSentence), left: true, summary, state, ..*near };
     // Three times in the same way: that is stuck here.
     let fails = |n| {
-        let begins = [Event::IterationBegun { iteration: n }, Event::AttemptStarted(id(n, 1))];
+        let begins = [Event::IterationBegun { iteration: n, work: None }, Event::AttemptStarted(id(n, 1))];
         let ends = [Event::AttemptSpawned { process }, finished(Exit::Code(0)), taken(10 + n)];
         let gates = [gate(1), tested(Exit::Code(1), None), gate(2), tested(Exit::Code(1), None)];
         begins.into_iter().chain(ends).chain(gates)
@@ -302,7 +317,7 @@ fn everything() -> Vec<Event> {
         gate(2),
         Event::GateStopRequested { because: StopReason::TimeLimit },
         tested(Exit::Signal(15), None),
-        Event::IterationBegun { iteration: 1 },
+        Event::IterationBegun { iteration: 1, work: None },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
         Event::JournalRestored { bytes: 900 },
@@ -313,20 +328,20 @@ fn everything() -> Vec<Event> {
         asked(Ask::Steer("mind the gap".into())),
         Event::AttemptStopRequested { because: StopReason::TimeLimit },
         Event::AttemptFinished(Box::new(near)),
-        Event::AttemptSwept { killed: 2, survivors: vec![9] },
+        Event::AttemptSwept { killed: 2, survivors: vec![9], names: vec![] },
         taken(3),
         gate(1),
         tested(Exit::Code(0), Some("0 tests")),
         gate(2),
         tested(Exit::Code(0), None),
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
         taken(3),
         settled(1, CommitResult::Made { commit: oid(2), tree: oid(3) }),
         Event::WaitStarted(Wait { kind: WaitKind::Pace, until: at(900) }),
         asked(Ask::Proceed),
         bound(None),
         bound(Some("s-1")),
-        Event::IterationBegun { iteration: 2 },
+        Event::IterationBegun { iteration: 2, work: work(2) },
         Event::AttemptStarted(id(2, 1)),
         Event::AttemptFinished(Box::new(turn)),
         taken(12),
@@ -342,13 +357,13 @@ fn everything() -> Vec<Event> {
         Event::CritiqueStarted { iteration: 4 },
         Event::CritiqueStopRequested { because: StopReason::TimeLimit },
         critique,
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
     ]);
     events.extend(fails(5));
     events.extend([
         Event::CritiqueStarted { iteration: 5 },
         Event::CritiqueFailed { error: "no such file".into() },
-        Event::IterationBegun { iteration: 6 },
+        Event::IterationBegun { iteration: 6, work: None },
         Event::AttemptStarted(id(6, 1)),
         Event::AttemptSpawnFailed { error: "no such file".into() },
         Event::WorkUnsaved { why: "there is no git repository".into() },
@@ -375,7 +390,7 @@ fn everything() -> Vec<Event> {
         taken(4),
         gate(1),
         tested(Exit::Code(0), None),
-        Event::AttemptSwept { killed: 1, survivors: vec![] },
+        Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] },
         review(1),
         Event::RunnerStarted { runner: runner(), interrupted: None, adopted: None, judged },
         review(2),
@@ -390,6 +405,7 @@ fn everything() -> Vec<Event> {
             branch: "wip/ralph-fail-a".into(),
             commit: oid(8),
             pushed: Some(Pushed { remote: "origin".into(), error: Some("no".into()) }),
+            mixed: vec![RepoPath::from_bytes(b"src/a")],
         },
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
@@ -403,7 +419,7 @@ fn everything() -> Vec<Event> {
 }
 
 #[test]
-fn a_journal_of_format_1_is_read_as_it_was_meant() {
+fn a_journal_of_this_format_is_read_as_it_was_meant() {
     let sandbox = sandbox();
     let mut events = everything().into_iter().zip(0..);
     if option_env!("REFRAIN_BLESS").is_some() {
@@ -411,15 +427,32 @@ fn a_journal_of_format_1_is_read_as_it_was_meant() {
         let mut journal: Journal = Journal::create(sandbox.loop_dir.clone(), start, at(second)).unwrap();
         events.by_ref().for_each(|(event, second)| journal.push(event, at(second)).unwrap());
         journal.commit(Durability::Written).unwrap();
-        let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-1.jsonl");
-        fs::create_dir_all(golden.parent().unwrap()).unwrap();
+        let golden = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/journal/golden/format-2.jsonl");
         fs::copy(sandbox.loop_dir.journal(), golden).unwrap();
         return;
     }
-    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
-    crate::write_atomic(&sandbox.loop_dir.journal(), FORMAT_1).unwrap();
     let expected: Vec<Record> =
         events.map(|(event, second)| Record { seq: second as u64 + 1, at: at(second), event }).collect();
-    assert_eq!(records(&sandbox.loop_dir).unwrap(), expected);
-    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), expected.len());
+    assert_eq!(stored(&sandbox, FORMAT_2), expected);
+}
+
+#[test]
+fn a_journal_of_format_1_is_read_and_loses_nothing() {
+    let sandbox = sandbox();
+    let read = stored(&sandbox, FORMAT_1);
+    assert_eq!(read.len(), FORMAT_1.lines().count());
+    for (record, line) in read.iter().zip(FORMAT_1.lines()) {
+        let mut stored: serde_json::Value = serde_json::from_str(line).unwrap();
+        stored.as_object_mut().unwrap().remove("hash");
+        assert_eq!(serde_json::to_value(record).unwrap(), stored);
+    }
+}
+
+/// The records of a journal that was written once, whose chain of hashes is whole.
+fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
+    fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
+    crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();
+    let read = records(&sandbox.loop_dir).unwrap();
+    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), read.len());
+    read
 }

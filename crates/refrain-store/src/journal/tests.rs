@@ -68,6 +68,7 @@ pub(crate) fn started() -> Event {
             protect: Default::default(),
             until: Default::default(),
             clean_checkout: false,
+            gates_must_run: false,
             approval: false,
             stuck: Default::default(),
             critique: None,
@@ -94,7 +95,7 @@ fn sample(dir: &LoopDir) -> Journal {
     journal
         .push(Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None }, at(1))
         .unwrap();
-    journal.push(Event::IterationBegun { iteration: 1 }, at(2)).unwrap();
+    journal.push(Event::IterationBegun { iteration: 1, work: None }, at(2)).unwrap();
     journal.push(Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }), at(3)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     journal.push(Event::AttemptSpawned { process }, at(4)).unwrap();
@@ -119,7 +120,7 @@ fn what_was_committed_is_what_is_read() {
 fn pushed_events_are_on_disk_only_once_they_are_committed() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(5)).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state.seq, 5);
     journal.commit(Durability::Written).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state.seq, 6);
@@ -171,7 +172,7 @@ fn every_cut_leaves_a_journal_that_can_be_read_and_written() {
         let torn = snapshot.torn;
 
         let mut journal: Journal = Journal::open(sandbox.loop_dir.clone(), at(60)).unwrap();
-        journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(61)).unwrap();
+        journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(61)).unwrap();
         journal.commit(Durability::Synced).unwrap();
         assert_eq!(read(&sandbox.loop_dir).unwrap().torn, 0);
         let cut = records(&sandbox.loop_dir).unwrap().iter().find_map(|record| match &record.event {
@@ -194,7 +195,7 @@ fn a_deleted_journal_is_written_back() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     fs::remove_dir_all(sandbox.loop_dir.0.parent().unwrap()).unwrap();
-    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     let snapshot = read(&sandbox.loop_dir).unwrap();
     assert_eq!(snapshot.state, *journal.state(), "nothing is missing");
@@ -208,9 +209,38 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
     let mut journal = sample(&sandbox.loop_dir);
     let _held = crate::RunnerLock::try_take(&sandbox.loop_dir).unwrap().unwrap();
     fs::remove_file(sandbox.loop_dir.journal()).unwrap();
-    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
+}
+
+#[test]
+fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    crate::make_dir(&dir.0).unwrap();
+    let _first = crate::RunnerLock::try_take(dir).unwrap().unwrap();
+    let mut journal = sample(dir);
+    assert!(journal.is_in_place());
+    fs::remove_file(dir.runner_lock()).unwrap();
+    assert!(!journal.is_in_place());
+    journal.keep_lock().unwrap();
+    assert!(journal.is_in_place() && !crate::RunnerLock::is_free(dir));
+    for deleted in [dir.runner_lock(), dir.0.clone()] {
+        let is_file = deleted.is_file();
+        if is_file {
+            fs::remove_file(&deleted).unwrap()
+        } else {
+            fs::remove_dir_all(&deleted).unwrap()
+        }
+        let other = crate::RunnerLock::claim(dir).unwrap().unwrap();
+        assert!(matches!(journal.keep_lock(), Err(JournalError::Usurped(_))));
+        if !is_file {
+            journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
+            assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Usurped(_))));
+        }
+        drop(other);
+    }
 }
 
 /// Another name keeps a file alive that nobody finds any more.
@@ -221,7 +251,7 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     let other = sandbox.loop_dir.0.join("other");
     fs::hard_link(sandbox.loop_dir.journal(), &other).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), b"something else\n").unwrap();
-    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
 }
@@ -233,7 +263,7 @@ fn a_journal_whose_folder_was_moved_goes_with_it() {
     let mut journal = sample(&sandbox.loop_dir);
     let moved = LoopDir(sandbox.loop_dir.0.with_file_name("moved"));
     fs::rename(&sandbox.loop_dir.0, &moved.0).unwrap();
-    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&moved).unwrap().state, *journal.state());
     assert!(!sandbox.loop_dir.0.exists());
@@ -263,9 +293,9 @@ fn two_writers_do_not_mix() {
     let mut other = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
     other.commit(Durability::Synced).unwrap();
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(11)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(11)).unwrap();
     assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Foreign(_))));
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(12)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(12)).unwrap();
     assert!(
         matches!(journal.commit(Durability::Synced), Err(JournalError::Failed(_))),
         "a failed writer stays so"
@@ -278,7 +308,7 @@ fn an_event_that_cannot_follow_changes_nothing() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let before = journal.state().clone();
-    assert!(journal.push(Event::IterationBegun { iteration: 7 }, at(5)).is_err());
+    assert!(journal.push(Event::IterationBegun { iteration: 7, work: None }, at(5)).is_err());
     assert_eq!(*journal.state(), before);
     assert!(!journal.has_pending());
 }
@@ -298,7 +328,7 @@ fn a_journal_of_another_version_is_told_as_such() {
 fn a_clock_that_was_set_back_does_not_turn_a_journal_around() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(-500)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(-500)).unwrap();
     journal.commit(Durability::Written).unwrap();
     let records = records(&sandbox.loop_dir).unwrap();
     assert!(records.is_sorted_by_key(|record| record.at));
@@ -312,7 +342,7 @@ fn a_tail_sees_whole_lines_as_they_come() {
     assert_eq!(tail.next(u64::MAX).unwrap().len(), 5);
     assert!(tail.next(u64::MAX).unwrap().is_empty());
     let length = journal.batch(Durability::Written).write().unwrap().length;
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Written).unwrap();
     assert!(tail.next(length).unwrap().is_empty(), "not beyond what it is told is committed");
     assert_eq!(tail.next(u64::MAX).unwrap()[0].seq, 6);
@@ -329,7 +359,7 @@ fn a_tail_of_its_writer_sees_what_was_written_whatever_lies_there() {
     fs::rename(sandbox.loop_dir.0.join("other"), sandbox.loop_dir.journal()).unwrap();
     assert_eq!(tail.next(length).unwrap().len(), 5);
     fs::remove_file(sandbox.loop_dir.journal()).unwrap();
-    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![] }, at(5)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Written).unwrap();
     assert_eq!(tail.next(u64::MAX).unwrap().len(), 2, "what came since, and that it was written back");
 }

@@ -18,8 +18,8 @@ use super::JournalError;
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
-use crate::layout::{JOURNAL, LoopDir};
-use crate::lock::{AppendLock, RunnerLock};
+use crate::layout::{JOURNAL, LoopDir, RUNNER_LOCK};
+use crate::lock::{AppendLock, RunnerLock, identity};
 use crate::notice::tell_above;
 use crate::{DiskError, OnPath, write_atomic};
 
@@ -92,7 +92,9 @@ struct Disk {
     lock: AppendLock,
     /// The last length at which every line is whole.
     good: u64,
-    /// The right to drive the loop, taken again with a folder that was deleted: the old lock file has no name any more.
+    /// The lock file of whoever has the right to drive the loop, who is also the writer; none if nobody had it at first.
+    held: Option<(u64, u64)>,
+    /// That right, taken again after the lock file was deleted: the old one has no name any more.
     reclaimed: Option<RunnerLock>,
     /// Whoever watches the folder of all loops was told that somebody writes here.
     told: bool,
@@ -134,6 +136,7 @@ impl<S: Fold> Journal<S> {
             file: Written::new(file),
             lock,
             good: bytes.len() as u64,
+            held: identity(&dir.runner_lock()),
             reclaimed: None,
             told: false,
             failed: false,
@@ -161,6 +164,7 @@ impl<S: Fold> Journal<S> {
             file: Written::new(file),
             lock,
             good,
+            held: identity(&dir.runner_lock()),
             reclaimed: None,
             told: false,
             failed: false,
@@ -204,6 +208,22 @@ impl<S: Fold> Journal<S> {
     #[must_use]
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
+    }
+
+    /// Whether the journal and the lock of its writer still lie in their folder. Without them nobody finds the loop, and another
+    /// could start under its name. The next commit writes the journal back.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        disk.is_in_its_place().is_ok_and(|is| is) && disk.has_lock()
+    }
+
+    /// Takes the lock of the journal's writer again if its file was deleted or replaced.
+    ///
+    /// # Errors
+    /// [`JournalError::Usurped`] if another runner has it.
+    pub fn keep_lock(&self) -> Result<(), JournalError> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).keep_lock()
     }
 
     pub(super) fn written(&self) -> Written {
@@ -307,10 +327,10 @@ impl Disk {
     }
 
     /// Restores; whoever is deleting the folder may not be through yet, and takes away what was just made.
-    fn restore_patiently(&mut self) -> Result<u64, DiskError> {
+    fn restore_patiently(&mut self) -> Result<u64, JournalError> {
         for _ in 0..RESTORE_TRIES {
             match self.restore() {
-                Err(error) if error.source.kind() == ErrorKind::NotFound => {}
+                Err(JournalError::Disk(error)) if error.source.kind() == ErrorKind::NotFound => {}
                 restored => return restored,
             }
         }
@@ -318,21 +338,38 @@ impl Disk {
     }
 
     /// The journal was deleted under its writer, which still has it open: writes it back.
-    fn restore(&mut self) -> Result<u64, DiskError> {
+    fn restore(&mut self) -> Result<u64, JournalError> {
         let bytes = self.read(0, self.good)?;
         make_dir(&self.dir.0)?;
         make_dir(&self.dir.inbox())?;
         // Before there is a journal again, that somebody could find and take for one that nobody writes.
-        // A lock file that was not deleted is still held, by us.
-        if let Some(lock) = RunnerLock::try_take(&self.dir)? {
-            self.reclaimed = Some(lock);
-        }
+        self.keep_lock()?;
         write_atomic(&self.dir.journal(), &bytes)?;
         self.folder = folder(&self.dir)?;
         self.told = false;
         self.file.replace(open(&self.dir, false)?);
         self.lock = AppendLock::open(&self.dir)?;
         Ok(self.good)
+    }
+
+    /// Whether the lock still lies in the journal's folder, wherever that was moved to.
+    fn has_lock(&self) -> bool {
+        let found = statat(&self.folder, RUNNER_LOCK, AtFlags::SYMLINK_NOFOLLOW).ok();
+        self.held.is_none() || self.held == found.map(|found| (found.st_dev, found.st_ino))
+    }
+
+    fn keep_lock(&mut self) -> Result<(), JournalError> {
+        let path = self.dir.runner_lock();
+        // The file that the lock is on is still open, so its number is nobody else's.
+        if self.held.is_some() && identity(&path) == self.held {
+            return Ok(());
+        }
+        match RunnerLock::try_take(&self.dir)? {
+            Some(lock) => (self.reclaimed, self.held) = (Some(lock), identity(&path)),
+            None if self.held.is_some() => return Err(JournalError::Usurped(self.dir.journal())),
+            None => {}
+        }
+        Ok(())
     }
 
     fn read(&mut self, from: u64, length: u64) -> Result<Vec<u8>, DiskError> {

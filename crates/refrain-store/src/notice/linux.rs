@@ -1,8 +1,8 @@
 //! inotify: no polling, and nothing happens while nothing changes.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -17,12 +17,34 @@ use crate::{DiskError, OnPath};
 #[derive(Debug)]
 pub struct Notice {
     inotify: OwnedFd,
-    /// What is watched, and the watch on what lies there now. The system watches files, not names: one that was deleted
-    /// and written back is another file.
-    paths: RefCell<Vec<(Utf8PathBuf, Option<i32>)>>,
-    /// The watches at which something came or went, so that their paths may lead elsewhere now.
-    stale: RefCell<BTreeSet<i32>>,
+    watched: Mutex<Watched>,
 }
+
+#[derive(Debug, Default)]
+struct Watched {
+    paths: Vec<Watch>,
+    /// The watches at which something came or went, so that their paths may lead elsewhere now.
+    stale: BTreeSet<i32>,
+}
+
+/// A path that is watched.
+#[derive(Debug)]
+struct Watch {
+    path: Utf8PathBuf,
+    /// What is told of the file there.
+    flags: WatchFlags,
+    /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is another
+    /// file.
+    number: Option<i32>,
+}
+
+/// That a file is replaced, moved or deleted. One that is held open is deleted without DELETE_SELF: all that changes is how many
+/// names it has.
+const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF).union(WatchFlags::ATTRIB);
+
+/// The same, and what a file holds, or a folder lists.
+const ALL: WatchFlags =
+    PRESENCE.union(WatchFlags::MODIFY).union(WatchFlags::CREATE).union(WatchFlags::MOVED_TO);
 
 /// Tells whoever watches the folder above this one.
 pub(crate) fn tell_above(folder: impl AsFd) {
@@ -39,7 +61,7 @@ impl Notice {
     pub fn new() -> Result<Self, DiskError> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .on("ask for notices of", Utf8Path::new("files"))?;
-        Ok(Self { inotify, paths: RefCell::default(), stale: RefCell::default() })
+        Ok(Self { inotify, watched: Mutex::default() })
     }
 
     /// Watches a file, or what a folder lists; of a path where nothing is, that something comes.
@@ -49,9 +71,24 @@ impl Notice {
 
     /// The same; whether the system had a watch left for it.
     pub fn try_watch(&self, path: &Utf8Path) -> bool {
-        let watch = self.arm(path);
-        self.paths.borrow_mut().push((path.to_owned(), watch));
-        watch.is_some()
+        self.add(path, ALL)
+    }
+
+    /// Watches whether a file stays in its place, and not what is written to it; whether the system had a watch left for it.
+    pub fn watch_place(&self, path: &Utf8Path) -> bool {
+        self.add(path, PRESENCE)
+    }
+
+    fn add(&self, path: &Utf8Path, flags: WatchFlags) -> bool {
+        // Under the lock, so that a waiting thread that is woken by it knows the path.
+        let mut watched = self.watched();
+        let number = self.arm(path, flags);
+        watched.paths.push(Watch { path: path.to_owned(), flags, number });
+        number.is_some()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a change, or for `at_most`; forever without it.
@@ -72,78 +109,71 @@ impl Notice {
         let _ = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], timeout.as_ref());
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+        let mut watched = self.watched();
         while let Ok(event) = reader.next() {
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                let all = self.paths.borrow().iter().filter_map(|(_, watch)| *watch).collect::<Vec<_>>();
-                self.stale.borrow_mut().extend(&all);
+                let all = watched.paths.iter().filter_map(|watch| watch.number).collect::<Vec<_>>();
+                watched.stale.extend(&all);
                 touched.extend(all);
             } else if event.events() != ReadFlags::MODIFY {
-                self.stale.borrow_mut().insert(event.wd());
+                watched.stale.insert(event.wd());
             }
             touched.insert(event.wd());
         }
-        let paths = self.paths.borrow();
-        let is_touched = |watch: &Option<i32>| watch.is_some_and(|watch| touched.contains(&watch));
-        paths.iter().filter(|(_, watch)| is_touched(watch)).map(|(path, _)| path.clone()).collect()
+        let is_touched = |watch: &&Watch| watch.number.is_some_and(|number| touched.contains(&number));
+        watched.paths.iter().filter(is_touched).map(|watch| watch.path.clone()).collect()
     }
 
     /// Watches a path no longer; what else is watched stays.
     pub fn forget(&self, path: &Utf8Path) {
-        let mut paths = self.paths.borrow_mut();
-        let gone: Vec<_> = paths.extract_if(.., |(watched, _)| watched == path).collect();
-        self.let_go(&paths, gone.into_iter().filter_map(|(_, watch)| watch));
+        let mut watched = self.watched();
+        let gone: Vec<_> = watched.paths.extract_if(.., |watch| watch.path == path).collect();
+        self.let_go(&watched.paths, gone.into_iter().filter_map(|watch| watch.number));
     }
 
     /// Gives watches back that no path needs any more.
-    fn let_go(&self, paths: &[(Utf8PathBuf, Option<i32>)], watches: impl IntoIterator<Item = i32>) {
-        for watch in watches {
+    fn let_go(&self, paths: &[Watch], numbers: impl IntoIterator<Item = i32>) {
+        for number in numbers {
             // A folder may be watched for the sake of several paths.
-            if paths.iter().all(|(_, other)| *other != Some(watch)) {
+            if paths.iter().all(|other| other.number != Some(number)) {
                 // It may be gone already, and its watch with it.
-                let _ = inotify::remove_watch(&self.inotify, watch);
+                let _ = inotify::remove_watch(&self.inotify, number);
             }
         }
     }
 
     /// Watches what lies now at each path that may lead elsewhere; those that do.
     fn arm_again(&self) -> Vec<Utf8PathBuf> {
-        let (stale, mut elsewhere, mut left) = (self.stale.take(), Vec::new(), Vec::new());
+        let mut watched = self.watched();
+        let (stale, mut elsewhere, mut left) = (std::mem::take(&mut watched.stale), Vec::new(), Vec::new());
         if stale.is_empty() {
             return elsewhere;
         }
-        let mut paths = self.paths.borrow_mut();
-        for (path, watch) in paths.iter_mut() {
+        for watch in &mut watched.paths {
             // What could not be watched may be now.
-            if watch.is_none_or(|watch| stale.contains(&watch)) {
-                let before = std::mem::replace(watch, self.arm(path));
-                if watch.is_some() && *watch != before {
-                    elsewhere.push(path.clone());
+            if watch.number.is_none_or(|number| stale.contains(&number)) {
+                let before = std::mem::replace(&mut watch.number, self.arm(&watch.path, watch.flags));
+                if watch.number.is_some() && watch.number != before {
+                    elsewhere.push(watch.path.clone());
                     left.extend(before);
                 }
             }
         }
-        self.let_go(&paths, left);
+        self.let_go(&watched.paths, left);
         elsewhere
     }
 
-    /// Watches what lies at the path, or the nearest folder above it that is there. What is watched already stays so.
-    fn arm(&self, path: &Utf8Path) -> Option<i32> {
-        // A file that somebody holds open is deleted without DELETE_SELF: all that changes is how many names it has.
-        let flags = WatchFlags::MODIFY
-            | WatchFlags::CREATE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::ATTRIB;
-        let add = |path: &Utf8Path| inotify::add_watch(&self.inotify, path.as_std_path(), flags);
-        match add(path) {
-            Ok(watch) => Some(watch),
+    /// Watches what lies at the path, or the nearest folder above it that is there.
+    fn arm(&self, path: &Utf8Path, flags: WatchFlags) -> Option<i32> {
+        let add = |path: &Utf8Path, flags| inotify::add_watch(&self.inotify, path.as_std_path(), flags);
+        match add(path, flags) {
+            Ok(number) => Some(number),
             // All watches are used up: a folder above would tell nothing of it.
             Err(Errno::NOSPC) => None,
             Err(_) => {
-                let above = path.ancestors().skip(1).find_map(|folder| add(folder).ok());
+                let above = path.ancestors().skip(1).find_map(|folder| add(folder, ALL).ok());
                 // It may have come before the folder was watched.
-                add(path).ok().or(above)
+                add(path, flags).ok().or(above)
             }
         }
     }
@@ -197,6 +227,29 @@ mod tests {
             assert!(wakes(&notice), "{deleted} came back and grows");
             drop(held);
         }
+    }
+
+    #[test]
+    fn of_a_file_whose_place_is_watched_only_that_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let path = dir.join("loops/job/runner.lock");
+        let mut held = write(&path);
+        let notice = Notice::new().unwrap();
+        // As threads share it: one waits, another has it watch.
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| notice.wait_for(None));
+            assert!(notice.watch_place(&path));
+            held.write_all(b"two\n").unwrap();
+            fs::remove_dir_all(dir.join("loops")).unwrap();
+            assert_eq!(waits.join().unwrap(), std::slice::from_ref(&path));
+        });
+        settle(&notice);
+        let mut back = write(&path);
+        assert!(wakes(&notice), "it comes back");
+        settle(&notice);
+        back.write_all(b"two\n").unwrap();
+        assert!(notice.wait_for(Some(Duration::ZERO)).is_empty());
     }
 
     #[test]

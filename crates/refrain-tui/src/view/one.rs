@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
-use refrain_core::view::{Gate, Iteration, Status};
+use refrain_core::view::{Gate, Iteration, Status, sum};
 
 use super::{LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top};
 use crate::model::{Model, OneLoop, Places};
@@ -79,7 +79,9 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     let tokens = match (status.usage.input_tokens, status.usage.output_tokens) {
         (None, None) => String::new(),
         (input, output) => {
-            format!("{} in {} out", thousands(input.unwrap_or(0)), thousands(output.unwrap_or(0)))
+            let words =
+                format!("{} in {} out", thousands(input.unwrap_or(0)), thousands(output.unwrap_or(0)));
+            sum(&words, status.usage.tokens_at_least)
         }
     };
     let cells = if columns >= 70 { 16 } else { 8 };
@@ -92,7 +94,7 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
         Span::from(format!(" {}", status.progress())),
         Span::from(format!("  {}", took(status.started_at, until))),
     ];
-    for part in [verified.to_owned(), money(status.usage.cost_usd), tokens] {
+    for part in [verified.to_owned(), status.usage.cost().unwrap_or_default(), tokens] {
         if !part.is_empty() {
             spans.push(Span::from(format!("  {part}")));
         }
@@ -176,7 +178,7 @@ fn attempt(model: &Model, it: &Iteration, columns: usize) -> Line<'static> {
     let tokens = it.usage.output_tokens.map(|out| format!("{} out", thousands(out))).unwrap_or_default();
     let wide = [
         (if refunded { "refunded" } else { "" }.to_owned(), 9, refunded),
-        (money(it.usage.cost_usd), 9, columns >= 60),
+        (money(it.usage.cost_usd, it.usage.cost_at_least), 9, columns >= 60),
         (tokens, 10, columns >= 100),
     ];
     for (text, wide, is_shown) in wide {

@@ -6,7 +6,7 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
-use super::{LOW, bar, fitting, money, of_word, progress, put, title, took, top};
+use super::{LOW, bar, fitting, of_word, progress, put, title, took, top};
 use crate::model::{Model, OnePlan, Places};
 use crate::text::{cut, fill, flat, styled, wrapped};
 
@@ -90,7 +90,7 @@ fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
         Span::from(format!(" {done}/{all} tasks")),
         Span::from(format!("  {}", took(status.started_at, until))),
     ];
-    let cost = money(status.usage.cost_usd);
+    let cost = status.usage.cost().unwrap_or_default();
     if !cost.is_empty() {
         spans.push(Span::from(format!("  {cost}")));
     }

@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{Brief, EngineError, Listed, Service};
+use refrain_engine::{Brief, Deed, EngineError, Listed, Service, SlowRunner};
 
 use super::plan;
 use crate::cli::Context;
@@ -62,13 +62,13 @@ pub(super) fn cancel(
     service: &Service,
     id: &LoopId,
     now: bool,
-    slow: impl FnOnce(Option<i32>),
+    slow: impl FnOnce(SlowRunner),
 ) -> Result<String, CliError> {
     if service.has_plan(id) {
-        return plan::cancel(service, id, now);
+        return plan::cancel(service, id, now, slow);
     }
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask(id, "be cancelled", Ask::Cancel(urgency), slow) {
+    match service.ask(id, Deed::Cancel, Ask::Cancel(urgency), slow) {
         Ok(state) => {
             let when = match (state.ended, urgency) {
                 (Some(_), _) => "is cancelled",

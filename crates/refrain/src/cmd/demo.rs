@@ -73,7 +73,7 @@ fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     // A folder of that repository, where nobody has put a file.
     let host =
         Host { env: env.cloned().collect(), config_home: dir.join(".git/refrain"), ..context.host.clone() };
-    Context { dir: context.dir.clone(), host, depth: context.depth, inside: context.inside.clone() }
+    Context { host, ..context.clone() }
 }
 
 fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {

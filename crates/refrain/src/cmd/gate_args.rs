@@ -25,9 +25,13 @@ pub(crate) struct GateArgs {
     /// A check that only informs
     #[arg(long, value_name = "[NAME=]CMD")]
     soft_gate: Vec<Asked>,
-    /// The same as --gate success=CMD
+    /// A required gate named success that also completes the loop: after an iteration in which it and all other required gates
+    /// pass, whatever the agent says
     #[arg(long, value_name = "CMD", value_parser = command)]
     success_command: Option<String>,
+    /// Start although the program of a gate is not found or not executable, for a program that the agent is to create
+    #[arg(long)]
+    pub(in crate::cmd) allow_missing_gates: bool,
     /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first
     #[arg(long)]
     auto_gates: bool,
@@ -144,6 +148,7 @@ impl GateArgs {
             gate_retries: self.gate_retries.or(other.gate_retries),
             gate_when: self.gate_when.or(other.gate_when),
             clean_checkout: self.clean_checkout || other.clean_checkout,
+            allow_missing_gates: self.allow_missing_gates || other.allow_missing_gates,
             require_approval: self.require_approval || other.require_approval,
             ..self
         }
@@ -154,6 +159,23 @@ impl GateArgs {
         let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;
         self.gate.push(Asked { name: Some(name), command: command.to_owned() });
         Ok(())
+    }
+
+    /// Whether a command is given that completes the loop.
+    pub(super) fn complete(&self) -> bool {
+        self.success_command.is_some()
+    }
+
+    /// The same for one that only informs.
+    pub(super) fn add_advisory(&mut self, name: &str, command: &str) -> Result<(), CliError> {
+        let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;
+        self.soft_gate.push(Asked { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// How long a gate may take, where that is said here.
+    pub(super) fn timeout(&self) -> Option<Millis> {
+        self.gate_timeout
     }
 
     /// Whether a command decides about the work, as far as that is said, here or by the configuration.
@@ -199,16 +221,6 @@ impl GateArgs {
             protect.parts = offer.parts;
             notes = offer.notes;
         }
-        for (is_given, flag) in [
-            (self.gate_timeout.is_some(), "--gate-timeout"),
-            (self.gate_retries.is_some(), "--gate-retries"),
-            (self.gate_when.is_some(), "--gate-when"),
-            (self.clean_checkout, "--clean-checkout"),
-        ] {
-            if is_given && gates.is_empty() {
-                return Err(CliError::usage(format!("{flag}: there is no gate; accepted with --gate")));
-            }
-        }
         Ok(Proof { gates, protect, notes })
     }
 
@@ -236,10 +248,11 @@ impl GateArgs {
             Ok::<_, CliError>(Asked { name: Some(name), command: command.clone() })
         });
         let success = success.transpose()?;
-        let hard = self.gate.iter().chain(&success).map(|asked| (asked, true));
-        let given: Vec<_> = hard.chain(self.soft_gate.iter().map(|asked| (asked, false))).collect();
+        let hard = self.gate.iter().map(|asked| (asked, true, false));
+        let hard = hard.chain(success.iter().map(|asked| (asked, true, true)));
+        let given: Vec<_> = hard.chain(self.soft_gate.iter().map(|asked| (asked, false, false))).collect();
         let mut names: Vec<GateName> = Vec::new();
-        for name in given.iter().filter_map(|(asked, _)| asked.name.as_ref()) {
+        for name in given.iter().filter_map(|(asked, ..)| asked.name.as_ref()) {
             if names.contains(name) {
                 return Err(CliError::usage(format!("{name}: two gates have this name; accepted is one")));
             }
@@ -255,7 +268,7 @@ impl GateArgs {
                 specs.push(self.configured(name, gate, check));
             }
         }
-        for (Asked { name, command }, hard) in given {
+        for (Asked { name, command }, hard, completes) in given {
             let name = name.clone().unwrap_or_else(|| {
                 let name = GateName::of_command(command).apart_from(&names);
                 names.push(name.clone());
@@ -267,7 +280,9 @@ impl GateArgs {
                 hard,
                 timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
                 retries: self.gate_retries.unwrap_or_default(),
-                when: self.when().unwrap_or_default(),
+                // What completes the loop is asked after each iteration, whatever `--gate-when` says of the others.
+                when: self.when().filter(|_| !completes).unwrap_or_default(),
+                completes,
             });
         }
         if let Some(check) = review {
@@ -279,6 +294,7 @@ impl GateArgs {
                 timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
                 retries: self.gate_retries.unwrap_or_default(),
                 when: self.when().unwrap_or(GateWhen::Claim),
+                completes: false,
             });
         }
         specs.sort_by_key(GateSpec::is_review);
@@ -302,6 +318,7 @@ impl GateArgs {
             timeout: self.gate_timeout.or(gate.timeout).unwrap_or(GateSpec::TIMEOUT),
             retries: self.gate_retries.unwrap_or(gate.retries),
             when: self.when().unwrap_or(when),
+            completes: false,
         }
     }
 

@@ -78,25 +78,6 @@ impl From<Flow> for Workflow {
 }
 
 impl GitArgs {
-    /// The options that were given.
-    pub(super) fn given(&self) -> Vec<&'static str> {
-        let all = [
-            (self.git_workflow.is_some(), "--git-workflow"),
-            (self.auto_commit, "--auto-commit"),
-            (self.open_pr, "--open-pr"),
-            (self.pr_and_merge, "--pr-and-merge"),
-            (self.commit_template.is_some(), "--commit-template"),
-            (self.create_branch, "--create-branch"),
-            (self.no_create_branch, "--no-create-branch"),
-            (self.branch_template.is_some(), "--branch-template"),
-            (self.worktree, "--worktree"),
-            (self.no_worktree, "--no-worktree"),
-            (self.base.is_some(), "--base"),
-            (self.share_worktree, "--share-worktree"),
-        ];
-        all.into_iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| flag).collect()
-    }
-
     /// What the loop does with git: what the options leave out, the configuration says. The names of its branch and its
     /// worktree are filled in at its start.
     pub(super) fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, CliError> {
@@ -107,21 +88,10 @@ impl GitArgs {
             None if self.pr_and_merge => Workflow::PrMerge,
             None => config.workflow.unwrap_or_default(),
         };
-        if self.commit_template.is_some() && workflow == Workflow::None {
-            let error = "--commit-template: nothing is committed; accepted with --git-workflow commit";
-            return Err(CliError::usage(error));
-        }
         let apart = self.worktree || !self.no_worktree && config.worktree.unwrap_or_default();
         // A pull request needs a branch that is not the one that it is for.
         let on_branch = self.create_branch
             || !self.no_create_branch && (workflow.requests() || config.create_branch.unwrap_or_default());
-        if self.branch_template.is_some() && !apart && !on_branch {
-            let error = "--branch-template: accepted with --create-branch or --worktree";
-            return Err(CliError::usage(error));
-        }
-        if self.base.is_some() && !apart {
-            return Err(CliError::usage("--base: accepted with --worktree"));
-        }
         let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
         let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
         // There is no iteration yet where a branch is made.

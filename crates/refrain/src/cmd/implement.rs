@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
   refrain implement --commit-only \\
     --agent claude \"Build the parser.\"
 
-A number alone says how many iterations there are. All else is as with start: refrain start --help, docs/modes.md";
+A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
 
 /// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {

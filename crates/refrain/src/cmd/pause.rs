@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::{Brief, Service};
+use refrain_engine::{Brief, Deed, Service, SlowRunner};
 
 use super::plan;
 use crate::cli::Context;
@@ -39,13 +39,13 @@ pub(super) fn pause(
     service: &Service,
     id: &LoopId,
     now: bool,
-    slow: impl FnOnce(Option<i32>),
+    slow: impl FnOnce(SlowRunner),
 ) -> Result<String, CliError> {
     if service.has_plan(id) {
-        return plan::pause(service, id, now);
+        return plan::pause(service, id, now, slow);
     }
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask(id, "be paused", Ask::Pause(urgency), slow)?;
+    let state = service.ask(id, Deed::Pause, Ask::Pause(urgency), slow)?;
     Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),

@@ -19,16 +19,24 @@ pub(crate) struct Args {
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]
     promise_match: Match,
+    /// Read it as in a loop with a required gate: the tag may also end the last line after other words
+    #[arg(long)]
+    gated: bool,
 }
 
 /// Scans the message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+    if args.gated && matches!(args.promise_match, Match::Substring) {
+        let error =
+            "--gated: with --promise-match substring the promise counts anywhere; accepted are tag and plain";
+        return Err(CliError::usage(error));
+    }
     let mut bytes = Vec::new();
     std::io::stdin()
         .read_to_end(&mut bytes)
         .map_err(|error| CliError::usage(format!("stdin cannot be read: {error}")))?;
     let promise = Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() };
-    let finding = scan(&promise, &String::from_utf8_lossy(&bytes));
+    let finding = scan(&promise, &String::from_utf8_lossy(&bytes), args.gated);
     if finding.claimed {
         out::print("a claim\n");
         return Ok(Code::Done.into());

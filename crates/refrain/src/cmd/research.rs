@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
   refrain research --agent claude \\
     \"Which parser fits?\"
 
-A number alone says how many iterations there are. All else is as with start: refrain start --help, docs/modes.md";
+A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
 
 /// Starts it.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {

@@ -6,18 +6,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use refrain_core::LoopId;
-use refrain_core::agent::Usd;
 use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
-use refrain_core::spec::Millis;
+use refrain_core::values::Limit;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{
-    Brief, EngineError, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot,
+    Brief, Deed, EngineError, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot,
 };
 
 use super::approve;
+use super::start::BeginArgs;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
@@ -33,23 +33,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["all", "from"])]
     last: bool,
     /// Every one that paused or crashed, each in a process of its own
-    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens"])]
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens", "retry_for"])]
     all: bool,
     /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
-    #[arg(long, requires = "all")]
+    #[arg(long)]
     after_reboot: bool,
-    /// How many iterations at most, in all; at most 200 more at a time
-    #[arg(long, alias = "max-total-iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
-    max_iterations: Option<u32>,
-    /// How long the loop may take, in all
-    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
-    max_duration: Option<Millis>,
-    /// How much money it may cost, in all, in US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd)]
-    max_cost: Option<Usd>,
-    /// How many tokens it may use, in all
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens)]
-    max_tokens: Option<u64>,
     /// Wait no longer for what it waits for
     #[arg(long)]
     now: bool,
@@ -60,20 +48,20 @@ pub(crate) struct Args {
 }
 
 /// Takes the loop over and drives it, here or in a process of its own.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     // Its own loop would be among them, and each gets a process of its own.
     if let Some(own) = context.inside.as_ref().filter(|_| args.all) {
         return Err(from_inside(own));
     }
     if args.after_reboot {
-        return after_reboot(context, args);
+        return after_reboot(context, &args);
+    }
+    if let Some(file) = args.from.from.clone() {
+        return from::run(context, &file, args);
     }
     let service = context.service()?;
-    if let Some(file) = &args.from.from {
-        return from::run(context, &service, file, args);
-    }
     if args.all {
-        return all(context, &service, args);
+        return all(context, &service, &args);
     }
     let id = if args.last {
         last(&service)?
@@ -81,19 +69,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         values::only_one(&service, args.id.as_ref(), "refrain resume", could_be)?
     };
     if service.has_plan(&id) {
-        return plan(context, &service, &id, args);
+        return plan(context, &service, &id, &args);
     }
     if args.id.is_none() {
         approve::refuse_by_accident(&service.status(&id)?)?;
     }
     // An agent that resumes its own loop would end itself; one that grants more decides over a person's money; one that lets
     // go on what waits for approval says no in a person's name.
-    let grant = Grant {
-        max_iterations: args.max_iterations,
-        max_duration: args.max_duration,
-        max_cost: args.max_cost,
-        max_tokens: args.max_tokens,
-    };
+    let grant = grant(&args)?;
     let grants = grant != Grant::default();
     if let Some(own) = &context.inside
         && (grants || own == id.as_str() || approve::is_awaited(&service.status(&id)?))
@@ -109,6 +92,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         resumed => resumed?,
     };
     drive(context, &service, runner, &args.show)
+}
+
+/// The totals that it gets.
+fn grant(args: &Args) -> Result<Grant, CliError> {
+    let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
+    Ok(Grant {
+        max_iterations: *max_iterations,
+        max_duration: raised("--max-duration", work.max_duration)?,
+        max_cost: raised("--max-cost", work.max_cost)?,
+        max_tokens: raised("--max-tokens", work.max_tokens)?,
+        retry_for: raised("--retry-for", work.retry_for)?,
+    })
+}
+
+/// A new total: a limit that a loop has is raised, and not taken away.
+fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, CliError> {
+    match limit {
+        None => Ok(None),
+        Some(Limit::At(total)) => Ok(Some(total)),
+        Some(Limit::None) => {
+            Err(CliError::usage(format!("{flag} none: accepted is a total; none counts only with --from")))
+        }
+    }
 }
 
 /// Drives a loop that goes on, here or in a process of its own.
@@ -144,7 +150,7 @@ pub(super) fn in_background(context: &Context, id: &LoopId, granted: &str) -> Re
     let granted =
         shlex::split(granted).ok_or_else(|| CliError::usage(format!("{granted}: a quote is open")))?;
     let words = [id.to_string(), "--detach".to_owned(), "--quiet".to_owned()].into_iter().chain(granted);
-    run(context, &Words::try_parse_from(words)?.args).map(drop)
+    run(context, Words::try_parse_from(words)?.args).map(drop)
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
@@ -161,23 +167,21 @@ fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs
 
 /// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
 fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
-    for (is_given, flag) in [(args.max_tokens.is_some(), "--max-tokens"), (args.now, "--now")] {
+    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for } = grant(args)?;
+    let flags =
+        [(max_tokens.is_some(), "--max-tokens"), (retry_for.is_some(), "--retry-for"), (args.now, "--now")];
+    for (is_given, flag) in flags {
         if is_given {
             let error = CliError::usage(format!("{flag}: {id} is a plan, and has none"));
             return Err(error.hint("refrain plan resume --help shows what it can be granted"));
         }
     }
-    let grant = PlanGrant {
-        per_task: None,
-        total: args.max_iterations,
-        max_cost: args.max_cost,
-        max_duration: args.max_duration,
-    };
+    let grant = PlanGrant { per_task: None, total: max_iterations, max_cost, max_duration };
     super::plan::resume(context, service, id, &grant, &args.show)
 }
 
 fn hurry(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
-    service.ask(id, "be hurried", Ask::Proceed, out::tell_slow(id))?;
+    service.ask(id, Deed::Hurry, Ask::Proceed, out::tell_slow(id))?;
     out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
     Ok(Code::Done.into())
 }

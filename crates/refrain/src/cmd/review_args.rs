@@ -22,10 +22,10 @@ pub(crate) struct ReviewArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) spec_gate: Option<Utf8PathBuf>,
     /// Who reviews: an agent's name or a command; the loop's own agent, started afresh, where it is left out
-    #[arg(long, value_name = "KIND|CMD", requires = "spec_gate")]
+    #[arg(long, value_name = "KIND|CMD")]
     reviewer: Option<String>,
     /// Which model it uses
-    #[arg(long, value_name = "NAME", requires = "spec_gate")]
+    #[arg(long, value_name = "NAME")]
     reviewer_model: Option<String>,
     /// Have a critic look at the progress behind every N iterations, and pass its words on to the agent; none takes back what is configured
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = every)]
@@ -64,10 +64,7 @@ impl ReviewArgs {
         let configured = &settings.config.critique;
         let every = self.critique_every.or(configured.every.map(Limit::At)).and_then(Option::from);
         let Some(every) = every.map(NonZeroU32::get) else {
-            return match self.critic {
-                None => Ok(None),
-                Some(_) => Err(CliError::usage("--critic: accepted with --critique-every")),
-            };
+            return Ok(None);
         };
         let (who, critic, model) = match &self.critic {
             Some(critic) => ("--critic", Some(critic.as_str()), None),

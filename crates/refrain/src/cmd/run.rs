@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use refrain_core::LoopId;
+use refrain_core::detect::Offer;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::Grant;
@@ -15,7 +16,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{EngineError, Service, foreign_lock};
+use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     /// The file that says what is to be done: the agent's prompt, and what the reviewer holds the work against
     #[arg(value_name = "PROMPT_FILE")]
     prompt_file: Utf8PathBuf,
-    /// How many iterations at most, 1 to 200; 5 where it is left out
-    #[arg(long, short = 'n', visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    /// How many iterations at most in total, 1 to 200; default 5
+    #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iter: Option<u32>,
     /// Where everything happens; here, where it is left out
     #[arg(long, short, value_name = "DIR", value_parser = values::folder)]
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// Ask a person last of all: what all else proved is done once they say refrain approve
     #[arg(long)]
     require_approval: bool,
+    /// Start although the program of a gate is not found or not executable, for a program that the agent is to create
+    #[arg(long)]
+    allow_missing_gates: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -113,6 +117,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let words = Words::try_parse_from(words).map_err(CliError::from)?;
     let (mut spec, mut notes) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
     notes.extend(prove(&mut spec, &service, &environment)?);
+    context.typed.check_loop(&spec)?;
     if let Some(pid) = foreign_lock(&spec) {
         let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
         return Err(CliError::new(Code::Refused, error).hint("end it, or wait for it"));
@@ -120,13 +125,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let left = service.status(&args.task).ok();
     let runner = match left.filter(may_go_on) {
         Some(left) if wants_to_go_on(args, &left)? => {
-            let more = left.max_iterations.is_none_or(|cap| cap > left.charged);
-            let most = args.max_iter.unwrap_or(ITERATIONS);
-            let total = if more { most.max(left.charged + 1) } else { left.charged.saturating_add(most) };
             let spent = left.status == StatusWord::TimedOut;
             let longer = left.limits.max_duration.map(|all| Millis(all.0.saturating_mul(2)));
             let grant = Grant {
-                max_iterations: Some(total),
+                max_iterations: total(args, &left)?,
                 max_duration: longer.filter(|_| spent),
                 ..Grant::default()
             };
@@ -176,51 +178,75 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
     ];
     let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
     let approval = args.require_approval.then(|| "--require-approval".to_owned());
+    let missing = args.allow_missing_gates.then(|| "--allow-missing-gates".to_owned());
     let words = ["start".to_owned(), "--no-promise".to_owned()].into_iter();
-    words.chain(fixed).chain(given).chain(approval).collect()
+    words.chain(fixed).chain(given).chain(approval).chain(missing).collect()
+}
+
+/// What the gates of a task's tests, and of its linters, are called.
+pub(super) const TESTS: &str = "tests";
+pub(super) const QUALITY: &str = "quality";
+
+/// One command for all tests that the project's files offer, or for all linters.
+pub(super) fn together(offer: &Offer, hard: bool) -> Option<String> {
+    let command = |gate: &GateSpec| match &gate.check {
+        Check::Command(command) => Some(command.clone()),
+        Check::Review(_) => None,
+    };
+    let commands: Vec<_> = offer.gates.iter().filter(|gate| gate.hard == hard).filter_map(command).collect();
+    match commands.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        all => Some(all.iter().map(|command| format!("( {command} )")).collect::<Vec<_>>().join(" && ")),
+    }
+}
+
+/// A project without tests that could decide.
+pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
+    let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
+    CliError::usage(format!(
+        "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
+    ))
 }
 
 /// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
-    let together = |hard: bool| {
-        let commands: Vec<_> = offer
-            .gates
-            .iter()
-            .filter(|gate| gate.hard == hard)
-            .filter_map(|gate| match &gate.check {
-                Check::Command(command) => Some(command.clone()),
-                Check::Review(_) => None,
-            })
-            .collect();
-        match commands.as_slice() {
-            [] => None,
-            [only] => Some(only.clone()),
-            all => Some(all.iter().map(|command| format!("( {command} )")).collect::<Vec<_>>().join(" && ")),
+    // Together they are two commands at most, of which only the first program would be looked at.
+    service.check_gates(spec, &offer.gates).map_err(|error| match error {
+        EngineError::GateProgram(error) => {
+            let whose = format!("{}, which the project's files offer", error.whose);
+            EngineError::GateProgram(GateProgramError { whose, ..error })
         }
-    };
-    let Some(tests) = together(true) else {
-        let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
-        let error = format!(
-            "{}: nothing there says how to test it{found}; accepted is a project with tests",
-            spec.working_dir
-        );
-        return Err(CliError::usage(error)
-            .hint("an executable test.sh will do; refrain start --gate CMD takes any command"));
-    };
+        error => error,
+    })?;
+    let tests = together(&offer, true).ok_or_else(|| {
+        let hint = "an executable test.sh will do; refrain start --gate CMD takes any command";
+        no_tests(&spec.working_dir, &offer).hint(hint)
+    })?;
     let gate = |name: &str, command, hard, timeout| {
         let name: GateName = name.parse().map_err(|error| CliError::usage(format!("{error}")))?;
         let check = Check::Command(command);
-        Ok::<_, CliError>(GateSpec { name, check, hard, timeout, retries: 0, when: GateWhen::Iteration })
+        Ok::<_, CliError>(GateSpec {
+            name,
+            check,
+            hard,
+            timeout,
+            retries: 0,
+            when: GateWhen::Iteration,
+            completes: false,
+        })
     };
-    let mut gates = vec![gate("tests", tests, true, environment.test)?];
-    if let Some(linters) = together(false) {
-        gates.push(gate("quality", linters, false, environment.quality)?);
+    let mut gates = vec![gate(TESTS, tests, true, environment.test)?];
+    if let Some(linters) = together(&offer, false) {
+        gates.push(gate(QUALITY, linters, false, environment.quality)?);
     }
     let review = spec.gates.drain(..).filter(GateSpec::is_review);
     gates.extend(review.map(|review| GateSpec { timeout: environment.spec, ..review }));
     spec.gates = gates;
     spec.keep_failed = true;
+    // Seed 004: the same error three times, whatever else changes.
+    spec.stuck.by_failure = true;
     // Seed 004's own are always there.
     spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);
     spec.mirrors.push(Mirror::Ralph);
@@ -240,6 +266,25 @@ fn may_go_on(left: &Status) -> bool {
         | StatusWord::BudgetExceeded
         | StatusWord::TimedOut
         | StatusWord::Stuck => true,
+    }
+}
+
+/// The total of iterations of an earlier run that continues: what was asked for, else what it has left, else as many again as
+/// a run has.
+fn total(args: &Args, left: &Status) -> Result<Option<u32>, CliError> {
+    let (task, used) = (&args.task, left.charged);
+    match (args.max_iter, left.max_iterations) {
+        (Some(total), _) if total <= used => {
+            let next = used.saturating_add(1);
+            let error = format!(
+                "-n {total}: {task} has used {used} iterations, and -n is the total; accepted is {next} or more"
+            );
+            Err(CliError::usage(error)
+                .hint(format!("refrain resume {task} --max-iterations {}", used.saturating_add(ITERATIONS))))
+        }
+        (Some(total), _) => Ok(Some(total)),
+        (None, Some(cap)) if cap <= used => Ok(Some(used.saturating_add(ITERATIONS))),
+        (None, _) => Ok(None),
     }
 }
 
@@ -276,23 +321,23 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, "be begun anew", Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.ask(task, Deed::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
     service.archive(task)?;
     Ok(())
 }
 
 /// The variables of seed 004, and its values where they are not set.
-struct Environment {
-    implement: Millis,
-    test: Millis,
-    spec: Millis,
-    quality: Millis,
-    global: Millis,
-    threshold: u32,
+pub(super) struct Environment {
+    pub(super) implement: Millis,
+    pub(super) test: Millis,
+    pub(super) spec: Millis,
+    pub(super) quality: Millis,
+    pub(super) global: Millis,
+    pub(super) threshold: u32,
 }
 
 impl Environment {
-    fn read(context: &Context) -> Result<Self, CliError> {
+    pub(super) fn read(context: &Context) -> Result<Self, CliError> {
         let time = |name: &str, seconds: u64| match context.variable(name) {
             None => Ok(Millis(seconds * 1000)),
             Some(text) => core_values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {

@@ -10,6 +10,7 @@ pub(super) mod work;
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::ArgGroup;
 use clap::builder::NonEmptyStringValueParser;
 use refrain_core::mirror::Mirror;
@@ -19,7 +20,7 @@ use refrain_engine::config::{Chosen, ProjectFile, Settings};
 use refrain_engine::{Runner, Service, left_to_others};
 
 pub(super) use self::kinds::Match;
-use self::work::{PromiseArgs, TaskArgs, WorkArgs};
+use self::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 
 use crate::cli::Context;
 use crate::cmd::gate_args::GateArgs;
@@ -37,10 +38,24 @@ use crate::values;
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
+    #[command(flatten)]
+    mode: ModeArgs,
+}
+
+/// Its way of working.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct ModeArgs {
     /// Its way of working: research, implement, or one that the configuration has under this name; what it is about is the
     /// prompt, where there is one
     #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     mode: Option<String>,
+}
+
+impl ModeArgs {
+    /// Whether there is one.
+    pub(super) fn is_given(&self) -> bool {
+        self.mode.is_some()
+    }
 }
 
 /// What a loop is started with, whatever its mode.
@@ -48,28 +63,37 @@ pub(crate) struct Args {
 #[command(group = ArgGroup::new("source"))]
 pub(super) struct Options {
     #[command(flatten)]
-    task: TaskArgs,
+    task: WordArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
+    #[command(flatten)]
+    plan: ByTag,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// What every verb takes that begins a loop: `start`, and `resume --from`.
+#[derive(Debug, clap::Args)]
+pub(super) struct BeginArgs {
+    #[command(flatten)]
+    pub(super) task: TaskArgs,
     /// Your own words on how to go about it, behind all else that the prompt says
     #[arg(help_heading = heading::RUN, long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     directions: Option<String>,
     /// The loop's id; made up from the command where it is left out
     #[arg(help_heading = heading::RUN, long, value_name = "ID")]
-    name: Option<LoopId>,
+    pub(super) name: Option<LoopId>,
     #[command(flatten)]
-    work: WorkArgs,
+    pub(super) work: WorkArgs,
     #[command(flatten)]
-    promise: PromiseArgs,
+    pub(super) promise: PromiseArgs,
     #[command(flatten)]
-    until: UntilArgs,
-    /// How many iterations at most, 1 to 200; 20 where it is left out
-    #[arg(help_heading = heading::COST, long, short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
-    max_iterations: Option<u32>,
+    pub(super) until: UntilArgs,
+    /// How many iterations at most, 1 to 200; default 20
+    #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    pub(super) max_iterations: Option<u32>,
     #[command(flatten)]
     git: GitArgs,
-    #[command(flatten)]
-    plan: ByTag,
-    #[command(flatten)]
-    show: ShowArgs,
     /// Show it in the files of another system too: ralph, synthex, descartes, randroid
     #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = Mirror::from_str)]
     mirror: Vec<Mirror>,
@@ -78,31 +102,42 @@ pub(super) struct Options {
 impl Args {
     /// The same with what was said in a session.
     pub(super) fn in_session(mut self, gates: GateArgs, until: UntilArgs, most: Option<u32>) -> Self {
-        self.options.work.gates = gates;
-        self.options.until = until;
-        self.options.max_iterations = most;
+        let begin = &mut self.options.begin;
+        (begin.work.gates, begin.until, begin.max_iterations) = (gates, until, most);
         self
     }
 
-    /// A verb that is a mode: with these options, where a number that stands alone says how many iterations there are.
+    /// The same with what was said of a loop of another system.
+    pub(super) fn of_another_system(mut self, begin: BeginArgs, mode: ModeArgs) -> Self {
+        (self.options.begin, self.mode) = (begin, mode);
+        self
+    }
+
+    /// A verb that is a mode: a number alone in place of a task is the maximum of iterations.
     pub(super) fn of_mode(mode: &str, mut options: Options) -> Result<Self, CliError> {
         if let [word] = options.task.words.as_slice()
-            && word.bytes().all(|byte| byte.is_ascii_digit())
+            && is_number(word)
         {
-            options.until = options.until.counting(word)?;
+            let begin = &mut options.begin;
+            begin.max_iterations = Some(begin.until.at_most(word, begin.max_iterations)?);
             options.task.words.clear();
         }
-        // A number with words behind it may be meant as the count, and a count that is not heard is money.
+        // A number before a task may be meant as the maximum, and a maximum that is not kept costs money.
         if let [word, _, ..] = options.task.words.as_slice()
-            && word.bytes().all(|byte| byte.is_ascii_digit())
+            && is_number(word)
         {
             let error = format!(
-                "{word}: accepted is a number alone, or a task; --iterations {word} says how many iterations beside a task"
+                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
             );
             return Err(CliError::usage(error));
         }
-        Ok(Self { options, mode: Some(mode.to_owned()) })
+        Ok(Self { options, mode: ModeArgs { mode: Some(mode.to_owned()) } })
     }
+}
+
+/// Whether a word is nothing but digits.
+pub(super) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 // In short lines: one that a narrow terminal breaks cannot be copied.
@@ -124,36 +159,13 @@ What is left out here, the configuration says: refrain config show. All about it
 /// Starts the loop and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if args.options.plan.asked() {
-        if let Some(mode) = &args.mode {
-            return Err(CliError::usage(format!(
-                "--mode {mode}: not with a plan: its tasks have ways of their own"
-            )));
-        }
-        let Options { task, directions, name, work, promise, until, max_iterations, git, mirror, plan, show } =
-            args.options;
-        if directions.is_some() {
-            return Err(CliError::usage(
-                "--directions: not with a plan: accepted is --spec-file, which every agent is told",
-            ));
-        }
-        if let Some(mirror) = mirror.first() {
-            return Err(CliError::usage(format!("--mirror {mirror}: not with a plan: accepted is a loop")));
-        }
-        if let Some(flag) = until.given() {
-            return Err(CliError::usage(format!("{flag}: not with a plan, which ends with its tasks")));
-        }
-        plan::refuse_what_loops_have(&task, &promise, &git)?;
+        let Options { begin, plan, show, .. } = args.options;
+        let BeginArgs { name, work, max_iterations, .. } = begin;
         return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
     }
-    let options = &args.options;
-    let dir = match &options.work.working_dir {
-        Some(dir) => context.dir.join(dir),
-        None => context.dir.clone(),
-    };
-    if !dir.is_dir() {
-        return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
-    }
-    if options.show.detach {
+    let options = &args.options.begin;
+    let dir = working_dir(context, &options.work)?;
+    if args.options.show.detach {
         run::may_detach(context)?;
     }
     let service = Service::open(&dir, context.host.clone())?;
@@ -162,20 +174,41 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     mention_what_does_not_count(&settings);
     let named = options.name.clone();
     let (spec, notes) = resolve::spec(context, &args, &settings, &service, &dir)?;
+    launch(context, &service, (spec, named, notes), (args.options.show, &settings), &dir)
+}
+
+/// Where the loop works.
+pub(super) fn working_dir(context: &Context, work: &WorkArgs) -> Result<Utf8PathBuf, CliError> {
+    let dir = work.working_dir.as_ref().map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    match dir.is_dir() {
+        true => Ok(dir),
+        false => Err(CliError::usage(format!("--working-dir {dir}: there is no such folder"))),
+    }
+}
+
+/// Starts the loop of this specification and drives it, here or in a process of its own.
+pub(super) fn launch(
+    context: &Context,
+    service: &Service,
+    (spec, named, notes): (Spec, Option<LoopId>, Vec<String>),
+    (show, settings): (ShowArgs, &Settings),
+    dir: &Utf8Path,
+) -> Result<ExitCode, CliError> {
+    context.typed.check_loop(&spec)?;
     // Who needs a worktree for itself has it.
     let is_shared = spec.git.shared || spec.needs_worktree_alone();
-    let notes = Notes::of(&service, &spec, notes);
+    let notes = Notes::of(service, &spec, notes);
     let runner = service.start(spec, named)?;
     if !is_shared {
         mention_neighbours(&runner);
     }
-    if !options.show.quiet {
+    if !show.quiet {
         notes.tell(runner.id());
         mention_memories(&runner);
     }
-    let show = args.options.show.or_configured(&settings.config.notify);
+    let show = show.or_configured(&settings.config.notify);
     match show.detach {
-        true => run::detached(context, &service, runner, dir.as_str(), &show),
+        true => run::detached(context, service, runner, dir.as_str(), &show),
         false => run::in_foreground(context, runner, &show),
     }
 }

@@ -93,12 +93,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         rows.push(Row::prose("waits until", format!("{} ({left})", clock(wait.until))));
     }
     if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
-        let life = match runner.alive {
-            Some(true) => "alive",
-            Some(false) => "gone",
-            None => "out of sight",
-        };
-        rows.push(Row::prose("runner", format!("{runner}, {life}")));
+        rows.push(Row::prose("runner", format!("{runner}, {}", runner.life())));
     }
     if let Some(needs) = &status.needs {
         rows.push(Row::exact("next", needs.clone()));

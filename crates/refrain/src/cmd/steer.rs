@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use refrain_core::LoopId;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, EngineError, Service};
+use refrain_core::{LoopId, check_steering};
+use refrain_engine::{Brief, Deed, EngineError, Service, SlowRunner};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -16,7 +16,7 @@ use crate::{out, values};
 pub(crate) struct Args {
     /// Which loop, or plan
     id: Option<LoopId>,
-    /// What to say
+    /// What to say, at most 8192 bytes
     #[arg(value_name = "TEXT")]
     words: Vec<String>,
 }
@@ -39,21 +39,22 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Hands the words to this loop, or to what this plan has at work; says what it came to. `slow` is told where that takes long.
-pub(super) fn steer<S: FnOnce(Option<i32>)>(
+pub(super) fn steer<S: FnOnce(SlowRunner)>(
     service: &Service,
     id: &LoopId,
     words: &str,
     slow: impl Fn(&LoopId) -> S,
 ) -> Result<String, CliError> {
+    check_steering(words).map_err(|refusal| CliError::usage(refusal.to_string()))?;
     if service.has_plan(id) {
         return of_plan(service, id, words, slow);
     }
-    service.ask(id, "be steered", Ask::Steer(words.to_owned()), slow(id))?;
+    service.ask(id, Deed::Steer, Ask::Steer(words.to_owned()), slow(id))?;
     Ok(format!("{id} will be told with its next attempt\n"))
 }
 
 /// Hands the words to the loop of each task that is worked on.
-fn of_plan<S: FnOnce(Option<i32>)>(
+fn of_plan<S: FnOnce(SlowRunner)>(
     service: &Service,
     id: &LoopId,
     words: &str,
@@ -62,7 +63,7 @@ fn of_plan<S: FnOnce(Option<i32>)>(
     let state = service.plan(id)?;
     let mut told = Vec::new();
     for (_, running) in state.running() {
-        match service.ask(&running.id, "be steered", Ask::Steer(words.to_owned()), slow(&running.id)) {
+        match service.ask(&running.id, Deed::Steer, Ask::Steer(words.to_owned()), slow(&running.id)) {
             Ok(_) => told.push(running.id.to_string()),
             // It was not begun yet, or has just come to its end.
             Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_core::event::{Ask, End, Urgency};
+use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{EngineError, Said, Service, Turn, hook};
+use refrain_engine::{Deed, EngineError, Said, Service, Turn, hook};
 
 use crate::cli::Context;
 use crate::error::CliError;
@@ -180,7 +180,7 @@ fn stopped(state: &LoopState) -> ExitCode {
     let status = view::status(state, Alive::NOBODY);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
     match state.ended.map(|ended| ended.end) {
-        Some(End::IterationCap) => CAP.into(),
+        Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => CAP.into(),
         _ => NOT_RUNNING.into(),
     }
 }
@@ -205,7 +205,7 @@ fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&s
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),
-        Finish::Cancelled => ended(service.ask(id, "be cancelled", Ask::Cancel(Urgency::Now), |_| ())),
+        Finish::Cancelled => ended(service.ask(id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| ())),
         Finish::Crashed => ended(service.leave_session(id)),
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use refrain_core::agent::AgentEvent;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::{Service, Sight, chain};
+use refrain_engine::{Service, Sight, SlowRunner, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
 use super::{approve, cancel, pause, resume, steer};
@@ -69,7 +69,7 @@ impl Verbs {
             return Err(CliError::new(Code::Refused, format!("{id} does not wait for approval")));
         }
         if !words.is_empty() {
-            steer::steer(service, id, words, |_| |_: Option<i32>| {})?;
+            steer::steer(service, id, words, |_| |_: SlowRunner| {})?;
         }
         resume::in_background(&self.context_of(service), id, "")
             .map(|()| format!("{id} is sent back, and goes on"))
@@ -79,7 +79,7 @@ impl Verbs {
 impl Program for Verbs {
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
         // Whoever looks at this screen sees that it takes long.
-        let slow = |_: Option<i32>| {};
+        let slow = |_: SlowRunner| {};
         let done = match act {
             Act::Pause { now } => pause::pause(service, id, *now, slow),
             Act::Cancel { now } => cancel::cancel(service, id, *now, slow),

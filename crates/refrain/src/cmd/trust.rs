@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     revoke: bool,
     /// Print an array
-    #[arg(long, requires = "list")]
+    #[arg(long)]
     json: bool,
 }
 

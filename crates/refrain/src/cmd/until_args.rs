@@ -1,4 +1,4 @@
-//! The options that say until when a loop goes on (seed 002), for `start` and for what a person types in a session.
+//! The options that say when a loop ends (seed 002), for `start` and for what a person types in a session.
 
 use refrain_core::spec::{Limits, Until};
 
@@ -6,16 +6,18 @@ use super::heading;
 use crate::error::CliError;
 use crate::values;
 
-/// Until when it goes on.
+/// When it ends.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
 pub(crate) struct UntilArgs {
-    /// Go on until it is done: what is done where nothing is said
-    #[arg(long = "loop", conflicts_with_all = ["iterations", "infinite"])]
+    /// Run until the work is done: the default
+    #[arg(long = "loop", conflicts_with_all = ["exact", "infinite"])]
     complete: bool,
-    /// Exactly so many iterations, 1 to 200: a claim ends nothing before the last
+    /// Run exactly N iterations, 1 to 200, whatever the agent claims
+    ///
+    /// The loop is completed after them; verified if its required gates pass then. It is never stuck.
     #[arg(long, value_name = "N", conflicts_with = "infinite", allow_negative_numbers = true, value_parser = values::iterations)]
-    iterations: Option<u32>,
+    exact: Option<u32>,
     /// Go on for ever, less what time and money allow: a claim says that there is nothing to do now, and is waited behind,
     /// 5s at first and 10m at most
     #[arg(long)]
@@ -25,22 +27,33 @@ pub(crate) struct UntilArgs {
 impl UntilArgs {
     /// The option that was given, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let said = [
-            (self.complete, "--loop"),
-            (self.iterations.is_some(), "--iterations"),
-            (self.infinite, "--infinite"),
-        ];
+        let said =
+            [(self.complete, "--loop"), (self.exact.is_some(), "--exact"), (self.infinite, "--infinite")];
         said.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
     }
 
-    /// The same for exactly so many iterations, which a number alone says; not beside an option that says something else.
-    pub(crate) fn counting(self, number: &str) -> Result<Self, CliError> {
-        if let Some(flag) = self.given() {
-            let error = format!("{flag}: not beside {number}, which says how many iterations there are");
+    /// The most iterations, where a number stands alone: not beside an option that sets another number, or none.
+    pub(crate) fn at_most(&self, number: &str, most: Option<u32>) -> Result<u32, CliError> {
+        let others = [
+            (self.exact.is_some(), "--exact"),
+            (self.infinite, "--infinite"),
+            (most.is_some(), "--max-iterations"),
+        ];
+        if let Some((_, flag)) = others.into_iter().find(|(is_given, _)| *is_given) {
+            let error = format!("{flag}: not with the number {number}, which is the maximum of iterations");
             return Err(CliError::usage(error));
         }
-        let count = values::iterations(number).map_err(|why| CliError::usage(format!("{number}: {why}")))?;
-        Ok(Self { iterations: Some(count), ..self })
+        values::iterations(number).map_err(|why| CliError::usage(format!("{number}: {why}")))
+    }
+
+    /// How many iterations it has exactly, where that is said.
+    pub(crate) fn exact(&self) -> Option<u32> {
+        self.exact
+    }
+
+    /// Whether it has no end of its own.
+    pub(crate) fn is_infinite(&self) -> bool {
+        self.infinite
     }
 
     /// What both say together; this one first.
@@ -48,15 +61,15 @@ impl UntilArgs {
         if self.given().is_some() { self } else { other }
     }
 
-    /// Until when it goes on, and how many iterations that are: with `most` given, or else configured.
+    /// When it ends, and how many iterations it has: with `most` given, or else configured.
     pub(crate) fn resolve(
         &self,
         most: Option<u32>,
         configured: Option<u32>,
     ) -> Result<(Until, Option<u32>), CliError> {
         let refused = |why| Err(CliError::usage(format!("--max-iterations: {why}")));
-        match (self.iterations, self.infinite, most) {
-            (Some(_), _, Some(_)) => refused("not with --iterations, which says how many there are"),
+        match (self.exact, self.infinite, most) {
+            (Some(_), _, Some(_)) => refused("not with --exact, which sets the number of iterations"),
             (_, true, Some(_)) => {
                 refused("not with --infinite; accepted are --max-cost, --max-tokens and --max-duration")
             }
@@ -80,8 +93,8 @@ mod tests {
     #[case::nothing(&[], None, Some((Until::Complete, Some(7))))]
     #[case::a_cap(&[], Some(3), Some((Until::Complete, Some(3))))]
     #[case::until_done(&["--loop"], Some(3), Some((Until::Complete, Some(3))))]
-    #[case::exactly(&["--iterations", "5"], None, Some((Until::Count, Some(5))))]
-    #[case::exactly_and_a_cap(&["--iterations", "5"], Some(3), None)]
+    #[case::exactly(&["--exact", "5"], None, Some((Until::Count, Some(5))))]
+    #[case::exactly_and_a_cap(&["--exact", "5"], Some(3), None)]
     #[case::for_ever(&["--infinite"], None, Some((Until::Forever, None)))]
     #[case::for_ever_and_a_cap(&["--infinite"], Some(3), None)]
     fn a_mode_says_how_many(
@@ -94,11 +107,11 @@ mod tests {
 
     #[rstest]
     #[case(&["--loop", "--infinite"])]
-    #[case(&["--loop", "--iterations", "5"])]
-    #[case(&["--infinite", "--iterations", "5"])]
-    #[case(&["--iterations", "0"])]
-    #[case(&["--iterations", "201"])]
-    #[case(&["--iterations", "-1"])]
+    #[case(&["--loop", "--exact", "5"])]
+    #[case(&["--infinite", "--exact", "5"])]
+    #[case(&["--exact", "0"])]
+    #[case(&["--exact", "201"])]
+    #[case(&["--exact", "-1"])]
     fn two_modes_or_no_number_are_refused(#[case] words: &[&str]) {
         assert!(read(words).is_err());
     }

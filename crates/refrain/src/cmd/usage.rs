@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
-use refrain_core::agent::Usd;
 use refrain_core::text::printable;
 use refrain_core::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
-use refrain_core::view::metrics;
+use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, Listed, Untold, Used};
 
@@ -129,10 +128,8 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     if !report.caps.is_empty() {
         text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
     }
-    if let Some(LookingBack { asked, cost_usd, without_cost }) = &report.looking_back {
-        let at_least = if *without_cost > 0 { "at least " } else { "" };
-        let cost = cost_usd
-            .map_or_else(|| "nobody knows what".to_owned(), |cost| format!("{at_least}{}", Usd::from(cost)));
+    if let Some(LookingBack { asked, cost_usd, at_least, without_cost: _ }) = &report.looking_back {
+        let cost = view::money(*cost_usd, *at_least).unwrap_or_else(|| "nobody knows what".to_owned());
         text.push_str(&format!("beside that: {asked} times an agent looked back on a loop, for {cost}\n"));
     }
     if report.groups.is_empty() && report.stops.is_empty() {
@@ -154,7 +151,8 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
     if report.verified_loops > 0 {
         let count = u32::try_from(report.verified_loops).unwrap_or(u32::MAX);
         let cost = report.cost_per_verified_loop_usd;
-        let each = cost.map(|cost| format!(", {} spent for each", Usd::from(cost))).unwrap_or_default();
+        let each = view::money(cost, report.total.usage.cost_at_least);
+        let each = each.map(|cost| format!(", {cost} spent for each")).unwrap_or_default();
         line(&format!("proven by their gates: {}{each}", phrase::counted(count, "loop", "loops")));
     }
     text
@@ -197,13 +195,12 @@ fn table(report: &Report, width: Option<usize>) -> Vec<String> {
 
 /// What nobody told is unknown; where some did, it is at least that.
 fn cost(sum: &Sum) -> String {
-    let at_least = if sum.usage.at_least || sum.without_cost > 0 { "at least " } else { "" };
-    sum.usage.cost_usd.map_or_else(|| unknown(sum), |cost| format!("{at_least}{}", Usd::from(cost)))
+    sum.usage.cost().unwrap_or_else(|| unknown(sum))
 }
 
 fn tokens(sum: &Sum, count: Option<u64>) -> String {
-    let at_least = if sum.usage.at_least || sum.without_tokens > 0 { "at least " } else { "" };
-    count.map_or_else(|| unknown(sum), |count| format!("{at_least}{}", phrase::thousands(count)))
+    let words = |count| view::sum(&phrase::thousands(count), sum.usage.tokens_at_least);
+    count.map_or_else(|| unknown(sum), words)
 }
 
 fn unknown(sum: &Sum) -> String {

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
-use refrain_core::agent::Usd;
 use refrain_core::plan::TaskId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
@@ -97,7 +96,7 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let commits = (commits > 0).then(|| phrase::counted(commits, "wave commit", "wave commits"));
     let usage = &view.usage;
     let used = phrase::progress(usage.iterations_used, Some(usage.iterations_granted));
-    let cost = usage.cost_usd.filter(|cost| *cost > 0.0).map(|cost| Usd::from(cost).to_string());
+    let cost = usage.cost().filter(|_| usage.cost_usd.is_some_and(|cost| cost > 0.0));
     let cap = view.limits.max_cost.map(|cap| format!(" of {cap}")).unwrap_or_default();
     let used = format!("{used} iterations{}", cost.map(|cost| format!(", {cost}{cap}")).unwrap_or_default());
     let mut rows = vec![
@@ -121,13 +120,8 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
         Row::exact("last event", clock(view.updated_at)),
     ];
     if let Some(runner) = view.runner.as_ref().filter(|_| view.ended_at.is_none()) {
-        let life = match runner.alive {
-            Some(true) => "alive",
-            Some(false) => "gone",
-            None => "out of sight",
-        };
         let since = Millis::from(now.duration_since(view.updated_at).unsigned_abs());
-        rows.push(Row::prose("runner", format!("{runner}, {life}; quiet for {since}")));
+        rows.push(Row::prose("runner", format!("{runner}, {}; quiet for {since}", runner.life())));
     }
     rows.push(Row::exact("next", view.needs.clone().unwrap_or_default()));
     phrase::rows(&rows, "", 12, width)

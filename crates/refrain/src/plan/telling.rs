@@ -323,7 +323,8 @@ fn closing(state: &PlanState) -> String {
     let view = view::plan::status(state, &Default::default(), Some(false), state.updated_at);
     let word = phrase::coloured(view.status, view.status.as_str());
     let (took, used) = (Millis::from(state.active), phrase::iterations(state.used));
-    let cost = view.usage.cost_usd.filter(|cost| *cost > 0.0).map(|cost| format!(", {}", Usd::from(cost)));
+    let has_cost = view.usage.cost_usd.is_some_and(|cost| cost > 0.0);
+    let cost = view.usage.cost().filter(|_| has_cost).map(|cost| format!(", {cost}"));
     let cost = cost.unwrap_or_default();
     let mut text = format!("{word} after {used} in {took}{cost}: {}\n", flat(&view.reason));
     let id = &view.id;

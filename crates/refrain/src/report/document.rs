@@ -1,12 +1,11 @@
 //! What a report says, in words.
 
 use jiff::Timestamp;
-use refrain_core::agent;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
-use refrain_core::view::{ApprovalWord, Iteration, Usage};
+use refrain_core::view::{self, ApprovalWord, Iteration, Usage, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::phrase::{self, counted, thousands};
@@ -114,7 +113,9 @@ fn who(agent: &AgentUsed) -> String {
 fn kept(report: &Report) -> String {
     let Some(saved) = &report.saved else { return String::new() };
     match (&saved.branch, &saved.commit, &saved.why_not) {
-        (Some(branch), Some(commit), _) => format!("on branch {branch}, commit {commit}"),
+        (Some(branch), Some(commit), _) => {
+            format!("on branch {branch}, commit {commit}{}", with_yours(&saved.mixed))
+        }
         (_, _, Some(why)) => format!("on no branch: {why}"),
         (_, _, None) => String::new(),
     }
@@ -166,6 +167,7 @@ fn source(source: ClaimSource) -> &'static str {
         ClaimSource::StateFile => "status: done in state.md",
         ClaimSource::ExitCode => "the command's exit code 0",
         ClaimSource::Gates | ClaimSource::Result => "the gates alone",
+        ClaimSource::Count => "the number of iterations that was asked for",
     }
 }
 
@@ -311,6 +313,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Limit => "provider's limit",
         Outcome::Outage => "provider's outage",
         Outcome::Unable => "unable to work",
+        Outcome::Unresponsive => "stopped before its first event",
     }
 }
 
@@ -363,7 +366,10 @@ fn commits(report: &Report) -> Section {
 }
 
 fn spent(report: &Report) -> Section {
-    let known = |usage: &Usage| usage.input_tokens.is_some() || usage.cost_usd.is_some() || usage.at_least;
+    let known = |usage: &Usage| {
+        let has_some = usage.input_tokens.is_some() || usage.output_tokens.is_some();
+        has_some || usage.cost_usd.is_some() || usage.tokens_at_least
+    };
     let spent = &report.spent;
     let all = [
         ("the agent", spent.workers),
@@ -372,16 +378,16 @@ fn spent(report: &Report) -> Section {
         ("all together", spent.total),
     ];
     let rows = all.into_iter().filter(|(_, usage)| known(usage)).map(|(name, usage)| {
-        let tokens = |count: Option<u64>| Cell::number(count.map_or_else(|| "unknown".to_owned(), thousands));
-        let at_least = if usage.at_least { "at least " } else { "" };
-        let cost =
-            usage.cost_usd.map_or_else(|| "unknown".to_owned(), |cost| agent::Usd::from(cost).to_string());
+        let unknown = || "unknown".to_owned();
+        let words = |count| view::sum(&thousands(count), usage.tokens_at_least);
+        let tokens = |count: Option<u64>| Cell::number(count.map_or_else(unknown, words));
+        let cost = usage.cost().unwrap_or_else(unknown);
         vec![
             Cell::plain(name),
             tokens(usage.input_tokens),
             tokens(usage.cached_input_tokens),
             tokens(usage.output_tokens),
-            Cell::number(format!("{at_least}{cost}")),
+            Cell::number(cost),
         ]
     });
     let head = ["who", "tokens in", "of these cached", "tokens out", "cost"];

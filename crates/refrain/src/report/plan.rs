@@ -1,7 +1,6 @@
 //! What a report on a plan says: how each of its tasks stands, and what proved it.
 
 use jiff::Timestamp;
-use refrain_core::agent::Usd;
 use refrain_core::plan::TaskStarted;
 use refrain_core::report::Report;
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord};
@@ -33,7 +32,7 @@ pub(crate) fn plan_document(
 fn summary(view: &PlanStatus, clock: &dyn Fn(Timestamp) -> String) -> Section {
     let branch = view.branch.as_ref().map_or_else(String::new, |branch| format!(", branch {branch}"));
     let usage = &view.usage;
-    let cost = usage.cost_usd.map_or_else(String::new, |cost| format!(", {}", Usd::from(cost)));
+    let cost = usage.cost().map_or_else(String::new, |cost| format!(", {cost}"));
     let used = phrase::progress(usage.iterations_used, Some(usage.iterations_granted));
     Section::new("Summary").facts(vec![
         ("project", Cell::plain(format!("{}{branch}", view.project))),

@@ -268,7 +268,8 @@ fn what_the_person_had_changed_before_is_gated_each_time() {
 fn a_gate_that_cannot_run_is_a_failure_and_named() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
-    let run = sandbox.refrain(&start(&agent, &["-m", "1", "--gate", "no-such-program --all"])).with_code(10);
+    let gate_words = ["-m", "1", "--allow-missing-gates", "--gate", "no-such-program --all"];
+    let run = sandbox.refrain(&start(&agent, &gate_words)).with_code(10);
     assert!(run.stdout.contains("no-such-program --all"), "{}", run.stdout);
     let status = sandbox.status("job");
     assert_eq!(gate(&status, "no-such-program")["exit_code"], 127);
@@ -436,7 +437,8 @@ fn a_gate_that_tests_nothing_has_not_passed() {
     ] {
         let sandbox = sandbox();
         let agent = sandbox.agent("liar", CLAIM);
-        let run = sandbox.refrain(&start(&agent, &["--gate", nothing, "-m", "1"])).with_code(10);
+        let words = ["--gate", nothing, "-m", "1", "--allow-missing-gates"];
+        let run = sandbox.refrain(&start(&agent, &words)).with_code(10);
         assert!(run.stdout.contains("the claim is refused: gate tests failed"), "{}", run.stdout);
         let status = sandbox.status("job");
         assert_eq!((&gate(&status, "tests")["passed"], &status["verified"]), (&json!(false), &json!(false)));

@@ -69,6 +69,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,

@@ -8,6 +8,8 @@ mod agents;
 #[cfg(test)]
 mod approval;
 #[cfg(test)]
+mod at_once;
+#[cfg(test)]
 mod blocked;
 #[cfg(test)]
 mod budgets;
@@ -36,6 +38,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod from_other_systems;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod hosted;
@@ -54,7 +58,11 @@ mod memory;
 #[cfg(test)]
 mod mirrors;
 #[cfg(test)]
+mod missing_gates;
+#[cfg(test)]
 mod modes;
+#[cfg(test)]
+mod no_effect;
 #[cfg(test)]
 mod notifications;
 #[cfg(test)]
@@ -70,6 +78,8 @@ mod plugins;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod promise;
@@ -80,9 +90,13 @@ mod prompts;
 #[cfg(test)]
 mod protect;
 #[cfg(test)]
+mod provider_waits;
+#[cfg(test)]
 mod publishing;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod removed;
 #[cfg(test)]
 mod report;
 #[cfg(test)]
@@ -98,9 +112,15 @@ mod sessions;
 #[cfg(test)]
 mod slack;
 #[cfg(test)]
+mod stopped;
+#[cfg(test)]
 mod stopping;
 #[cfg(test)]
 mod stuck;
+#[cfg(test)]
+mod success_command;
+#[cfg(test)]
+mod sums;
 #[cfg(test)]
 mod task_loops;
 #[cfg(test)]

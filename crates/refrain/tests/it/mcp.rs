@@ -34,6 +34,14 @@ pub(crate) fn does(sandbox: &Sandbox, tool: &'static str, asked: Value) -> Value
     told
 }
 
+/// Calls a tool that refuses, in a session of its own, and answers what it says.
+pub(crate) fn refuses(sandbox: &Sandbox, tool: &'static str, asked: Value) -> String {
+    let client = Client::of(sandbox);
+    let told = client.refuses(tool, asked);
+    client.leaves().with_code(0);
+    told
+}
+
 fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
@@ -108,6 +116,7 @@ fn a_loop_is_started_followed_to_its_end_and_reported() {
         (status["loop"]["status"] == "completed").then_some(status)
     });
     assert_eq!((&ended["loop"]["verified"], &ended["loop"]["needs"]), (&json!(true), &Value::Null));
+    assert_eq!(ended["frontmatter"]["status"], "done", "one answer to one question");
     assert!(ended["loop"]["last_tick_at"].is_string() && ended["loop"]["finished_at"].is_string());
     let report = client.does("loop_report", json!({"loop_id": "job"}));
     assert_eq!((&report["report"]["id"], &report["report"]["status"]), (&json!("job"), &json!("completed")));

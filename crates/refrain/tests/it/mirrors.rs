@@ -221,7 +221,7 @@ fn a_loop_of_another_system_goes_on_where_it_stood() {
         "{}",
         run.stdout
     );
-    assert!(run.stderr.contains("behind iteration 3 of .synthex/loops/release-1.json"), "{}", run.stderr);
+    assert!(run.stderr.contains("after iteration 3 of .synthex/loops/release-1.json"), "{}", run.stderr);
     let prompt = sandbox.note("prompt.4");
     assert!(prompt.starts_with("Mend the tests.\n") && prompt.ends_with("\n\n## Run 4 of 8"), "{prompt}");
     let status = sandbox.status("release-1");

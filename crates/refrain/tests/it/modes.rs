@@ -21,10 +21,55 @@ printf '\\n    <iteration-summary>in code</iteration-summary>\\n'";
 fn exactly_so_many_iterations_are_done_whatever_is_claimed() {
     let sandbox = sandbox();
     let agent = sandbox.agent("claims", "echo COMPLETE");
-    let start = ["start", "--command", &agent, "--prompt", "p", "--name", "job", "--iterations", "3"];
+    let start = ["start", "--command", &agent, "--prompt", "p", "--name", "job", "--exact", "3"];
     sandbox.refrain(&start).with_code(0);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(3)));
+}
+
+/// What was asked for is done: exit code 0 without a claim, unverified unless the required gates passed.
+#[rstest]
+#[case::without_a_gate(&[], json!(null), "as no gate checks it")]
+#[case::its_gate_passes(&["--gate", "made=test -e made"], json!(true), "every gate that decides passed")]
+#[case::its_gate_fails(&["--gate", "never=false"], json!(false), "unverified, as gate never fails")]
+#[case::a_gate_for_claims(&["--gate", "made=test -e made", "--gate-when", "claim"], json!(true), "passed")]
+#[case::it_commits(&["--gate", "made=test -e made", "--auto-commit", "--worktree"], json!(true), "passed")]
+fn a_loop_of_exactly_so_many_iterations_needs_no_claim(
+    #[case] more: &[&str],
+    #[case] verified: Value,
+    #[case] reason: &str,
+) {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("works", "echo \"$REFRAIN_ITERATION\" >> made");
+    let start = ["start", "--command", &agent, "--prompt", "p", "--name", "job", "--exact", "2"];
+    sandbox.refrain(&[&start, more].concat()).with_code(0);
+    let status = sandbox.status("job");
+    assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(2)));
+    assert_eq!((&status["verified"], &status["claim"]), (&verified, &json!(null)), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains(reason), "{status}");
+    assert!(
+        sandbox.refrain(&["report", "job"]).with_code(0).stdout.contains("iterations that were asked for")
+    );
+    let over = sandbox.refrain(&["resume", "job", "--max-iterations", "3"]).with_code(17);
+    assert!(over.stderr.contains("completed"), "{}", over.stderr);
+}
+
+#[test]
+fn iterations_are_a_maximum_and_a_claim_ends_earlier() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("claims", &format!("[ $REFRAIN_ITERATION -lt 2 ] || {CLAIM}"));
+    for (name, words) in [
+        ("a", ["implement", "--iterations", "4"].as_slice()),
+        ("b", &["implement", "4"]),
+        ("c", &["start", "--iterations=4", "p"]),
+        ("d", &["research", "--max-iterations", "4"]),
+    ] {
+        sandbox.refrain(&[words, &["--command", &agent, "--name", name]].concat()).with_code(0);
+        let status = sandbox.status(name);
+        assert_eq!((&status["charged"], &status["max_iterations"]), (&json!(2), &json!(4)), "{words:?}");
+    }
+    let never = sandbox.agent("never", "echo not yet");
+    sandbox.refrain(&["implement", "2", "--command", &never, "--name", "never"]).with_code(10);
 }
 
 #[test]
@@ -44,11 +89,12 @@ fn one_that_goes_on_for_ever_waits_where_there_is_nothing_to_do() {
 /// Seed 002's command lines, with `refrain` in place of its program's names.
 #[rstest]
 #[case("research", "research", 1)]
-#[case("research 10", "research", 10)]
-#[case("implement 20", "implement", 20)]
+#[case("research 10", "research", 1)]
+#[case("implement 20", "implement", 1)]
+#[case("implement --exact 3", "implement", 3)]
 #[case("loop research", "research", 1)]
 #[case("loop research --loop", "research", 1)]
-#[case("loop implement --iterations 20", "implement", 20)]
+#[case("loop implement --iterations 20", "implement", 1)]
 #[case("loop implement --commit-only", "implement", 1)]
 #[case("start --mode implement --git-workflow commit", "implement", 1)]
 fn a_mode_is_a_verb(#[case] words: &str, #[case] mode: &str, #[case] iterations: u32) {
@@ -125,7 +171,7 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
         (&["--mode", "empty"], "the prompt is empty"),
         (&["--mode", ""], "a value is required for '--mode <NAME>'"),
         (&["--mode", "polish", " "], "the prompt is empty"),
-        (&["--mode", "polish", "--scud-tag", "x"], "--mode polish: not with a plan"),
+        (&["--mode", "polish", "--scud-tag", "x"], "--mode: not with a plan"),
         (&["--scud-tag", "x", "--directions", "y"], "--directions: not with a plan"),
     ] {
         let refused = start(&[&["start"], words].concat()).with_code(2);
@@ -134,8 +180,9 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
     for (words, said) in [
         (["research", "0"].as_slice(), "0: accepted are whole numbers in 1..=200"),
         (&["research", "201"], "201: accepted are whole numbers in 1..=200"),
-        (&["implement", "9", "--infinite"], "--infinite: not beside 9"),
-        (&["implement", "9", "-m", "3"], "--max-iterations: not with --iterations"),
+        (&["implement", "9", "--infinite"], "--infinite: not with the number 9"),
+        (&["implement", "9", "--exact", "3"], "--exact: not with the number 9"),
+        (&["implement", "9", "-m", "3"], "--max-iterations: not with the number 9"),
     ] {
         let refused = start(words).with_code(2);
         assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
@@ -182,7 +229,11 @@ fn a_session_has_modes_too_and_says_what_it_did() {
     assert!(tick(&["advance", "job"]).contains("You build"));
     tick(&["finish", "job", "completed", "<iteration-summary>built it</iteration-summary>"]);
     assert_eq!(sandbox.status("job")["iterations"][0]["summary"], "built it");
-    tick(&["begin", "/refrain:research", "--mode", "research", "--name", "bare", "--args", ""]);
+    for (name, args, most) in [("number", "4", 4), ("option", "--iterations 5", 5), ("bare", "", 20)] {
+        tick(&["begin", "/refrain:research", "--mode", "research", "--name", name, "--args", args]);
+        assert_eq!(sandbox.status(name)["max_iterations"], most, "{args}");
+        assert!(!pinned(&sandbox, name).contains("## Task"), "{args}");
+    }
     assert!(!pinned(&sandbox, "bare").contains("## Task"));
 }
 
@@ -191,6 +242,6 @@ fn a_number_before_a_task_is_not_taken_for_a_part_of_it() {
     let sandbox = sandbox();
     let agent = sandbox.agent("never", "touch \"$NOTES/ran\"");
     let run = sandbox.refrain(&["research", "2", "Which?", "--command", &agent]).with_code(2);
-    assert!(run.stderr.contains("--iterations 2 says how many iterations beside a task"), "{run:?}");
+    assert!(run.stderr.contains("--iterations 2 sets the maximum of iterations beside a task"), "{run:?}");
     assert_eq!(sandbox.note("ran"), "");
 }

@@ -434,3 +434,94 @@ fn what_the_file_system_refuses_blocks_the_plan_and_says_what_it_was() {
     let said = sandbox.refrain(&["plan", "resume", "fx"]).with_code(14).stdout;
     assert!(said.contains("complete wave 1"), "{said}");
 }
+
+/// A plan whose two first tasks are at work, and wait at a gate.
+fn waiting() -> (Sandbox, testkit::Gate, testkit::Session) {
+    let (sandbox, _) = feature();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent(
+        "waiter",
+        "task=$(git branch --show-current); task=${task##*/}\necho x > \"$NOTES/${task%%-*}\"
+trap '' INT TERM\nread -r _ < $GATES/go\necho done > $task.txt\necho TASK_COMPLETE",
+    );
+    let words =
+        ["plan", "run", "--tag", "feature-x", "--command", &agent, "--verify", VERIFY, "--name", "fx"];
+    let session = sandbox.spawn(&[&words[..], &["--jobs", "2"]].concat());
+    sandbox.wait_for_note("1");
+    sandbox.wait_for_note("2");
+    (sandbox, gate, session)
+}
+
+/// The names of the events of the plan's journal.
+fn events_of_plan(sandbox: &Sandbox) -> Vec<String> {
+    let journal = fs::read_to_string(sandbox.project().join(".git/refrain/plans/fx/journal.jsonl")).unwrap();
+    let events = journal.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    events.map(|record| record["event"]["type"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_request_survives_a_deleted_inbox() {
+    let (sandbox, gate, session) = waiting();
+    session.signal(testkit::Signal::STOP);
+    let asker = sandbox.spawn(&["plan", "pause", "fx"]);
+    let cure = format!("kill -CONT {}", session.pid());
+    testkit::eventually("it says what continues the runner", || asker.stderr().contains(&cure).then_some(()));
+    let view = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
+    assert_eq!((&view["runner"]["stopped"], view["needs"].as_str()), (&true.into(), Some(cure.as_str())));
+    fs::remove_dir_all(sandbox.project().join(".git/refrain/plans/fx/inbox")).unwrap();
+    session.signal(testkit::Signal::CONT);
+    asker.wait().with_code(0);
+    (0..2).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(16);
+}
+
+#[test]
+fn a_signal_that_is_repeated_is_recorded_once_and_ends_the_agents_at_once() {
+    let (sandbox, _gate, session) = waiting();
+    session.signal(testkit::Signal::TERM);
+    let view = sandbox.refrain(&["plan", "status", "fx", "--json"]).with_code(0).json();
+    for task in view["current"].as_array().unwrap() {
+        sandbox.wait_for_event(task["loop"].as_str().unwrap(), "attempt.stop-requested");
+    }
+    session.signal(testkit::Signal::TERM);
+    session.wait().with_code(16);
+    let asked = events_of_plan(&sandbox).into_iter().filter(|name| name == "asked").count();
+    assert_eq!(asked, 1);
+    let first = view["current"][0]["loop"].as_str().unwrap();
+    assert_eq!(sandbox.status(first)["iterations"][0]["signal"], 9, "without its stop sequence");
+    sandbox.nobody_survives();
+}
+
+/// For how long the threads of a process sleep in the call that waits for everything; none if it is not known, or they do not.
+fn sleeps_for_ms(pid: i32) -> Option<i64> {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let words: Vec<_> = call.split_whitespace().collect();
+    // epoll_wait and epoll_pwait: on x86-64, and on all others.
+    let is_epoll = matches!(words.first().copied(), Some("232" | "281" | "22"));
+    let timeout = words.get(4).filter(|_| is_epoll)?.trim_start_matches("0x");
+    let timeout = u64::from_str_radix(timeout, 16).ok()?;
+    Some(match i32::try_from(timeout) {
+        Ok(ms) => ms.into(),
+        // Below zero: for ever.
+        Err(_) => i64::MAX,
+    })
+}
+
+#[test]
+fn a_plan_that_waits_has_no_wake_ups_and_sees_that_its_file_changes() {
+    let (sandbox, gate, session) = waiting();
+    let taken =
+        |sandbox: &Sandbox| events_of_plan(sandbox).iter().filter(|name| *name == "tasks.taken").count();
+    let before = taken(&sandbox);
+    testkit::eventually("it waits for nothing but news", || {
+        sleeps_for_ms(session.pid()).filter(|ms| *ms > 10_000)
+    });
+    let path = sandbox.project().join(".scud/tasks/feature-x.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let moved = path.with_extension("new");
+    testkit::write(&moved, text.replace("Store sessions", "Keep sessions"));
+    fs::rename(&moved, &path).unwrap();
+    testkit::eventually("the file is read again", || (taken(&sandbox) > before).then_some(()));
+    (0..5).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(0);
+}

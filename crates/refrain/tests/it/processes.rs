@@ -230,8 +230,8 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);
     let keepers = sandbox.processes_named("refrain-keeper");
-    // Both stopped, then killed: neither can end anybody any more.
-    let pids = [session.pid(), keepers[0]];
+    // Both stopped, then killed: neither can end anybody any more. The keeper first: it continues when its runner ends.
+    let pids = [keepers[0], session.pid()];
     pids.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     pids.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
     session.wait();

@@ -30,9 +30,9 @@ const STARTS: &[Case] = &[
     (&["start", "--command", "AGENT", "p", "--max-iterations", "0"], 2, &["'0'", "1..=200"]),
     (&["start", "--command", "AGENT", "p", "--iterations", "201"], 2, &["'201'", "1..=200"]),
     (
-        &["start", "--command", "AGENT", "p", "--iterations", "3", "--max-iterations", "4"],
+        &["start", "--command", "AGENT", "p", "--exact", "3", "--max-iterations", "4"],
         2,
-        &["--max-iterations: not with --iterations"],
+        &["--max-iterations: not with --exact"],
     ),
     (
         &["start", "--command", "AGENT", "p", "--infinite", "--max-iterations", "4"],

@@ -356,7 +356,7 @@ fn what_cannot_be_a_review_is_refused() {
         (vec!["--reviewer", "codex"], "--spec-gate"),
         (vec!["--spec-gate", "spec.md", "--reviewer-model", "x"], "cannot be told its model"),
         (vec!["--spec-gate", "spec.md", "--reviewer", "acp"], "nothing says what to run"),
-        (vec!["--critic", "codex"], "accepted with --critique-every"),
+        (vec!["--critic", "codex"], "--critic: it has no effect without a critique; add --critique-every N"),
         (vec!["--critique-every", "0"], "--critique-every"),
     ] {
         let words = [vec!["start", "--command", &worker, "-p", "p"], more.clone()].concat();
@@ -365,6 +365,6 @@ fn what_cannot_be_a_review_is_refused() {
     }
     let words =
         ["start", "--command", &worker, "-p", "p", "--spec-gate", "spec.md", "--reviewer", "./missing"];
-    let run = sandbox.refrain(&words).with_code(1);
-    assert!(run.stderr.contains("\"./missing\" cannot be found"), "{}", run.stderr);
+    let run = sandbox.refrain(&words).with_code(2);
+    assert!(run.stderr.contains("gate spec: no such file: ./missing"), "{}", run.stderr);
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
+use crate::terminal::Terminal;
 use crate::{plain_folder, sandbox};
 
 /// A project whose test looks for a word, and the task to put it there.
@@ -130,13 +131,35 @@ fn an_earlier_run_is_put_aside_where_nobody_can_be_asked() {
     sandbox.refrain(&words(&able, &reviewer, &[])).with_code(0);
 }
 
+/// `-n` is the total, also where an earlier run continues.
+#[test]
+fn the_number_of_iterations_is_a_total_where_an_earlier_run_continues() {
+    let sandbox = project();
+    let (agent, reviewer) = (able_in(&sandbox, 3), content(&sandbox));
+    sandbox.refrain(&words(&agent, &reviewer, &["-n", "2"])).with_code(10);
+    let again = |total: &str| {
+        let mut terminal = Terminal::open(&sandbox, &words(&agent, &reviewer, &["-n", total]), &[]);
+        terminal.wait_for("[y/N]");
+        terminal.type_keys("y\n");
+        terminal.wait()
+    };
+    let (code, text) = again("2");
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("has used 2 iterations, and -n is the total"), "{text}");
+    let (code, text) = again("4");
+    assert_eq!(code, 0, "{text}");
+    let status = sandbox.status("add-auth");
+    assert_eq!((&status["charged"], &status["max_iterations"]), (&json!(3), &json!(4)));
+}
+
 #[test]
 fn what_does_not_count_is_said_before_it_begins() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
     write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 3\n");
     write(&sandbox.project().join("go.mod"), "module empty\n");
-    let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+    // Not every machine has Go.
+    let run = sandbox.refrain(&words(&agent, &reviewer, &["--allow-missing-gates"])).with_code(0);
     for note in ["refrain.toml is not trusted", "note: go.mod has no *_test.go"] {
         assert!(run.stderr.contains(note), "{}", run.stderr);
     }

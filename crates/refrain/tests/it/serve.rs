@@ -94,6 +94,9 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     drop(stream);
     served.posts(&format!("{job}/steer"), json!({"text": "Mind the dates."})).with_status(200);
 
+    let long = served.posts(&format!("{job}/steer"), json!({"text": "x".repeat(8_193)}));
+    long.with_status(400).says("8193 bytes of steering are too many; accepted are 1 to 8192");
+
     let mut stream = served.listens(Some(&left_off.id));
     let next = stream.until("recorded", |_| true);
     assert_eq!(
@@ -108,6 +111,54 @@ fn what_happens_is_told_as_it_happens_and_nothing_is_missed_in_between() {
     let mut stream = served.listens(Some(&left_off.id));
     stream.until("recorded", |data| data["name"] == "asked");
     assert_eq!(served.gets("/api/v1/projects").with_status(200).json().as_array().unwrap().len(), 1);
+    served.ends();
+}
+
+#[test]
+fn a_stream_that_breaks_while_it_catches_up_loses_nothing() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let names = sandbox.event_names("job");
+    let served = Served::begin(&sandbox, &[]);
+    // One that listens on keeps the looking out going.
+    let mut other = served.listens(None);
+    assert_eq!(other.next().event, "hello");
+    let begun: jiff::Timestamp = sandbox.journal("job")[0]["at"].as_str().unwrap().parse().unwrap();
+    let before = begun.as_millisecond() - 60_000;
+    let after = |id: &str| {
+        let mut stream = served.listens(Some(id));
+        let hello = stream.next();
+        assert_eq!(hello.event, "hello");
+        (stream, hello)
+    };
+    let all = |id: &str| -> Vec<String> {
+        let (mut stream, _) = after(id);
+        let mut found = Vec::new();
+        while found.last() != names.last() {
+            found.push(stream.next().data["name"].as_str().unwrap().to_owned());
+        }
+        found
+    };
+    // An id of another server, as before a restart; then that of what it was told first; then one from the middle.
+    let old = format!("deadbeef-5-{before}");
+    assert_eq!(all(&old), names);
+    let (_, hello) = after(&old);
+    assert_eq!(all(&hello.id), names);
+    let (mut stream, _) = after(&old);
+    let third = (0..3).map(|_| stream.next()).last().unwrap();
+    drop(stream);
+    let rest = all(&third.id);
+    assert!(rest.ends_with(&names[3..]), "{rest:?}");
+    // With all of it told, only what is new is.
+    let (mut stream, _) = after(&old);
+    let last = (0..names.len()).map(|_| stream.next()).last().unwrap();
+    drop(stream);
+    let (mut stream, hello) = after(&last.id);
+    assert!(!hello.id.starts_with("none"), "{}", hello.id);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "next", "p"]).with_code(0);
+    assert_eq!(stream.until("recorded", |_| true).data["loop"], "next");
+    drop((stream, other));
     served.ends();
 }
 

@@ -178,7 +178,7 @@ fn whoever_pauses_or_cancels_it_is_heard() {
         ["tick", "begin", COMMAND, "--session-id", "t", "--resume", "job", "--completion-promise", "NEW"];
     let fixed = sandbox.refrain(&words).with_code(1);
     assert!(
-        fixed.stderr.contains("--completion-promise: a loop that goes on has its own"),
+        fixed.stderr.contains("--completion-promise: it has no effect on a loop that continues"),
         "{}",
         fixed.stderr
     );
@@ -456,12 +456,26 @@ fn a_session_goes_on_for_ever_where_that_is_asked_for() {
 #[test]
 fn a_session_does_exactly_so_many_iterations() {
     let sandbox = sandbox();
-    begin(&sandbox, "s", "job", &["--args", "Build it. --iterations 2"]);
+    begin(&sandbox, "s", "job", &["--args", "Build it. --exact 2"]);
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let second = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
     assert!(second.starts_with("[loop job iteration 2/2]"), "{second}");
     assert_eq!(stops(&sandbox, "s", "well"), None);
-    assert_eq!(sandbox.status("job")["status"], "iteration-cap");
+    assert_eq!(sandbox.status("job")["status"], "completed");
+    // The same, counted by hand.
+    begin(&sandbox, "t", "other", &["--args", "Build it. --exact 1"]);
+    sandbox.refrain(&["tick", "advance", "other"]).with_code(0);
+    sandbox.refrain(&["tick", "advance", "other"]).with_code(4);
+    assert_eq!(sandbox.status("other")["status"], "completed");
+    begin(&sandbox, "u", "third", &["--args", "Build it. --exact 1"]);
+    sandbox.refrain(&["tick", "advance", "third"]).with_code(0);
+    sandbox.refrain(&["tick", "finish", "third", "max-iterations-reached"]).with_code(0);
+    assert_eq!(sandbox.status("third")["status"], "completed");
+    // A maximum is none: a claim ends it.
+    begin(&sandbox, "v", "fourth", &["--args", "Build it. --iterations 3"]);
+    sandbox.refrain(&["tick", "advance", "fourth"]).with_code(0);
+    assert_eq!(stops(&sandbox, "v", "<promise>COMPLETE</promise>"), None);
+    assert_eq!(sandbox.status("fourth")["charged"], 1);
 }
 
 #[test]
@@ -477,9 +491,7 @@ fn gates_are_typed_in_a_session_too() {
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
     assert!(refused.contains("CLAIM REFUSED: gate made failed"), "{refused}");
-    for text in
-        ["--iterations 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"]
-    {
+    for text in ["--exact 3 --max-iterations 4 p", "--infinite --max-iterations 4 p", "--loop --infinite p"] {
         let words = ["tick", "begin", COMMAND, "--agent", "claude", "--name", "other", "--args", text];
         sandbox.refrain(&words).with_code(1);
     }

@@ -53,6 +53,22 @@ fn pause_now_ends_the_agent_and_refunds_the_attempt() {
 }
 
 #[test]
+fn more_steering_than_a_prompt_takes_is_wrong_usage() {
+    let sandbox = sandbox();
+    let (gate, session) = running(&sandbox, "job");
+    let long = "x".repeat(8_193);
+    let refused = sandbox.refrain(&["steer", "job", &long]).with_code(2);
+    assert!(
+        refused.stderr.contains("8193 bytes of steering are too many; accepted are 1 to 8192"),
+        "{refused:?}"
+    );
+    sandbox.refrain(&["steer", "job", &long[..8_192]]).with_code(0);
+    (0..3).for_each(|_| gate.let_one_pass());
+    session.wait().with_code(0);
+    assert!(sandbox.kept_text("job", "0002", "prompt.md").contains(&long[..8_192]));
+}
+
+#[test]
 fn cancel_lets_the_iteration_end_and_is_final() {
     let sandbox = sandbox();
     let (gate, session) = running(&sandbox, "job");

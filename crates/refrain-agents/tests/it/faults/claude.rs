@@ -1,7 +1,8 @@
 //! Claude Code is judged by its codes, its exit and its own words.
 
 use refrain_core::agent::FaultKind::{
-    Aborted, Connection, Context, Credit, Limit, Login, Other, Overloaded, RateLimit, Refused, Session, Setup,
+    Aborted, Connection, Context, Credit, Forbidden, Limit, Login, Other, Overloaded, RateLimit, Refused,
+    Session, Setup,
 };
 use refrain_core::event::Exit;
 
@@ -28,7 +29,14 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
     let cases: Vec<Case> = vec![
         // by the status of the result
         (result(r#""api_error_status":400"#), BAD, "", Some(Refused), None),
-        (result(r#""api_error_status":403"#), BAD, "", Some(Login), None),
+        // it calls every refusal a failed authentication, and 403 is more often a proxy's
+        (result(r#""api_error_status":401,"error":"authentication_failed""#), BAD, "", Some(Login), None),
+        (result(r#""api_error_status":403"#), BAD, "", Some(Forbidden), None),
+        (result(r#""api_error_status":403,"error":"authentication_failed""#), BAD, "", Some(Forbidden), None),
+        // the form of older plans: the words have the time
+        (result(r#""api_error_status":429,"result":"API Error: Request rejected (429) · Claude AI usage limit reached|1795226899""#), BAD, "", Some(Limit), reset()),
+        (result(r#""result":"Claude AI usage limit reached|1795226899""#), BAD, "", Some(Limit), reset()),
+        (result(r#""api_error_status":429,"result":"Claude AI usage limit reached|soon""#), BAD, "", Some(RateLimit), None),
         (result(r#""api_error_status":413"#), BAD, "", Some(Context), None),
         (result(r#""api_error_status":502"#), BAD, "", Some(Overloaded), None),
         (result(r#""api_error_status":503"#), BAD, "", Some(Overloaded), None),

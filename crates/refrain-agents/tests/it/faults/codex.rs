@@ -1,11 +1,12 @@
 //! Codex is judged by its own words and its exit.
 
 use refrain_core::agent::FaultKind::{
-    Aborted, Connection, Credit, Limit, Login, Model, Other, Overloaded, RateLimit, Refused, Session, Setup,
+    Aborted, Connection, Credit, Forbidden, Limit, Model, Other, Overloaded, RateLimit, Refused, Session,
+    Setup,
 };
 use refrain_core::event::Exit;
 
-use super::{BAD, Case, DONE, after, check};
+use super::{BAD, Case, DONE, after, at, check};
 
 #[test]
 fn codex_is_judged_by_its_own_words_and_its_exit() {
@@ -15,16 +16,18 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
     #[rustfmt::skip]
     let cases: Vec<Case> = vec![
         (failed("unexpected status 400 Bad Request: x"), BAD, "", Some(Refused), None),
-        (failed("unexpected status 403 Forbidden: x"), BAD, "", Some(Login), None),
+        (failed("unexpected status 403 Forbidden: x"), BAD, "", Some(Forbidden), None),
         (failed("unexpected status 404 Not Found: x"), BAD, "", Some(Model), None),
         (failed("unexpected status 503 Service Unavailable: x"), BAD, "", Some(Overloaded), None),
         (failed("exceeded retry limit, last status: 500 Internal Server Error"), BAD, "", Some(Overloaded), None),
         (failed("idle timeout waiting for SSE"), BAD, "", Some(Connection), None),
         (failed("Incomplete response returned, reason: content_filter"), BAD, "", Some(Refused), None),
         (failed("unexpected status 400 Bad Request: The 'x' model is not supported when using Codex with a ChatGPT account."), BAD, "", Some(Model), None),
-        // with either apostrophe; a clock without a date and a zone is no time
-        (failed("You've hit your usage limit. Try again at 2:08 AM."), BAD, "", Some(Limit), None),
-        (failed("You\u{2019}ve hit your usage limit. Try again at Nov 24th, 2026 2:08 AM."), BAD, "", Some(Limit), None),
+        // with either apostrophe; the next such time of the machine's own clock, or that of a day
+        (failed("You've hit your usage limit. Try again at 2:08 AM."), BAD, "", Some(Limit), at("2026-11-24T02:09:00+01:00")),
+        (failed("You've hit your usage limit. Try again at 11:45 PM."), BAD, "", Some(Limit), at("2026-11-23T23:46:00+01:00")),
+        (failed("You\u{2019}ve hit your usage limit. Visit x or try again at Nov 26th, 2026 2:08 AM."), BAD, "", Some(Limit), at("2026-11-26T02:09:00+01:00")),
+        (failed("You\u{2019}ve hit your usage limit. Try again at noon."), BAD, "", Some(Limit), None),
         (failed("You\u{2019}ve hit your usage limit. Try again in 1 day 2 hours 5 minutes."), BAD, "", Some(Limit), after(93_900_000)),
         (failed("stream disconnected before completion: Rate limit reached for gpt on tokens per min. Please try again in 1.5s. Visit x"), BAD, "", Some(RateLimit), after(1_500)),
         (failed("Rate limit reached for gpt. Please try again in 28ms."), BAD, "", Some(RateLimit), after(28)),

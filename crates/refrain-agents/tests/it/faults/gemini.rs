@@ -1,13 +1,16 @@
 //! Gemini CLI is judged by its result with the exit that follows it; without one, by its exit and its own words.
 
 use proptest::prelude::*;
+use refrain_agents::ear::Ear;
 use refrain_core::agent::FaultKind::{
-    Aborted, Connection, Limit, Login, Model, Other, Overloaded, RateLimit, Refused, Session, Setup, Turns,
+    Aborted, Connection, Forbidden, Limit, Login, Model, Other, Overloaded, RateLimit, Refused, Session,
+    Setup, Turns,
 };
 use refrain_core::event::Exit;
+use refrain_core::spec::AgentKind;
 
 use super::{BAD, Case, DONE, after, check};
-use crate::play::{play, play_with, recording, spec};
+use crate::play::{call, play, play_with, recording, spec};
 
 /// An error result as Gemini writes it.
 fn failed(kind: &str, message: &str) -> String {
@@ -30,6 +33,51 @@ const NO_KEY: &str = r#"{"@type":"type.googleapis.com/google.rpc.ErrorInfo","rea
 const RETRYING: &str =
     "YOLO mode is enabled.\nAttempt 3 failed with status 429. Retrying with backoff... ApiError: no\n";
 
+/// As it says it where the provider names a delay.
+const DELAYED: &str = "YOLO mode is enabled.\nAttempt 1 failed: Resource has been exhausted (e.g. check quota).\n\
+    Suggested retry after 290s.. Retrying after 299189ms...\n";
+const SPENT: &str = "Attempt 1 failed: You have exhausted your capacity on this model. Your quota will reset after 18h31m10s.. \
+    Retrying after 69015309ms...\n";
+
+#[test]
+fn gemini_says_only_on_standard_error_that_it_tries_again_and_is_heard_there() {
+    let mut spec = spec("gemini", &[]);
+    spec.agent.kind = AgentKind::Gemini;
+    let plain =
+        |how: &str| format!("Attempt 2 failed{how} Retrying with backoff... ApiError: no\n    at x\n");
+    for (stderr, kind, until) in [
+        (DELAYED.to_owned(), RateLimit, after(299_189)),
+        (SPENT.to_owned(), Limit, after(69_015_309)),
+        (plain(" with status 503."), Overloaded, None),
+        (plain(" with 429 error (no Retry-After header)."), RateLimit, None),
+        (plain(" with 5xx error."), Overloaded, None),
+        (plain("."), Connection, None),
+    ] {
+        for size in [1, 7, 4_096] {
+            let mut ear = Ear::new(&call(&spec));
+            ear.hear(&recording("gemini", "rate-limit-retrying"));
+            stderr.as_bytes().chunks(size).for_each(|chunk| ear.hear_stderr(chunk));
+            let (count, fault) =
+                ear.retrying().unwrap_or_else(|| panic!("{stderr} says that it tries again"));
+            assert_eq!((count, fault.kind, fault.until), (1, kind, until), "{stderr}");
+            // Ended in its sleep it says only that it was interrupted.
+            let report = ear.conclude(DONE, "").report.expect("a stream reports");
+            assert_eq!(report.fault.map(|fault| (fault.kind, fault.until)), Some((kind, until)), "{stderr}");
+        }
+        // What it says afterwards was said because it worked.
+        let mut ear = Ear::new(&call(&spec));
+        ear.hear_stderr(stderr.as_bytes());
+        ear.hear(&recording("gemini", "hello"));
+        assert!(ear.retrying().is_none(), "{stderr}");
+    }
+    let mut ear = Ear::new(&call(&spec));
+    ear.hear_stderr(
+        b"Attempt one failed. Retrying after 1ms...\nRetrying after 9ms...\nAttempt 1 failed: x\n",
+    );
+    ear.hear_stderr(&b"and on and on\n".repeat(10_000));
+    assert!(ear.retrying().is_none());
+}
+
 #[test]
 fn gemini_is_judged_by_its_result_and_its_exit() {
     let capacity = |rest: &str| {
@@ -46,7 +94,7 @@ fn gemini_is_judged_by_its_result_and_its_exit() {
         (answered(429, "RESOURCE_EXHAUSTED", DAILY), exit(173), "", Some(Limit), None),
         (answered(503, "UNAVAILABLE", ""), exit(247), "", Some(Overloaded), None),
         (answered(500, "INTERNAL", ""), exit(244), "", Some(Overloaded), None),
-        (answered(403, "PERMISSION_DENIED", ""), exit(147), "", Some(Login), None),
+        (answered(403, "PERMISSION_DENIED", ""), exit(147), "", Some(Forbidden), None),
         (answered(400, "INVALID_ARGUMENT", NO_KEY), exit(144), "", Some(Login), None),
         (answered(400, "INVALID_ARGUMENT", ""), exit(144), "", Some(Refused), None),
         (answered(404, "NOT_FOUND", ""), exit(148), "", Some(Model), None),
@@ -56,7 +104,7 @@ fn gemini_is_judged_by_its_result_and_its_exit() {
         (failed("unknown", "[API Error: exception TypeError: fetch failed sending request]"), BAD, "", Some(Connection), None),
         // by the exit alone
         (none(), exit(173), "", Some(RateLimit), None),
-        (none(), exit(147), "", Some(Login), None),
+        (none(), exit(147), "", Some(Forbidden), None),
         (none(), exit(17), "", Some(Overloaded), None),
         (failed("unknown", "[API Error: {\"error\":"), exit(144), "", Some(Refused), None),
         // by its type
@@ -104,6 +152,8 @@ fn gemini_without_a_result_is_judged_by_its_exit_and_its_own_words() {
         (whole("rate-limit-retrying"), Exit::Signal(9), RETRYING, Some(RateLimit), None),
         (whole("rate-limit-retrying"), DONE, RETRYING, Some(RateLimit), None),
         (whole("tools-cut-in-line"), DONE, RETRYING, Some(Aborted), None),
+        (whole("rate-limit-retrying"), DONE, DELAYED, Some(RateLimit), after(299_189)),
+        (whole("rate-limit-retrying"), DONE, SPENT, Some(Limit), after(69_015_309)),
     ];
     check("gemini", &cases);
     for (stream, exit, stderr, _, _) in &cases {

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use refrain_core::agent::FaultKind::{
-    Aborted, Busy, Connection, Context, Credit, Limit, Login, Model, Other, OutputLimit, Overloaded,
-    RateLimit, Refused, Session, Setup,
+    Aborted, Busy, Connection, Context, Credit, Forbidden, Limit, Login, Model, Other, OutputLimit,
+    Overloaded, RateLimit, Refused, Session, Setup,
 };
 use refrain_core::agent::{AgentEvent, Fault, Until};
 use refrain_core::event::Exit;
@@ -58,7 +58,7 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
         // by the provider's status
         (answered(400, "", ""), BAD, "", Some(Refused), None),
         (answered(402, "", ""), BAD, "", Some(Credit), None),
-        (answered(403, "not json", ""), BAD, "", Some(Login), None),
+        (answered(403, "not json", ""), BAD, "", Some(Forbidden), None),
         (answered(413, "", ""), BAD, "", Some(Context), None),
         (answered(500, "", ""), BAD, "", Some(Overloaded), None),
         (answered(503, "", ""), BAD, "", Some(Overloaded), None),

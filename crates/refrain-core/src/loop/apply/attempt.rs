@@ -8,7 +8,8 @@ use super::super::next_step::CHURN_WITHIN;
 use super::super::state::{Attempt, Cause, InFlight, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
 use super::money::withholds_cost;
-use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit};
+use crate::agent::Until as ProviderUntil;
+use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};
 use crate::ids::AttemptId;
 use crate::spec::Until;
 use crate::state_file::WorkStatus;
@@ -67,6 +68,7 @@ impl LoopState {
             error: None,
             usage,
             proof: None,
+            shifted: flight.shifted,
         });
         self.turn();
     }
@@ -80,11 +82,14 @@ impl LoopState {
         at: Timestamp,
     ) -> Option<Blocked> {
         let fault = finished.and_then(|finished| finished.report.as_ref()?.fault.as_ref());
+        // The attempt itself has what its program said.
+        self.trouble.said = None;
         match (outcome, fault.map(|fault| (answer(fault.kind), fault))) {
             (Outcome::Limit | Outcome::Outage, Some((Answer::Wait(kind), fault))) => {
-                let bound = self.limits.retry_for;
-                self.trouble.meet((kind, fault), at, (&self.spec.id, id), bound)
+                self.meet((kind, fault.until), id, at)
             }
+            // It was stopped as it slept until its provider works again, and said nothing more of that.
+            (Outcome::Outage, _) => self.meet((WaitKind::Outage, None), id, at),
             (Outcome::Unable, Some((Answer::Person(why), _))) => Some(why),
             (Outcome::OutputLost, _) => {
                 self.refunds_in_a_row += 1;
@@ -92,14 +97,13 @@ impl LoopState {
             }
             // What a person stopped says nothing about the next try.
             (Outcome::Interrupted, _) => None,
-            (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted, _) => {
+            (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted | Outcome::Unresponsive, _) => {
                 self.refunds_in_a_row += 1;
                 None
             }
             // Nothing else is refunded.
             (
                 Outcome::Limit
-                | Outcome::Outage
                 | Outcome::Unable
                 | Outcome::Claimed
                 | Outcome::Ended
@@ -111,6 +115,16 @@ impl LoopState {
                 _,
             ) => None,
         }
+    }
+
+    /// The provider failed an agent: there is a wait now, or the loop is blocked because it would be too long.
+    pub(super) fn meet(
+        &mut self,
+        fault: (WaitKind, Option<ProviderUntil>),
+        id: AttemptId,
+        at: Timestamp,
+    ) -> Option<Blocked> {
+        self.trouble.meet(fault, at, (&self.spec.id, id), self.limits.retry_for)
     }
 
     /// Any one source claims.

@@ -10,10 +10,10 @@ use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};
-use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason};
+use crate::event::{Blocked, ClaimSource, Exit, GateFinished, StopReason, WaitKind};
 use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
-use crate::git::{CommitReport, CommitResult, Oid};
+use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::spec::Millis;
 
@@ -37,6 +37,7 @@ impl Word {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
             (_, Exit::Lost) => Self::Lost,
+            (Some(StopReason::TimeLimit), _) if trouble(finished).is_some() => Self::Unable,
             (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
             (
                 Some(
@@ -49,21 +50,30 @@ impl Word {
                 ),
                 _,
             ) => Self::None,
+            (Some(StopReason::ProviderWait), _) if lacks_verdict(finished) => Self::Unable,
             (None, _) if trouble(finished).is_some() => Self::Unable,
-            (None, _) if let Some(reviewed) = &finished.review => {
+            (None | Some(StopReason::ProviderWait), _) if let Some(reviewed) = &finished.review => {
                 Self::Said(Self::of_review(&reviewed.verdict))
             }
-            (None, Exit::Code(0)) => Self::Said(finished.no_test.clone().map(GateFailure::NoTest)),
-            (None, exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen)) => {
-                Self::Said(Some(GateFailure::Exit(exit)))
+            (None | Some(StopReason::ProviderWait), Exit::Code(0)) => {
+                Self::Said(finished.no_test.clone().map(GateFailure::NoTest))
             }
+            (
+                None | Some(StopReason::ProviderWait),
+                exit @ (Exit::Code(_) | Exit::Signal(_) | Exit::Unseen),
+            ) => Self::Said(Some(GateFailure::Exit(exit))),
         }
     }
 }
 
+/// Whether an agent that reviews came to no verdict.
+fn lacks_verdict(finished: &GateFinished) -> bool {
+    finished.review.as_ref().is_some_and(|it| matches!(it.verdict, Verdict::Missing { .. }))
+}
+
 /// What kept an agent that reviews from its verdict, where that was not the work.
 fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
-    let reviewed = finished.review.as_ref().filter(|it| matches!(it.verdict, Verdict::Missing { .. }))?;
+    let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
     let answer = answer(fault.kind);
     matches!(answer, Answer::Wait(_) | Answer::Person(_)).then_some((answer, fault))
@@ -101,9 +111,15 @@ impl LoopState {
         !self.spec.gates.is_empty() && self.baseline.is_none()
     }
 
-    pub(super) fn take_candidate(&mut self, candidate: Candidate, at: Timestamp) -> Result<(), &'static str> {
+    pub(super) fn take_candidate(
+        &mut self,
+        candidate: Candidate,
+        changed: &[RepoPath],
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
         let proving = self.proving_to("candidate.taken")?;
         if mem::take(&mut proving.to_check) {
+            proving.changed = changed.to_vec();
             match &mut proving.candidate {
                 Some(proven) if proven.tree == candidate.tree => {
                     // What was touched when the gates ran, they ran with.
@@ -118,12 +134,17 @@ impl LoopState {
         }
         self.hear_result(&candidate);
         let Phase::Proving(proving) = &mut self.phase else { return Err("candidate.taken") };
-        let (claims, asked) = (proving.claim.is_some(), proving.asked.clone());
+        let completes = proving.of.is_some() && self.spec.completes_by_gate();
+        let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed.
+        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
+        if completes && self.proof.as_ref().filter(fits).is_some() {
+            proving.claim_by_gates(&self.spec.gates);
+        }
+        let asked = proving.asked.clone();
         let results = |last: &Proof| {
             // A reviewer was not asked where something else refused it.
             let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
@@ -148,9 +169,14 @@ impl LoopState {
     fn hear_result(&mut self, candidate: &Candidate) {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
+        if proving.claim.is_some() {
+            return;
+        }
         let last = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == proving.of);
-        let says_nothing =
-            |last: &&mut Attempt| last.outcome == Outcome::Ended && !says_blocked(last.finished.as_deref());
+        // Once the gates have spoken, a change is not the agent's: it was rebased onto the work of others.
+        let says_nothing = |last: &&mut Attempt| {
+            last.outcome == Outcome::Ended && last.proof.is_none() && !says_blocked(last.finished.as_deref())
+        };
         let silent = last.filter(says_nothing);
         if let (Some(silent), true, false) = (silent, self.spec.hears_results(), is_same) {
             (silent.outcome, silent.claim) = (Outcome::Claimed, Some(ClaimSource::Result));
@@ -173,6 +199,9 @@ impl LoopState {
         let begins = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false })
             && self.iteration == self.spec.carried()
             && self.lacks_baseline();
+        if fits && self.lacks_last_proof() {
+            self.prove_count();
+        }
         if fits && begins {
             self.rounds = 1;
             let mut before = Proving::new(None, None, &self.spec.gates);
@@ -193,6 +222,20 @@ impl LoopState {
             | Phase::Publishing(_)
             | Phase::Critiquing(_) => Err(what),
         }
+    }
+
+    /// What the last iteration of a loop left that ends by its count is proven as if it were claimed.
+    fn prove_count(&mut self) {
+        let Some(last) = self.last_charged() else { return };
+        let mut proving = Proving::new(Some(last.id), Some(ClaimSource::Count), &self.spec.gates);
+        for result in last.proof.iter().flat_map(|proof| &proof.results).filter(|result| result.of == last.id)
+        {
+            if let Some(runs) = proving.runs.get_mut(result.gate) {
+                *runs = result.run;
+            }
+        }
+        self.rounds = 1;
+        self.phase = Phase::Proving(Box::new(proving));
     }
 
     /// The candidate is not what the gates were asked about any more.
@@ -274,13 +317,16 @@ impl LoopState {
             }
             Word::Unable => {
                 let of = self.proving().map(Proving::folder);
-                let hindered = match trouble(finished).zip(of) {
-                    Some(((Answer::Wait(kind), fault), of)) => {
-                        let bound = self.limits.retry_for;
-                        self.trouble.meet((kind, fault), at, (&self.spec.id, of), bound)
+                self.trouble.said = trouble(finished).map(|(_, fault)| fault.message.clone());
+                let hindered = match trouble(finished) {
+                    Some((Answer::Person(why), _)) => Some(why),
+                    Some((Answer::Wait(kind), fault)) => {
+                        of.and_then(|of| self.meet((kind, fault.until), of, at))
                     }
-                    Some(((Answer::Person(why), _), _)) => Some(why),
-                    Some(((Answer::Budget | Answer::Charge, _), _)) | None => None,
+                    // It was stopped as it slept until its provider works again.
+                    Some((Answer::Budget | Answer::Charge, _)) | None => {
+                        of.and_then(|of| self.meet((WaitKind::Outage, None), of, at))
+                    }
                 };
                 self.forget_gate(hindered);
             }
@@ -366,6 +412,14 @@ impl LoopState {
         if proving.results.len() < proving.asked.len() {
             return;
         }
+        let holds =
+            |result: &GateResult| result.passed() || result.spec(&self.spec).is_some_and(|gate| !gate.hard);
+        if proving.of.is_some() && self.spec.completes_by_gate() && proving.results.iter().all(holds) {
+            proving.claim_by_gates(&self.spec.gates);
+            if proving.results.len() < proving.asked.len() {
+                return;
+            }
+        }
         // A proof names its tree: the gates may have changed what they were asked about.
         let decides = proving.claim.is_some() || self.spec.git.workflow.commits();
         let mut hard = self.spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard);
@@ -387,10 +441,14 @@ impl LoopState {
         let Phase::Proving(proving) = &mut self.phase else { return };
         let Some(candidate) = proving.candidate.take() else { return };
         let (of, claim) = (proving.of, proving.claim);
-        let mut proof =
-            Proof { candidate, results: mem::take(&mut proving.results), restless, approval: None };
+        let (results, changed) = (mem::take(&mut proving.results), mem::take(&mut proving.changed));
+        let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
+        // Of an agent that said nothing of it the gates claim.
+        if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
+            last.claim = last.claim.or(claim);
+        }
         if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {
             proof.approval = self.approval_of(id, &proof.candidate);
             if proof.approval.is_none() {

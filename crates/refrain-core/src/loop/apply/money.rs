@@ -8,7 +8,7 @@ impl LoopState {
     /// What an attempt used, from totals that may be those of its whole session.
     pub(in crate::r#loop) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let Some(report) = report else {
-            return Usage { at_least: agent.streams(), ..Usage::default() };
+            return Usage::of_run(None, None, false);
         };
         // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
         let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
@@ -34,9 +34,7 @@ impl LoopState {
             let known = self.sessions.entry(id.clone()).or_default();
             *known = (all_tokens.or(known.0), all_cost.or(known.1));
         }
-        let unknown = report.tokens.is_some() != tokens.is_some() || report.cost.is_some() != cost.is_some();
-        let used = Usage { tokens: tokens.unwrap_or_default(), cost, at_least: !report.is_final || unknown };
-        agent.priced(used)
+        agent.priced(Usage::of_run(tokens, cost, report.is_final))
     }
 
     /// What a reviewer or a critic used is the loop's, too.

@@ -44,6 +44,8 @@ enum Role {
     MeetsALimit,
     MeetsAnOutage,
     NeedsALogin,
+    /// Its provider fails it, and its program sleeps until it tries again.
+    SleepsForItsProvider,
 }
 
 impl Temper {
@@ -55,7 +57,7 @@ impl Temper {
     fn role(self, random: &mut Random) -> Role {
         use Role::{
             Babbles, CannotStart, Fails, FailsAtOnce, FillsTheDisk, Hangs, LosesItsKeeper, MeetsALimit,
-            MeetsAnOutage, NeedsALogin, Works, WorksSlowly,
+            MeetsAnOutage, NeedsALogin, SleepsForItsProvider, Works, WorksSlowly,
         };
         let exception = random.once_in(8);
         let all = [
@@ -71,6 +73,7 @@ impl Temper {
             MeetsALimit,
             MeetsAnOutage,
             NeedsALogin,
+            SleepsForItsProvider,
         ];
         match self {
             _ if exception => random.pick(&all),
@@ -92,6 +95,10 @@ pub(super) struct Agent {
     starts: bool,
     fills: bool,
     fault: Option<(FaultKind, Option<Millis>)>,
+    /// What it says that it tries again for, behind its first event.
+    retry: Option<(FaultKind, Option<Millis>)>,
+    /// It printed something.
+    has_printed: bool,
     /// How many tokens it uses for all that it prints, and says so.
     uses: Option<u64>,
     used: u64,
@@ -117,6 +124,8 @@ pub(super) enum Sign {
     /// It printed how much it has used so far.
     Used(Tokens),
     Filled,
+    /// It waits for its provider by itself.
+    Retries(FaultKind, Option<Until>),
     /// And how long it takes to end whom it left behind, where it did.
     Finished(Box<AttemptFinished>, Option<u64>),
 }
@@ -138,7 +147,7 @@ impl Agent {
             Role::FailsAtOnce => {
                 (Some(random.below(2_000)), random.pick(&[Exit::Code(127), Exit::Signal(11)]))
             }
-            Role::Hangs | Role::Babbles => (None, Exit::Code(0)),
+            Role::Hangs | Role::Babbles | Role::SleepsForItsProvider => (None, Exit::Code(0)),
             Role::WorksSlowly => (Some(random.between(60_000, 600_000)), Exit::Code(0)),
             Role::LosesItsKeeper => (Some(random.below(60_000)), Exit::Lost),
             Role::CannotStart => (None, Exit::Lost),
@@ -150,6 +159,7 @@ impl Agent {
         let prints = match role {
             Role::Works | Role::Fails => random.below(3),
             Role::FillsTheDisk | Role::MeetsALimit | Role::MeetsAnOutage => 1,
+            Role::SleepsForItsProvider => 2,
             Role::Babbles | Role::WorksSlowly => random.between(5, 20),
             Role::FailsAtOnce
             | Role::Hangs
@@ -168,7 +178,8 @@ impl Agent {
             | Role::CannotStart
             | Role::MeetsALimit
             | Role::MeetsAnOutage
-            | Role::NeedsALogin => false,
+            | Role::NeedsALogin
+            | Role::SleepsForItsProvider => false,
         };
         let by_file = random.once_in(4);
         Self {
@@ -187,8 +198,21 @@ impl Agent {
                 | Role::WorksSlowly
                 | Role::LosesItsKeeper
                 | Role::CannotStart
-                | Role::FillsTheDisk => None,
+                | Role::FillsTheDisk
+                | Role::SleepsForItsProvider => None,
             },
+            retry: match role {
+                Role::SleepsForItsProvider => Some(random.pick(&[
+                    (FaultKind::RateLimit, None),
+                    (FaultKind::RateLimit, Some(Millis(30_000))),
+                    (FaultKind::Limit, Some(Millis(3_600_000))),
+                    (FaultKind::Overloaded, Some(Millis(90_000))),
+                    // It tries again soon, as far as it says.
+                    (FaultKind::Overloaded, None),
+                ])),
+                _ => None,
+            },
+            has_printed: false,
             uses: random.maybe(2, 10, 900),
             leaves: random.maybe(4, 20, 12_000).filter(|_| !matches!(role, Role::CannotStart)),
             spawned: false,
@@ -224,6 +248,10 @@ impl Agent {
         }
         if self.prints.last() == Some(&now) && self.ends_at != Some(now) {
             self.prints.pop();
+            self.has_printed = true;
+            if let (Some((kind, after)), true) = (self.retry, self.prints.is_empty()) {
+                return Sign::Retries(kind, after.map(Until::After));
+            }
             return match self.uses {
                 _ if self.fills => Sign::Filled,
                 Some(uses) => {
@@ -234,7 +262,9 @@ impl Agent {
             };
         }
         let Self { exit, promises, writes, gives_up, leaves, fills, is_cut_off, .. } = *self;
-        let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1)));
+        // Some programs still tell what they waited for.
+        let slept = self.retry.filter(|_| self.prints.is_empty() && self.stubborn.is_multiple_of(2));
+        let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1))).or(slept);
         let report = AgentReport {
             is_final: !is_cut_off,
             tokens: self.uses.map(|_| (Scope::Attempt, tokens(self.used, 0))),
@@ -243,6 +273,7 @@ impl Agent {
                 message: "so it was".to_owned(),
                 until: after.map(Until::After),
             }),
+            no_events: is_cut_off && !self.has_printed,
             ..AgentReport::default()
         };
         let finished = AttemptFinished {

@@ -27,6 +27,7 @@ pub(super) fn sample_critic(random: &mut Random, spec: &mut Spec) {
     }
     spec.stuck.threshold = u32::try_from(random.between(1, 3)).expect("a small number");
     spec.keep_failed = random.once_in(4);
+    spec.stuck.by_failure = spec.keep_failed;
     let mut other = spec.agent.clone();
     other.model = Some("another".to_owned());
     spec.stuck.answer = match random.below(4) {

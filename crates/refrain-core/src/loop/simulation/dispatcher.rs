@@ -9,10 +9,11 @@ use super::gate::Gate;
 use super::person::{Act, Leave};
 use super::tally::Tally;
 use super::world::{Crash, World, span_ms};
-use crate::event::{Ask, Event, Exit, StopReason, Urgency};
+use crate::agent::{FaultKind, Until};
+use crate::event::{Ask, AttemptFinished, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
-use crate::r#loop::{Grant, Live, Outcome, Phase, Step, next_step};
+use crate::r#loop::{Grant, Live, Outcome, Phase, Retrying, Step, next_step};
 use crate::spec::Millis;
 use crate::stuck::Verdict;
 
@@ -125,7 +126,7 @@ impl World {
     /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
         if self.state.sweeping {
-            self.append(Event::AttemptSwept { killed: 0, survivors: vec![] })?;
+            self.append(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] })?;
         }
         while let step @ (Step::Finish(_) | Step::ReleaseWorktree) =
             next_step(&self.state, &self.live, self.now())
@@ -166,6 +167,9 @@ impl World {
                 Step::Commit { iteration } => Some(self.commit(iteration, tally)),
                 Step::Publish(effect) => Some(self.publish(effect, tally)),
                 Step::TakeBase => Some(self.base()),
+                Step::BeginIteration { iteration } => {
+                    Some(Event::IterationBegun { iteration, work: self.work.digest() })
+                }
                 Step::ChangeAgent => {
                     let other = self.state.other_agent().expect("there is another").clone();
                     Some(Event::AgentChanged(Box::new(other)))
@@ -277,7 +281,7 @@ impl World {
                 tally.add("loop", "ended while being swept");
             }
             let survivors = if self.random.once_in(9) { vec![4711] } else { vec![] };
-            return self.append(Event::AttemptSwept { killed: 1, survivors });
+            return self.append(Event::AttemptSwept { killed: 1, survivors, names: vec![] });
         }
         if person == Some(first) {
             match self.person.act() {
@@ -305,6 +309,11 @@ impl World {
                 self.live.used.tokens = tokens;
                 Ok(())
             }
+            Sign::Retries(kind, until) => {
+                self.live.last_output = Some(self.now());
+                self.live.retrying = Some(Retrying { kind, until, since: self.now() });
+                Ok(())
+            }
             Sign::Filled => {
                 self.live.output_lost = true;
                 Ok(())
@@ -325,7 +334,9 @@ impl World {
                 if !self.random.once_in(3) {
                     self.tree += 1;
                 }
-                self.append(Event::AttemptFinished(finished))?;
+                self.work.attempted();
+                let work = self.work.digest();
+                self.append(Event::AttemptFinished(Box::new(AttemptFinished { work, ..*finished })))?;
                 if matches!(self.state.attempts.last(), Some(last) if matches!(last.outcome, Outcome::Limit | Outcome::Outage))
                 {
                     tally.add("agent", "met a limit or an outage");
@@ -339,6 +350,12 @@ impl World {
     }
 
     fn assert_silent(&self, because: StopReason) {
+        if because == StopReason::ProviderWait {
+            let Retrying { kind, until, since } = self.live.retrying.expect("it waits for its provider");
+            let sleeps = matches!(until, Some(Until::After(Millis(60_001..))));
+            let is_limited = matches!(kind, FaultKind::RateLimit | FaultKind::Limit);
+            assert!(sleeps || is_limited && span_ms(since, self.now()) >= 120_000, "it tries again soon");
+        }
         if let (StopReason::Silence, Some(heard)) = (because, self.live.last_output) {
             let Millis(limit) = self.state.limits.idle_timeout.expect("a limit");
             assert!(span_ms(heard, self.now()) >= limit, "it was stopped though it spoke");
@@ -392,5 +409,6 @@ fn stop_name(because: StopReason) -> &'static str {
         StopReason::LoopDuration => "stopped: loop duration",
         StopReason::OutputLost => "stopped: output lost",
         StopReason::Budget => "stopped: budget",
+        StopReason::ProviderWait => "stopped: sleeps until its provider works",
     }
 }

@@ -49,6 +49,18 @@ pub(super) fn sample_gates(random: &mut Random, spec: &mut Spec) {
     spec.git.candidates = !random.once_in(3);
 }
 
+/// A command that completes some loops by itself; and whether gates that cannot run block them. By numbers of its own, so that
+/// all else stays as it is.
+pub(super) fn sample_success(seed: u64, spec: &mut Spec) {
+    let mut random = Random::new(seed ^ 0x7375_6363);
+    spec.gates_must_run = random.once_in(2);
+    // A plan's tasks have none.
+    let has_success = random.once_in(4) && spec.task.is_none();
+    if let Some(gate) = spec.gates.iter_mut().rfind(|gate| has_success && !gate.is_review()) {
+        (gate.completes, gate.hard, gate.when) = (true, true, GateWhen::Iteration);
+    }
+}
+
 impl Gate {
     fn sample(random: &mut Random, place: usize, now: u64, (good, restless): (bool, bool)) -> Self {
         let exit = match random.below(20) {
@@ -93,7 +105,7 @@ impl World {
         let is_touched = !self.state.spec.protect.is_empty() && self.random.once_in(4);
         let program = || OtherProgram { name: "cargo".into(), before: None, now: Some("/ci/cargo".into()) };
         let touched = is_touched.then(|| Touched::Program(program()));
-        Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect() }
+        Event::CandidateTaken { tree, partial, touched: touched.into_iter().collect(), changed: Vec::new() }
     }
 
     pub(super) fn commit(&mut self, iteration: u32, tally: &mut Tally) -> Event {
@@ -153,7 +165,10 @@ impl World {
                 StopReason::LoopDuration => "stopped: loop duration",
                 StopReason::Cancel => "stopped: cancel",
                 StopReason::Interrupt => "stopped: interrupt",
-                StopReason::Silence | StopReason::OutputLost | StopReason::Budget => "stopped: else",
+                StopReason::Silence
+                | StopReason::OutputLost
+                | StopReason::Budget
+                | StopReason::ProviderWait => "stopped: else",
             },
         );
     }
@@ -161,6 +176,7 @@ impl World {
     pub(super) fn hear_gate(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         let gate = self.gate.take().expect("it ended");
         if gate.writes {
+            self.work.changes();
             self.tree += 1;
         }
         self.swept_at = gate.leaves.map(|ms| self.real + ms);

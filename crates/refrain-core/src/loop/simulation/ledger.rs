@@ -3,6 +3,8 @@
 
 mod approval;
 mod outside;
+mod progress;
+mod success;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub(super) struct Ledger {
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
     /// The last word of each gate: whether it passed, and about what it was asked.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
+    /// Gates that could not run.
+    missing: success::Missing,
     /// The tree of this iteration's commit.
     committed: Option<Oid>,
     released: bool,
@@ -82,13 +86,14 @@ pub(super) struct Ledger {
     silent: bool,
     /// What the loop did is kept, since it was let go on last.
     kept: bool,
-    /// Charged when another agent took over.
-    changed: Option<u32>,
+    /// Another agent took over.
+    changed: bool,
     /// No attempt before that, unless a person says so.
     not_before: Option<Timestamp>,
     active: Duration,
     outside: outside::Outside,
     approval: approval::Approval,
+    progress: progress::Progress,
     /// How often what is to be proven of this iteration was another than before, since it was made or approved of.
     changes: u32,
 }
@@ -140,6 +145,7 @@ impl Ledger {
             tree: None,
             gate: None,
             words: BTreeMap::new(),
+            missing: Default::default(),
             committed: None,
             released: false,
             critic: None,
@@ -151,10 +157,11 @@ impl Ledger {
             fresh: true,
             silent: false,
             kept: false,
-            changed: None,
+            changed: false,
             not_before: None,
             outside: Default::default(),
             approval: Default::default(),
+            progress: Default::default(),
             changes: 0,
             driven: false,
             had_runner: false,
@@ -249,9 +256,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => {
-                        panic!("no critic's")
-                    }
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no critic's"),
                 }
             }
             Event::CritiqueFinished(finished) => {
@@ -260,8 +268,9 @@ impl Ledger {
                 self.sweeping = finished.left;
             }
             Event::AgentChanged(agent) => {
-                assert!(self.charged >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
-                assert_eq!(self.changed.replace(self.charged), None, "it changes twice");
+                self.progress.assert_stuck(&self.spec);
+                self.progress.forget();
+                assert!(!std::mem::replace(&mut self.changed, true), "it changes twice");
                 assert_ne!(**agent, self.spec.agent, "nothing changed");
             }
             Event::WorkSaved { .. } | Event::WorkUnsaved { .. } => {
@@ -277,7 +286,10 @@ impl Ledger {
                 if matches!(effect, Effect::Ready | Effect::Merge) {
                     self.assert_approved();
                 }
-                self.outside.intend(*effect, self.spec.git.workflow, self.claims());
+                if !self.claims() && matches!(effect, Effect::Ready | Effect::Merge) {
+                    self.assert_proven();
+                }
+                self.outside.intend(*effect, self.spec.git.workflow, self.claims() || self.is_counted());
             }
             Event::PublishSettled(report) => {
                 self.waiting = false;
@@ -318,13 +330,13 @@ impl Ledger {
             }
             Event::WorktreeReleased { .. } => {
                 assert!(matches!(self.spec.git.checkout, Checkout::Worktree { .. }) && self.has_base);
-                let claimed =
-                    matches!(self.last, Some(Last::Charged { claim: Some(_) })) && !self.uncommitted;
-                assert!(claimed || self.cancelled.is_some(), "it may need its worktree");
+                let claimed = self.claims() && !self.uncommitted;
+                let is_over = claimed || self.is_counted() && (!self.uncommitted || self.proves());
+                assert!(is_over || self.cancelled.is_some(), "it may need its worktree");
                 assert!(!self.sweeping, "somebody may still write");
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
-            Event::CandidateTaken { tree, partial, touched } => {
+            Event::CandidateTaken { tree, partial, touched, .. } => {
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
                 assert!(!self.gave_up, "nobody claims anything");
@@ -332,6 +344,7 @@ impl Ledger {
                 self.changes += u32::from(differs && !self.fresh && tree.is_some());
                 if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
                     self.last = Some(Last::Charged { claim: Some(ClaimSource::Result) });
+                    self.progress.claims_by_result();
                 }
                 if std::mem::take(&mut self.fresh) || differs {
                     (self.partial, self.touched) = (*partial, false);
@@ -351,6 +364,7 @@ impl Ledger {
             Event::GateSpawnFailed { .. } => {
                 let (gate, ..) = self.gate.take().expect("a gate is in flight");
                 self.refunds = 0;
+                self.missing.forget(&gate);
                 self.words.insert(gate, (false, self.tree.clone()));
             }
             Event::GateStopRequested { because } => {
@@ -364,7 +378,10 @@ impl Ledger {
                     StopReason::LoopDuration => {
                         assert!(self.active >= self.limits.max_duration.expect("a limit").into());
                     }
-                    StopReason::Silence | StopReason::OutputLost | StopReason::Budget => panic!("no gate's"),
+                    StopReason::Silence
+                    | StopReason::OutputLost
+                    | StopReason::Budget
+                    | StopReason::ProviderWait => panic!("no gate's"),
                 }
             }
             Event::GateFinished(finished) => {
@@ -378,13 +395,18 @@ impl Ledger {
                             Some(said) => said.verdict == Verdict::Pass,
                             None => finished.exit == Exit::Code(0) && finished.no_test.is_none(),
                         };
+                        match stopped {
+                            None => self.missing.hear(finished),
+                            Some(_) => self.missing.forget(&gate),
+                        }
                         self.words.insert(gate, (good && stopped.is_none(), self.tree.clone()));
                         self.refunds = 0;
                     }
                     (_, Some(_)) => {}
                 }
             }
-            Event::IterationBegun { iteration } => {
+            Event::IterationBegun { iteration, work } => {
+                self.progress.begins(work.as_ref(), &self.spec);
                 assert!(self.critic.is_none(), "beside its critic");
                 self.committed = None;
                 let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
@@ -398,6 +420,7 @@ impl Ledger {
                 assert!(!self.uncommitted || held_back, "the last iteration is not committed");
                 assert_eq!(*iteration, self.iteration + 1, "the counter moves by one");
                 self.assert_may_go_on();
+                self.assert_not_completed();
                 assert!(self.instant_failures < 3, "it goes on though the agent only fails");
                 (self.iteration, self.waiting) = (*iteration, false);
             }
@@ -440,8 +463,7 @@ impl Ledger {
                 }
             }
             Event::WaitStarted(_) => {
-                let found_nothing = self.spec.until == Until::Forever
-                    && matches!(self.last, Some(Last::Charged { claim: Some(_) }));
+                let found_nothing = self.spec.until == Until::Forever && self.claims();
                 let waits = self.limits.pause.is_some() || self.not_before.is_some() || self.outside.waits;
                 assert!(found_nothing || waits);
                 assert!(self.cancelled.is_none() && self.paused.is_none());
@@ -456,6 +478,9 @@ impl Ledger {
                 assert!(self.cancelled.is_none(), "resumed after a cancel");
                 assert!(self.flight.is_none(), "an attempt is not settled");
                 let end = self.ended.take();
+                if matches!(end, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
+                    self.progress.forget();
+                }
                 self.approval.hear(end, approved.as_ref(), self.tree.as_ref());
                 if approved.is_some() {
                     self.changes = 0;
@@ -529,6 +554,11 @@ impl Ledger {
         }
     }
 
+    /// Whether as many iterations are done as were asked for, claimed or not.
+    fn is_counted(&self) -> bool {
+        self.spec.until == Until::Count && self.ends_by_claim()
+    }
+
     /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
     /// they change it each time.
     fn may_be_refused(&self) -> bool {
@@ -549,7 +579,7 @@ impl Ledger {
     }
 
     fn claims(&self) -> bool {
-        matches!(self.last, Some(Last::Charged { claim: Some(_) }))
+        matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
     }
 
     fn has_hard_gates(&self) -> bool {
@@ -579,7 +609,7 @@ impl Ledger {
             StopReason::TimeLimit => assert!(ran >= timeout.expect("a limit").into()),
             StopReason::Silence => assert!(ran >= idle_timeout.expect("a limit").into()),
             StopReason::LoopDuration => assert!(active >= max_duration.expect("a limit").into()),
-            StopReason::OutputLost | StopReason::Budget => {}
+            StopReason::OutputLost | StopReason::Budget | StopReason::ProviderWait => {}
         }
     }
 
@@ -598,7 +628,11 @@ impl Ledger {
         let fault = report.and_then(|report| report.fault.as_ref()).map(|fault| fault.kind);
         let had_ended = report.is_some_and(|report| report.is_final && report.fault.is_none());
         let stopped = match flight.stopped {
-            Some(StopReason::TimeLimit | StopReason::Silence) if had_ended || fault.is_some() => None,
+            Some(StopReason::TimeLimit | StopReason::Silence | StopReason::ProviderWait)
+                if had_ended || fault.is_some() =>
+            {
+                None
+            }
             Some(StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration) if had_ended => None,
             stopped => stopped,
         };
@@ -606,10 +640,17 @@ impl Ledger {
             // A person's doing says nothing about the next attempt.
             Some(StopReason::Interrupt) => return self.last = Some(Last::Refunded),
             Some(StopReason::Cancel) => return self.refund(Last::Refunded),
+            // Its program was not even up.
+            Some(StopReason::TimeLimit | StopReason::Silence)
+                if report.is_some_and(|report| report.no_events) =>
+            {
+                return self.refund(Last::Refunded);
+            }
             _ => {}
         }
-        match fault.filter(|_| stopped.is_none()) {
-            Some(FaultKind::Limit | FaultKind::Overloaded) => {
+        let slept = (stopped == Some(StopReason::ProviderWait)).then_some(FaultKind::RateLimit);
+        match fault.filter(|_| stopped.is_none()).or(slept) {
+            Some(FaultKind::Limit | FaultKind::Overloaded | FaultKind::RateLimit) => {
                 self.not_before =
                     Some(at.saturating_add(std::time::Duration::from_secs(5)).expect("in time"));
                 return self.last = Some(Last::Provider);
@@ -658,6 +699,7 @@ impl Ledger {
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
+        self.progress.ends(finished.work.as_ref(), claim.is_some());
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 
@@ -666,7 +708,8 @@ impl Ledger {
         assert!(self.critic.is_none(), "it ends before its critic");
         let at_once = [self.cancelled, self.paused].contains(&Some(Urgency::Now));
         // Gates can hold a commit back, or be held up themselves.
-        let held_back = self.proves() && !matches!(end, End::Completed { .. });
+        let is_claimed = matches!(end, End::Completed { claim } if claim != ClaimSource::Count);
+        let held_back = self.proves() && !is_claimed;
         assert!(!self.uncommitted || at_once || held_back, "it ends before its commit");
         if matches!(end, End::Completed { .. } | End::Cancelled) && self.has_base {
             let apart = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
@@ -678,8 +721,19 @@ impl Ledger {
             assert_eq!(self.ended, None, "it ends twice");
         }
         match end {
+            End::Completed { claim: ClaimSource::Count } => {
+                assert!(self.is_counted(), "not as many iterations as were asked for");
+                // A claim of the last iteration that nothing spoke against is what completes it.
+                let may = self.may_be_refused() || self.outside.objected;
+                assert!(!self.claims() || may, "a claim did not count");
+                self.assert_approved();
+            }
             End::Completed { claim } => {
-                let Some(Last::Charged { claim: Some(made) }) = self.last else { panic!("nobody claimed") };
+                let made = match self.last {
+                    Some(Last::Charged { claim: Some(made) }) => made,
+                    _ if self.is_completed_by_gates() => ClaimSource::Gates,
+                    _ => panic!("nobody claimed"),
+                };
                 assert_eq!(claim, made);
                 assert!(self.ends_by_claim(), "a claim ended it that ends nothing");
                 self.assert_proven();
@@ -693,19 +747,22 @@ impl Ledger {
             End::Cancelled => assert!(self.cancelled.is_some(), "cancelled by nobody"),
             End::IterationCap => {
                 assert_eq!(Some(self.charged), self.limits.max_iterations);
+                assert!(self.spec.until != Until::Count || self.spec.approval, "it did what was asked for");
                 assert!(self.kept || !self.spec.keep_failed || self.charged == 0, "its work is lost");
             }
             End::Stuck => {
-                let turns = self.charged - self.changed.unwrap_or(0);
-                assert!(self.kept && turns >= self.spec.stuck.threshold + 2, "it had no time to be stuck");
+                assert!(self.kept, "its work is lost");
+                self.progress.assert_stuck(&self.spec);
                 assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
             }
             End::Blocked { why: Blocked::Stuck } => {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
+                self.progress.assert_stuck(&self.spec);
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
             End::Blocked { why: Blocked::Approval } => {
-                assert!(self.spec.approval && self.claims() && self.ends_by_claim(), "nobody is to be asked");
+                let is_claimed = self.claims() || self.is_counted();
+                assert!(self.spec.approval && is_claimed && self.ends_by_claim(), "nobody is to be asked");
                 self.assert_proven();
                 let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
                 assert!(!is_given, "they said so already");
@@ -721,6 +778,10 @@ impl Ledger {
             End::Blocked { why: Blocked::AgentMissing } => {
                 assert!(matches!(self.last, Some(Last::CouldNotStart)));
             }
+            End::Blocked { why: Blocked::GateMissing } => {
+                let begins = self.iteration == 0 && self.charged == 0 && self.tokens == 0;
+                assert!(begins && self.spec.gates_must_run && !self.missing.is_none(), "no gate is missing");
+            }
             End::BudgetExceeded { .. } => assert!(self.tokens >= self.limits.max_tokens.expect("a cap")),
             End::Blocked { why: Blocked::Limit | Blocked::Outage } => {
                 assert!(matches!(self.last, Some(Last::Provider)));
@@ -729,6 +790,7 @@ impl Ledger {
             End::Blocked {
                 why:
                     Blocked::Credit
+                    | Blocked::Forbidden
                     | Blocked::Model
                     | Blocked::Setup
                     | Blocked::Session
@@ -756,6 +818,12 @@ impl Ledger {
         assert_eq!(state.refunds_in_a_row, self.refunds);
         assert_eq!(state.blocked, self.blocked);
         assert_eq!(state.ended.map(|ended| ended.end), self.ended);
+        if let Some(end @ End::Completed { claim: ClaimSource::Count }) = self.ended
+            && state.is_proven()
+        {
+            self.assert_proven();
+            self.outside.end(end, self.spec.git.workflow);
+        }
         assert_eq!(state.limits, self.limits);
         assert_eq!(state.spent.tokens.counted(), self.tokens, "tokens are lost, or counted twice");
         assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");

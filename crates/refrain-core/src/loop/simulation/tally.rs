@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::event::{Blocked, ClaimSource, End};
+use crate::stuck::Pattern;
 
 #[derive(Default)]
 pub(crate) struct Tally(BTreeMap<(&'static str, &'static str), u64>);
@@ -15,6 +16,9 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: exit code", 200),
     ("end", "completed: gates", 40),
     ("end", "completed: result", 50),
+    ("end", "completed: success command, whatever the agent said", 50),
+    ("end", "blocked: gate missing", 30),
+    ("end", "completed: count", 100),
     ("end", "blocked: gave up", 50),
     ("end", "blocked: state file", 50),
     ("end", "cancelled", 500),
@@ -58,6 +62,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: loop duration", 100),
     ("agent", "stopped: output lost", 100),
     ("agent", "stopped: budget", 50),
+    ("agent", "stopped: sleeps until its provider works", 200),
     ("agent", "met a limit or an outage", 500),
     ("agent", "left somebody behind", 500),
     ("loop", "ended while being swept", 50),
@@ -103,6 +108,9 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("stuck", "told to do something else", 500),
     ("stuck", "another agent goes on", 20),
     ("stuck", "work is kept", 300),
+    ("stuck", "the work stays the same", 100),
+    ("stuck", "claims are refused", 8),
+    ("stuck", "a failure is new", 5),
     ("crash behind", "critique.started", 50),
     ("crash behind", "critique.finished", 50),
     ("crash behind", "work.saved", 20),
@@ -166,6 +174,15 @@ impl fmt::Display for Tally {
     }
 }
 
+pub(super) fn pattern_name(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::SameWork => "the work stays the same",
+        Pattern::RefusedClaim => "claims are refused",
+        Pattern::NewFailure => "a failure is new",
+        Pattern::OldFailure => "a failure is old",
+    }
+}
+
 pub(super) fn end_name(end: End) -> &'static str {
     match end {
         End::Completed { claim: ClaimSource::Promise } => "completed: promise",
@@ -173,6 +190,7 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Completed { claim: ClaimSource::ExitCode } => "completed: exit code",
         End::Completed { claim: ClaimSource::Gates } => "completed: gates",
         End::Completed { claim: ClaimSource::Result } => "completed: result",
+        End::Completed { claim: ClaimSource::Count } => "completed: count",
         End::Cancelled => "cancelled",
         End::IterationCap => "iteration cap",
         End::Stuck => "stuck",
@@ -185,12 +203,14 @@ pub(super) fn end_name(end: End) -> &'static str {
         End::Blocked { why: Blocked::Refunds } => "blocked: refunds",
         End::Blocked { why: Blocked::Churn } => "blocked: churn",
         End::Blocked { why: Blocked::AgentMissing } => "blocked: agent missing",
+        End::Blocked { why: Blocked::GateMissing } => "blocked: gate missing",
         End::Blocked { why: Blocked::OutputLost } => "blocked: output lost",
         End::Blocked { why: Blocked::Publish } => "blocked: publish",
         End::Blocked { why: Blocked::Limit | Blocked::Outage } => "blocked: provider",
         End::Blocked {
             why:
                 Blocked::Login
+                | Blocked::Forbidden
                 | Blocked::Credit
                 | Blocked::Model
                 | Blocked::Setup

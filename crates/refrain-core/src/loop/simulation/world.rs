@@ -7,18 +7,20 @@ use jiff::Timestamp;
 use super::agent::{Agent, Temper};
 use super::critic::{Critic, sample_critic};
 use super::forge::{Outside, sample_workflow};
-use super::gate::{Gate, sample_gates};
+use super::gate::{Gate, sample_gates, sample_success};
 use super::ledger::Ledger;
 use super::person::Person;
 use super::random::Random;
-use super::tally::{Tally, end_name};
-use crate::event::{Ask, Event, Record};
+use super::tally::{Tally, end_name, pattern_name};
+use super::work::Work;
+use crate::event::{Ask, End, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec, Until};
 use crate::state_file::WorkStatus;
+use crate::stuck::Verdict;
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
@@ -51,6 +53,8 @@ pub(super) struct World {
     pub(super) despairs: bool,
     /// What is in the worktree, as a number.
     pub(super) tree: u32,
+    /// The same, with what git does not know; by numbers of its own, so that all else stays as it is.
+    pub(super) work: Work,
     /// When nobody is left of the last attempt.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
@@ -117,6 +121,7 @@ impl World {
         let mut random = Random::new(seed);
         let mut spec = sample_spec(&mut random);
         spec.until = sample_until(seed, &spec);
+        sample_success(seed, &mut spec);
         sample_workflow(seed, &mut spec);
         sample_approval(seed, &mut spec);
         let first = Record { seq: 1, at: time(0), event: started(spec) };
@@ -145,6 +150,7 @@ impl World {
             critic: None,
             outside: Outside::default(),
             tree: 0,
+            work: Work::sample(seed),
             swept_at: None,
             person,
             temper,
@@ -187,6 +193,13 @@ impl World {
         assert_eq!(next_step(&self.state, &self.live, self.now()), Step::Rest);
         assert_eq!(LoopState::fold(&self.records).as_ref(), Ok(&self.state), "a replay differs");
         tally.add("end", end_name(end));
+        if let Verdict::Stuck(pattern) = self.state.verdict() {
+            tally.add("stuck", pattern_name(pattern));
+        }
+        let is_silent = self.state.attempts.last().is_some_and(|last| last.outcome != Outcome::Claimed);
+        if is_silent && matches!(end, End::Completed { .. }) {
+            tally.add("end", "completed: success command, whatever the agent said");
+        }
         for attempt in &self.state.attempts {
             let is_refused = attempt.proof.as_ref().is_some_and(|proof| !proof.holds(&self.state.spec));
             if is_refused && attempt.claim.is_some() {

@@ -41,6 +41,8 @@ pub enum Outcome {
     Outage,
     /// The agent cannot work before a person did something: a login, a model, a flag. Refunded.
     Unable,
+    /// It was stopped by its time or silence limit before its program printed a single event. Refunded.
+    Unresponsive,
 }
 
 impl Outcome {
@@ -62,7 +64,8 @@ impl Outcome {
             | Self::OutputLost
             | Self::Limit
             | Self::Outage
-            | Self::Unable => false,
+            | Self::Unable
+            | Self::Unresponsive => false,
         }
     }
 
@@ -81,8 +84,10 @@ impl Outcome {
                 StopReason::Budget => Self::Budget,
                 StopReason::Cancel => Self::Cancelled,
                 StopReason::Interrupt => Self::Interrupted,
+                StopReason::TimeLimit | StopReason::Silence if has_no_events(finished) => Self::Unresponsive,
                 StopReason::TimeLimit => Self::TimeLimit,
                 StopReason::Silence => Self::Silence,
+                StopReason::ProviderWait => Self::Outage,
                 StopReason::LoopDuration => Self::LoopDuration,
             },
             Cause::Itself(_) if claim.is_some() => Self::Claimed,
@@ -109,6 +114,11 @@ impl Outcome {
     }
 }
 
+/// Whether its program was not even up before it ended.
+fn has_no_events(finished: Option<&AttemptFinished>) -> bool {
+    finished.and_then(|finished| finished.report.as_deref()).is_some_and(|report| report.no_events)
+}
+
 /// What an attempt's end is put down to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::r#loop) enum Cause {
@@ -132,7 +142,7 @@ impl Cause {
         let is_own = match why {
             StopReason::Cancel | StopReason::OutputLost => false,
             StopReason::Interrupt | StopReason::Budget | StopReason::LoopDuration => had_ended,
-            StopReason::TimeLimit | StopReason::Silence => had_ended || was_failed,
+            StopReason::TimeLimit | StopReason::Silence | StopReason::ProviderWait => had_ended || was_failed,
         };
         match (exit, is_own) {
             (Exit::Lost, _) | (_, false) => Self::Stopped(why, exit),

@@ -76,7 +76,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     let touched = |journal: Journal| {
         let program = crate::protect::OtherProgram { name: "cargo".into(), before: None, now: None };
         let touched = vec![crate::protect::Touched::Program(program)];
-        journal.then(Event::CandidateTaken { tree: Some(oid(1)), partial: false, touched })
+        journal.then(Event::CandidateTaken { tree: Some(oid(1)), partial: false, touched, changed: Vec::new() })
     };
     let journal = Journal::gated_by(gates([true]), |spec| spec.approval = true);
     touched(touched(journal.takes(0).gates_end(&[1]).attempts(claim())).gates_end(&[0]))
@@ -263,7 +263,8 @@ fn what_may_be_another_unseen_is_proven_once_more_and_the_yes_stands(
     #[case] tree: Option<Oid>,
     #[case] partial: bool,
 ) {
-    let taken = || Event::CandidateTaken { tree: tree.clone(), partial, touched: Vec::new() };
+    let taken =
+        || Event::CandidateTaken { tree: tree.clone(), partial, touched: Vec::new(), changed: Vec::new() };
     // What has a tree is held to it behind its gates too.
     let proven = |journal: Journal, code: i32| match (&tree, code) {
         (Some(_), 0) => journal.then(taken()).gates_end(&[0]).then(taken()),

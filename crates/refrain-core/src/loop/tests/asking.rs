@@ -36,6 +36,42 @@ fn everything_may_be_asked_of_a_loop_that_goes_on(
 }
 
 #[rstest]
+#[case::nothing_is_stopped(Journal::running().spawns(), &[])]
+#[case::nothing_runs(Journal::running().asks(Ask::Pause(Urgency::Now)), &[])]
+#[case::at_its_limit(stopping(Journal::running().spawns()), &[Ask::Cancel(Urgency::Now)])]
+#[case::at_its_limit_and_asked_before(
+    stopping(Journal::running().spawns().asks(Ask::Pause(Urgency::AfterIteration))),
+    &[Ask::Cancel(Urgency::Now), Ask::Pause(Urgency::Now)]
+)]
+#[case::asked_to_stop(
+    Journal::running().spawns().asks(Ask::Pause(Urgency::Now)).then(stop(StopReason::Interrupt)),
+    &[Ask::Cancel(Urgency::Now), Ask::Pause(Urgency::Now)]
+)]
+#[case::a_gate(
+    Journal::gated([true]).takes(0).gates().then(Event::GateStopRequested { because: StopReason::TimeLimit }),
+    &[Ask::Cancel(Urgency::Now)]
+)]
+fn a_second_request_while_a_process_is_stopped_kills_it_at_once(
+    #[case] journal: Journal,
+    #[case] kill: &[Ask],
+) {
+    let asks = [
+        Ask::Cancel(Urgency::AfterIteration),
+        Ask::Cancel(Urgency::Now),
+        Ask::Pause(Urgency::AfterIteration),
+        Ask::Pause(Urgency::Now),
+        Ask::Steer("left".into()),
+        Ask::Proceed,
+    ];
+    let killing: Vec<Ask> = asks.into_iter().filter(|ask| journal.state.kills_at_once(ask)).collect();
+    assert_eq!(killing, kill);
+}
+
+fn stopping(journal: Journal) -> Journal {
+    journal.then(stop(StopReason::TimeLimit))
+}
+
+#[rstest]
 fn a_final_loop_hears_nobody(
     #[values(
         Ask::Pause(Urgency::Now),
@@ -233,6 +269,9 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
     let refused = Refusal::TooLong { waiting: 5_001, asked: 3_192 };
     assert_eq!(journal.state.admits(&words(3_192)), Err(refused));
     assert_eq!(journal.state.admits(&words(3_191)), Ok(()));
+    let long = Err(Refusal::SteeringTooLong { asked: MAX_STEERING + 1 });
+    assert_eq!(journal.state.admits(&words(MAX_STEERING + 1)), long);
+    assert_eq!(Journal::ended(COMPLETED).state.admits(&words(MAX_STEERING + 1)), long, "whatever its state");
     // What an iteration was told makes room.
     assert_eq!(journal.runs(3_000, Exit::Code(0)).state.admits(&words(MAX_STEERING)), Ok(()));
 }
@@ -271,7 +310,7 @@ fn a_resumed_loop_is_driven_by_nobody_until_a_runner_says_so() {
     let resumed = journal.state.resume(&grant(None, None)).unwrap().unwrap();
     let journal = journal.then(resumed);
     assert_eq!(journal.state.runner, None);
-    journal.refuses(Event::IterationBegun { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     assert_eq!(journal.taken_over().state.runner, Some(runner(1)));
 }
 

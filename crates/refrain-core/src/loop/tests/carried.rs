@@ -28,7 +28,7 @@ fn it_begins_with_the_iteration_behind_the_last_one() {
 #[test]
 fn no_iteration_is_begun_twice_or_left_out() {
     for iteration in [1, 3, 5] {
-        carried(9, |_| ()).refuses(Event::IterationBegun { iteration });
+        carried(9, |_| ()).refuses(Event::IterationBegun { iteration, work: None });
     }
 }
 

@@ -48,7 +48,7 @@ fn ended(journal: &Journal) -> Option<End> {
 #[test]
 fn gates_run_once_before_the_first_iteration_and_end_nothing() {
     let journal = Journal::gated([true, false]);
-    journal.refuses(Event::IterationBegun { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     let journal = journal.takes(0);
     assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
     let journal = journal.gates_end(&[1]);
@@ -198,7 +198,12 @@ fn without_a_repository_every_candidate_is_another() {
 
 #[test]
 fn a_candidate_that_its_tree_does_not_show_whole_is_another() {
-    let partial = || Event::CandidateTaken { tree: Some(oid(0)), partial: true, touched: Vec::new() };
+    let partial = || Event::CandidateTaken {
+        tree: Some(oid(0)),
+        partial: true,
+        touched: Vec::new(),
+        changed: Vec::new(),
+    };
     let journal = failing_before().attempts(finished(Exit::Code(0))).then(partial());
     assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
     let journal = journal.gates_end(&[1]).attempts(finished(Exit::Code(0))).then(partial());
@@ -390,7 +395,7 @@ fn a_loop_at_its_cap_may_finish_what_its_last_iteration_claimed() {
 fn nothing_is_asked_beside_what_was_left_behind() {
     let mut left = claiming(PROMISE);
     left.left = true;
-    let swept = || Event::AttemptSwept { killed: 1, survivors: vec![] };
+    let swept = || Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] };
     let journal = failing_before().attempts(left);
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(candidate_taken(Some(1)));

@@ -68,6 +68,7 @@ pub(crate) fn spec() -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -118,6 +119,7 @@ pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,
@@ -259,13 +261,14 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
         timeout: Millis(60_000),
         retries: 0,
         when: GateWhen::Iteration,
+        completes: false,
     };
     hard.into_iter().enumerate().map(gate).collect()
 }
 
 /// A candidate with the tree of this number; none where there is no repository.
 pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
-    Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new() }
+    Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new(), changed: Vec::new() }
 }
 
 /// The end of the gate at this place.
@@ -296,13 +299,18 @@ pub(in crate::r#loop) fn other_agent() -> AgentSpec {
     AgentSpec { model: Some("another".into()), ..spec().agent }
 }
 
+/// Work that is kept on a branch.
+pub(in crate::r#loop) fn work_saved() -> Event {
+    Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None, mixed: Vec::new() }
+}
+
 /// The event that records a step, for steps that are recorded.
 pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
     match step {
         Step::TakeBase => Some(base_taken()),
         Step::Commit { iteration } => Some(commit_settled(iteration)),
         Step::ReleaseWorktree => Some(Event::WorktreeReleased { kept: None }),
-        Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration }),
+        Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration, work: None }),
         Step::StartAttempt(id) => Some(Event::AttemptStarted(id)),
         Step::StopAttempt(because) => Some(stop(because)),
         Step::TakeCandidate => Some(candidate_taken(None)),
@@ -313,7 +321,7 @@ pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
         Step::Critique { iteration } => Some(Event::CritiqueStarted { iteration }),
         Step::StopCritique(because) => Some(Event::CritiqueStopRequested { because }),
         Step::ChangeAgent => Some(Event::AgentChanged(Box::new(other_agent()))),
-        Step::SaveWork => Some(Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None }),
+        Step::SaveWork => Some(work_saved()),
         Step::Wait(wait) => Some(Event::WaitStarted(wait)),
         Step::Finish(end) => Some(Event::LoopEnded(end)),
         Step::Await { .. } | Step::Rest => None,
@@ -420,11 +428,11 @@ impl Journal {
         if journal.state.spec.git.needs_base() { journal.obey() } else { journal }
     }
 
-    /// A loop whose gate failed five times in the same way, though something was changed each time.
+    /// A loop whose gate failed five times in the same way, though it claimed and something was changed each time.
     pub(in crate::r#loop) fn stuck(answer: OnStuck) -> Self {
         let journal = Self::gated_by(gates([true]), |spec| spec.stuck.answer = answer);
         (1..=5).fold(journal.takes(0).gates_end(&[1]), |journal, tree| {
-            journal.attempts(finished(Exit::Code(0))).takes(tree).gates_end(&[1])
+            journal.attempts(claiming(ClaimSource::Promise)).takes(tree).gates_end(&[1])
         })
     }
 
@@ -480,6 +488,9 @@ impl Journal {
                 Self::hurried().spawns().ends(failing(FaultKind::Overloaded))
             }
             End::Blocked { why: Blocked::Login } => Self::running().spawns().ends(failing(FaultKind::Login)),
+            End::Blocked { why: Blocked::Forbidden } => {
+                Self::running().spawns().ends(failing(FaultKind::Forbidden))
+            }
             End::Blocked { why: Blocked::Credit } => {
                 Self::running().spawns().ends(failing(FaultKind::Credit))
             }
@@ -493,6 +504,10 @@ impl Journal {
                 (0..3).fold(Self::running(), |journal, _| journal.runs(0, Exit::Code(1)))
             }
             End::Blocked { why: Blocked::AgentMissing } => Self::running().starts().then(spawn_failed()),
+            End::Blocked { why: Blocked::GateMissing } => {
+                let journal = Self::gated_by(gates([true]), |spec| spec.gates_must_run = true);
+                journal.takes(0).gates_end(&[127])
+            }
             End::Stuck => Self::stuck(OnStuck::Stop).obey(),
             End::Blocked { why: Blocked::Stuck } => Self::stuck(OnStuck::Ask),
             End::Blocked { why: Blocked::Idle } => {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::journal::{
     Journal, base_taken, candidate_taken, commit_settled, criticised, event_of, finished, gate_finished,
     gate_name, gates, grant, id, oid, other_agent, published, request, runner, spawn_failed, spawned, spec,
-    started, stop, time, well,
+    started, stop, time, well, work_saved,
 };
 use crate::event::{
     Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency, Wait,
@@ -173,13 +173,13 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => any_spec().prop_map(started),
         2 => (any::<i32>(), proptest::option::of(attempt()))
             .prop_map(|(pid, interrupted)| Event::RunnerStarted { runner: runner(pid), interrupted, adopted: None, judged: None }),
-        8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration }),
+        8 => (1..4u32).prop_map(|iteration| Event::IterationBegun { iteration, work: None }),
         8 => attempt().prop_map(Event::AttemptStarted),
         6 => Just(spawned()),
         6 => Just(spawn_failed()),
         5 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
-        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![] }),
+        1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![], names: vec![] }),
         2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         3 => end().prop_map(Event::LoopEnded),
@@ -202,7 +202,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => stop_reason().prop_map(|because| Event::CritiqueStopRequested { because }),
         1 => exit().prop_map(|exit| Event::CritiqueFinished(Box::new(criticised(exit)))),
         1 => Just(Event::AgentChanged(Box::new(other_agent()))),
-        1 => Just(Event::WorkSaved { branch: "wip/mend".into(), commit: oid(99), pushed: None }),
+        1 => Just(work_saved()),
         1 => Just(Event::WorkUnsaved { why: "no repository".into() }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
         1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
@@ -226,7 +226,9 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
                 candidate_taken(None)
             }
             Phase::Idle { claim: Some(claim), .. } => Event::LoopEnded(End::Completed { claim: *claim }),
-            Phase::Idle { claim: None, .. } => Event::IterationBegun { iteration: state.iteration + 1 },
+            Phase::Idle { claim: None, .. } => {
+                Event::IterationBegun { iteration: state.iteration + 1, work: None }
+            }
             Phase::Begun { next, .. } => Event::AttemptStarted(*next),
             Phase::Proving(proving) => match (&proving.running, proving.next_gate()) {
                 (Some(running), _) => {
@@ -241,7 +243,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
             Phase::Publishing(publishing) => match (state.next_effect(), publishing.running) {
                 (Some(effect), None) if effect.leaves_something() => Event::PublishStarted { effect },
                 (Some(effect), _) => published(effect, well(effect)),
-                (None, _) => Event::AttemptSwept { killed: 0, survivors: Vec::new() },
+                (None, _) => Event::AttemptSwept { killed: 0, survivors: Vec::new(), names: vec![] },
             },
             Phase::InFlight(flight) if flight.spawned.is_none() => spawned(),
             Phase::InFlight(_) => Event::AttemptFinished(Box::new(finished(Exit::Code(0)))),

@@ -324,6 +324,7 @@ fn the_prompt_of_a_third_iteration_in_full() {
         timeout: GateSpec::TIMEOUT,
         retries: 0,
         when: Default::default(),
+        completes: false,
     };
     let gate_fails = |journal: Journal| {
         let gate: GateName = "tests".parse().unwrap();

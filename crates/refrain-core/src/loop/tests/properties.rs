@@ -269,7 +269,10 @@ fn loose_journals_hold_events_of_every_kind() {
 fn names_in_the_journal_are_dotted_and_stable() {
     let wait = Event::WaitStarted(pace(0));
     for (event, text) in [
-        (Event::IterationBegun { iteration: 3 }, r#"{"type":"iteration.begun","data":{"iteration":3}}"#),
+        (
+            Event::IterationBegun { iteration: 3, work: None },
+            r#"{"type":"iteration.begun","data":{"iteration":3}}"#,
+        ),
         (Event::AttemptStarted(id(3, 2)), r#"{"type":"attempt.started","data":{"iteration":3,"attempt":2}}"#),
         (
             stop(StopReason::LoopDuration),

@@ -13,7 +13,12 @@ const PROMISE: ClaimSource = ClaimSource::Promise;
 
 fn touching(tree: u32) -> Event {
     let program = OtherProgram { name: "make".into(), before: Some("/usr/bin/make".into()), now: None };
-    Event::CandidateTaken { tree: Some(oid(tree)), partial: false, touched: vec![Touched::Program(program)] }
+    Event::CandidateTaken {
+        tree: Some(oid(tree)),
+        partial: false,
+        touched: vec![Touched::Program(program)],
+        changed: Vec::new(),
+    }
 }
 
 fn based(protected: u32) -> Event {

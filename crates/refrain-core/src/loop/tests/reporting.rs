@@ -136,7 +136,7 @@ fn a_claim_over_what_is_protected_says_what_was_touched() {
     let journal = Journal::gated([true]).takes(0).gates_end(&[0]).attempts(claiming(ClaimSource::Promise));
     let taken = || {
         let Event::CandidateTaken { tree, partial, .. } = candidate_taken(Some(1)) else { unreachable!() };
-        Event::CandidateTaken { tree, partial, touched: vec![other.clone()] }
+        Event::CandidateTaken { tree, partial, touched: vec![other.clone()], changed: Vec::new() }
     };
     // And again, as the gates may have changed what they were asked about.
     let journal = journal.then(taken()).gates_end(&[0]).then(taken());

@@ -23,7 +23,7 @@ fn worked() -> Journal {
 fn the_base_is_taken_once_before_the_first_iteration() {
     let journal = Journal::committing();
     assert_eq!(journal.next(), Step::TakeBase);
-    journal.refuses(Event::IterationBegun { iteration: 1 });
+    journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     journal.refuses(base_taken());
@@ -44,7 +44,7 @@ fn a_repository_that_cannot_be_used_needs_a_person_and_is_asked_again_after_that
 fn an_iteration_is_committed_before_the_next_begins() {
     let journal = worked();
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
-    journal.refuses(Event::IterationBegun { iteration: 2 });
+    journal.refuses(Event::IterationBegun { iteration: 2, work: None });
     journal.refuses(commit_settled(2));
     let journal = journal.obey();
     assert_eq!(journal.state.git.commits, [oid(1)]);
@@ -72,7 +72,7 @@ fn a_commit_waits_for_whoever_may_still_write() {
     let journal = Journal::committing().obey().spawns().after_ms(3_000).ends(left);
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(commit_settled(1));
-    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] });
     assert_eq!(journal.next(), Step::Commit { iteration: 1 });
 }
 
@@ -124,7 +124,7 @@ fn nobody_may_still_write_into_a_worktree_that_is_given_back() {
     let left = AttemptFinished { left: true, ..claiming(ClaimSource::Promise) };
     let journal = apart().obey().spawns().after_ms(3_000).ends(left);
     assert_eq!(journal.next(), Step::Await { until: None });
-    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![] });
+    let journal = journal.then(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] });
     assert_eq!(journal.next(), Step::ReleaseWorktree);
 }
 
@@ -147,7 +147,7 @@ fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = paused.then(resumed).taken_over();
     assert_eq!(journal.next(), Step::TakeBase);
-    journal.refuses(Event::IterationBegun { iteration: 2 });
+    journal.refuses(Event::IterationBegun { iteration: 2, work: None });
     let journal = journal.obey();
     assert_eq!(journal.state.git.base.as_ref().unwrap().branch.as_deref(), Some("main"));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });

@@ -122,7 +122,7 @@ fn a_stop_is_heard_by_the_loop_of_its_session_alone(
 #[test]
 fn its_status_says_whose_turn_it_is() {
     let journal = Journal::in_session().starts();
-    let unknown = Alive { runner: None, orphan: None };
+    let unknown = Alive { runner: None, ..Alive::default() };
     let status = view::status(&journal.state, unknown);
     assert_eq!((status.kind, status.status), (Kind::Session, StatusWord::Running));
     let runner = status.runner.unwrap();

@@ -11,18 +11,18 @@ use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
 /// A loop whose agents speak as this kind does.
-fn of(kind: AgentKind) -> Journal {
+pub(super) fn of(kind: AgentKind) -> Journal {
     let mut spec = spec();
     spec.agent.kind = kind;
     Journal::of(spec).taken_over()
 }
 
-fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
+pub(super) fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
     let fault = Fault { kind, message: "so it was".into(), until };
     AttemptFinished { exit: Exit::Code(1), ..reporting(|report| report.fault = Some(fault)) }
 }
 
-fn wait(step: Step) -> Wait {
+pub(super) fn wait(step: Step) -> Wait {
     match step {
         Step::Wait(wait) => wait,
         step => panic!("{step:?} is no wait"),
@@ -40,6 +40,7 @@ fn seconds(from: Timestamp, to: Timestamp) -> i64 {
 #[case(FaultKind::Connection, Outcome::Outage)]
 #[case(FaultKind::Busy, Outcome::Outage)]
 #[case(FaultKind::Login, Outcome::Unable)]
+#[case(FaultKind::Forbidden, Outcome::Unable)]
 #[case(FaultKind::Credit, Outcome::Unable)]
 #[case(FaultKind::Model, Outcome::Unable)]
 #[case(FaultKind::Setup, Outcome::Unable)]
@@ -247,7 +248,7 @@ fn what_was_cut_off_used_at_least_what_it_said() {
     let lost = of(AgentKind::Claude).spawns().taken_over();
     assert_eq!(used(&lost.state), (None, None, true));
     let command = Journal::running().spawns().taken_over();
-    assert_eq!(used(&command.state), (None, None, false), "a command never says what it uses");
+    assert_eq!(used(&command.state), (None, None, true), "a command never says what it uses");
 }
 
 fn capped(kind: AgentKind, change: impl FnOnce(&mut crate::spec::Limits)) -> Journal {

@@ -3,10 +3,12 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, finished, spec};
-use crate::event::{AttemptFinished, ClaimSource, End, Event, Exit, Wait, WaitKind};
-use crate::r#loop::Step;
-use crate::spec::{Limits, Millis, Until};
+use super::journal::{Journal, claiming, finished, gates, spec};
+use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind};
+use crate::gate::{GateSpec, GateWhen};
+use crate::r#loop::{Grant, Refusal, Step};
+use crate::spec::{Limits, Millis, Spec, Until};
+use crate::view::{self, Alive, StatusWord};
 
 fn of(until: Until, cap: Option<u32>) -> Journal {
     let limits = Limits { max_iterations: cap, ..spec().limits };
@@ -17,6 +19,10 @@ fn of(until: Until, cap: Option<u32>) -> Journal {
 
 fn claims() -> AttemptFinished {
     AttemptFinished { exit: Exit::Unseen, ..claiming(ClaimSource::Promise) }
+}
+
+fn ends_well() -> AttemptFinished {
+    finished(Exit::Code(0))
 }
 
 fn ends() -> AttemptFinished {
@@ -50,10 +56,120 @@ fn a_claim_ends_it(#[case] until: Until, #[case] at: u32, #[case] ended: Option<
     }
 }
 
+const COUNTED: Step = Step::Finish(End::Completed { claim: ClaimSource::Count });
+
 #[test]
-fn exactly_so_many_iterations_are_done() {
+fn a_number_of_iterations_that_is_done_completes_it() {
     let journal = of(Until::Count, Some(3)).turns(claims()).turns(ends()).turns(ends());
-    assert_eq!(journal.next(), Step::Finish(End::IterationCap));
+    assert_eq!(journal.next(), COUNTED);
+    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    assert_eq!((status.status, status.verified, status.claim), (StatusWord::Completed, None, None));
+    assert_eq!(
+        status.reason,
+        "the 3 iterations that were asked for are done; unverified, as no gate checks it"
+    );
+}
+
+/// A gated loop of exactly one iteration, after its baseline.
+fn once(gates: Vec<GateSpec>, change: impl FnOnce(&mut Spec)) -> Journal {
+    let asked = gates.iter().map(|_| 1).collect::<Vec<_>>();
+    let journal = Journal::gated_by(gates, |spec| {
+        (spec.until, spec.limits.max_iterations) = (Until::Count, Some(1));
+        change(spec);
+    });
+    journal.takes(0).gates_end(&asked)
+}
+
+fn at_claims(mut gates: Vec<GateSpec>) -> Vec<GateSpec> {
+    gates.iter_mut().for_each(|gate| gate.when = GateWhen::Claim);
+    gates
+}
+
+fn approved(spec: &mut Spec) {
+    spec.approval = true;
+}
+
+/// What the last iteration left is proven as a claim would be; what failed is not asked again.
+#[rstest]
+#[case::its_gate_passed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1), COUNTED, true)]
+#[case::its_gate_failed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]), COUNTED, false)]
+#[case::its_gate_failed_and_it_claimed(
+    once(gates([true]), |_| ()).attempts(claiming(ClaimSource::Promise)).takes(1).gates_end(&[1]),
+    COUNTED,
+    false
+)]
+#[case::a_gate_for_claims_is_asked(
+    once(at_claims(gates([true])), |_| ()).attempts(ends_well()),
+    Step::TakeCandidate,
+    false
+)]
+#[case::a_gate_for_claims_passed(
+    once(at_claims(gates([true])), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1),
+    COUNTED,
+    true
+)]
+#[case::a_gate_for_claims_failed(
+    once(at_claims(gates([true])), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]),
+    COUNTED,
+    false
+)]
+#[case::its_gate_changes_the_tree(
+    once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(2),
+    Step::RunGate { gate: 0, run: 2 },
+    false
+)]
+#[case::it_failed_by_itself(
+    once(gates([true]), |_| ()).attempts(finished(Exit::Code(1))).takes(1).gates_end(&[0]).takes(1),
+    COUNTED,
+    true
+)]
+#[case::a_soft_gate_decides_nothing(
+    once(gates([false]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]),
+    COUNTED,
+    false
+)]
+#[case::a_person_is_asked(
+    once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1),
+    Step::Finish(End::Blocked { why: Blocked::Approval }),
+    false
+)]
+#[case::a_person_said_yes(
+    once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1).obey().approves().takes(1),
+    COUNTED,
+    true
+)]
+#[case::nobody_could_approve_it(
+    once(gates([true]), approved).attempts(ends_well()).takes(1).gates_end(&[1]),
+    Step::Finish(End::IterationCap),
+    false
+)]
+#[case::it_was_about_to_pause(
+    once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]).asks(Ask::Pause(Urgency::AfterIteration)),
+    COUNTED,
+    false
+)]
+fn the_count_ends_with_a_proof(#[case] journal: Journal, #[case] next: Step, #[case] proven: bool) {
+    assert_eq!(journal.next(), next);
+    assert_eq!(journal.state.is_proven(), proven);
+    if next == COUNTED {
+        let journal = journal.obey();
+        let status = view::status(&journal.state, Alive::NOBODY);
+        assert_eq!(status.verified.unwrap_or_default(), proven, "{}", status.reason);
+        assert_eq!(status.reason.contains("unverified"), !proven, "{}", status.reason);
+        assert_eq!(journal.state.resume(&Grant::default()), Err(Refusal::Final("completed")));
+    }
+}
+
+/// A journal of 0.1.0 that stopped there as used up goes on if it is granted more.
+#[test]
+fn a_loop_that_stopped_at_its_cap_before_can_be_granted_more() {
+    let journal = once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]);
+    let journal = journal.then(Event::LoopEnded(End::IterationCap));
+    assert!(matches!(journal.state.resume(&Grant::default()), Err(Refusal::NothingGranted { .. })));
+    let grant = Grant { max_iterations: Some(2), ..Grant::default() };
+    let resumed = journal.state.resume(&grant).unwrap().unwrap();
+    let journal = journal.then(resumed).taken_over();
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }
 
 #[test]
@@ -114,7 +230,7 @@ proptest! {
         match (forever, last) {
             (true, _) => {}
             (false, true) => prop_assert_eq!(journal.next(), Step::Finish(End::Completed { claim })),
-            (false, false) => prop_assert_eq!(journal.next(), Step::Finish(End::IterationCap)),
+            (false, false) => prop_assert_eq!(journal.next(), COUNTED),
         }
         prop_assert!(journal.records.iter().all(|record| !matches!(record.event, Event::LoopEnded(_))));
     }

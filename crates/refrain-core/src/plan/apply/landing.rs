@@ -108,11 +108,9 @@ impl PlanState {
             return Err("there is no such wave");
         }
         if let Some(commit) = commit {
-            let line = std::mem::take(&mut self.line);
             let tasks: HashSet<_> = tasks.iter().collect();
-            let (its, later) = line.into_iter().partition(|(id, _)| tasks.contains(id));
-            self.line = later;
-            self.follow(commit, rest)?;
+            let (its, later) = self.line.iter().cloned().partition(|(id, _)| tasks.contains(id));
+            self.follow(commit, later, rest)?;
             self.handover.due.push((number, its));
         }
         self.handover.refused = None;
@@ -126,18 +124,22 @@ impl PlanState {
     }
 
     /// What is complete is this commit. What landed ahead of its wave is not in it, and was made anew on top of it.
-    pub(super) fn follow(&mut self, commit: &Oid, rest: &[Oid]) -> Result<(), &'static str> {
-        if rest.len() != self.line.len() {
+    pub(super) fn follow(
+        &mut self,
+        commit: &Oid,
+        line: Vec<(TaskId, Oid)>,
+        rest: &[Oid],
+    ) -> Result<(), &'static str> {
+        if rest.len() != line.len() {
             return Err("what has landed is not all there");
+        }
+        let places = line.iter().map(|(id, _)| self.place(id)).collect::<Result<Vec<_>, _>>()?;
+        for (task, anew) in places.into_iter().zip(rest) {
+            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
         }
         self.trunk = Some(commit.clone());
         self.tip = Some(rest.last().unwrap_or(commit).clone());
-        let line = std::mem::take(&mut self.line);
-        for ((id, _), anew) in line.into_iter().zip(rest) {
-            let task = self.place(&id)?;
-            self.tasks[task].stage = Stage::Landed { commit: Some(anew.clone()) };
-            self.line.push((id, anew.clone()));
-        }
+        self.line = line.into_iter().zip(rest).map(|((id, _), anew)| (id, anew.clone())).collect();
         Ok(())
     }
 

@@ -71,8 +71,10 @@ impl PlanState {
             }
         };
         add(&mut self.spent);
+        self.spent_at_least |= ended.cost_at_least;
         let state = &mut self.tasks[task];
         add(&mut state.cost);
+        state.cost_at_least |= ended.cost_at_least;
         state.iterations += ended.iterations;
         (state.of_round, state.fault) = (ended.iterations, ended.fault.clone());
         state.worked += worked;

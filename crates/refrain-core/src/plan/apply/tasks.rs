@@ -122,6 +122,7 @@ impl TaskState {
             before: None,
             head: None,
             cost: None,
+            cost_at_least: false,
             again: None,
             worked: Duration::ZERO,
             settled_at: None,

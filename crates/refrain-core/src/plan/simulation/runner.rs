@@ -310,6 +310,7 @@ impl World {
             head: None,
             iterations: it.iterations,
             cost: Some(Usd(it.cost)),
+            cost_at_least: false,
             fault,
         };
         it.at = None;

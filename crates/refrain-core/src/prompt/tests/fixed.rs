@@ -15,7 +15,15 @@ use crate::spec::{Spec, Until};
 
 fn gate(name: &str, check: Check, hard: bool) -> GateSpec {
     let name = name.parse().unwrap();
-    GateSpec { name, check, hard, timeout: GateSpec::TIMEOUT, retries: 0, when: GateWhen::Iteration }
+    GateSpec {
+        name,
+        check,
+        hard,
+        timeout: GateSpec::TIMEOUT,
+        retries: 0,
+        when: GateWhen::Iteration,
+        completes: false,
+    }
 }
 
 fn command(name: &str, command: &str, hard: bool) -> GateSpec {

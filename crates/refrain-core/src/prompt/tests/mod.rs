@@ -59,6 +59,7 @@ fn spec(prompt: &str) -> Spec {
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
+        gates_must_run: false,
         approval: false,
         stuck: Default::default(),
         critique: None,
@@ -86,6 +87,7 @@ fn finished(exit: Exit) -> AttemptFinished {
         promised: false,
         near_miss: None,
         gave_up: None,
+        work: None,
         needs: None,
         state: None,
         idle: false,
@@ -114,7 +116,7 @@ fn after(spec: Spec, ends: impl IntoIterator<Item = (Option<StopReason>, Attempt
     let process = Process { pid: 7, start: 7 };
     let runner = Identity { process, boot: "boot".into(), host: "host".into() };
     apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None });
-    apply(&mut state, Event::IterationBegun { iteration: 1 });
+    apply(&mut state, Event::IterationBegun { iteration: 1, work: None });
     for (because, finished) in ends {
         let id = AttemptId { iteration: state.iteration, attempt: 1 };
         apply(&mut state, Event::AttemptStarted(id));
@@ -124,7 +126,7 @@ fn after(spec: Spec, ends: impl IntoIterator<Item = (Option<StopReason>, Attempt
         }
         apply(&mut state, Event::AttemptFinished(Box::new(finished)));
         let iteration = state.iteration + 1;
-        apply(&mut state, Event::IterationBegun { iteration });
+        apply(&mut state, Event::IterationBegun { iteration, work: None });
     }
     state
 }
@@ -343,6 +345,7 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
         timeout: GateSpec::TIMEOUT,
         retries: 0,
         when: Default::default(),
+        completes: false,
     };
     let gates = vec![gate("tests", "cargo test", true), gate("lint", "cargo clippy", false)];
     let start = LoopStarted {
@@ -356,18 +359,21 @@ fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
     let runner = Identity { process, boot: "boot".into(), host: "host".into() };
     apply(&mut state, Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: None });
     gate_ends(&mut state, before);
-    apply(&mut state, Event::IterationBegun { iteration: 1 });
+    apply(&mut state, Event::IterationBegun { iteration: 1, work: None });
     apply(&mut state, Event::AttemptStarted(AttemptId { iteration: 1, attempt: 1 }));
     apply(&mut state, Event::AttemptSpawned { process });
     let end = AttemptFinished { promised: claims, ..finished(Exit::Code(0)) };
     apply(&mut state, Event::AttemptFinished(Box::new(end)));
     gate_ends(&mut state, behind);
-    apply(&mut state, Event::IterationBegun { iteration: 2 });
+    apply(&mut state, Event::IterationBegun { iteration: 2, work: None });
     state
 }
 
 fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
-    apply(state, Event::CandidateTaken { tree: None, partial: false, touched: Vec::new() });
+    apply(
+        state,
+        Event::CandidateTaken { tree: None, partial: false, touched: Vec::new(), changed: Vec::new() },
+    );
     for (gate, code) in ["tests", "lint"].into_iter().zip(codes) {
         let gate: GateName = gate.parse().unwrap();
         apply(state, Event::GateStarted { gate: gate.clone(), run: 1 });

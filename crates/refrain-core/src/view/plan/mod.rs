@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Kind, Runner, SCHEMA, Status, StatusWord, Usage, WaitView};
+use super::{Kind, Runner, SCHEMA, Status, StatusWord, Usage, WaitView, money};
 use crate::gate::Check;
 use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
@@ -118,6 +118,17 @@ pub struct PlanUsage {
     pub iterations_reserved: u32,
     /// Money, in US dollars, of the rounds that are over and of what is at work.
     pub cost_usd: Option<f64>,
+    /// It is more than that: an agent was cut off before it said what it cost, or never said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+}
+
+impl PlanUsage {
+    /// What it cost, in words; none where nobody said.
+    #[must_use]
+    pub fn cost(&self) -> Option<String> {
+        money(self.cost_usd, self.at_least)
+    }
 }
 
 /// What is left to do, in time.
@@ -187,8 +198,11 @@ pub fn status(
         Some((head, branch)) => (Some(head.to_string()), branch.clone()),
         None => (None, None),
     };
-    let at_work = state.running().filter_map(|(n, _)| loops.get(&state.tasks[n].card.id)?.usage.cost_usd);
-    let costs: Vec<f64> = state.spent.map(f64::from).into_iter().chain(at_work).collect();
+    let at_work: Vec<Usage> =
+        state.running().filter_map(|(n, _)| Some(loops.get(&state.tasks[n].card.id)?.usage)).collect();
+    let costs = state.spent.map(f64::from).into_iter();
+    let costs: Vec<f64> = costs.chain(at_work.iter().filter_map(|usage| usage.cost_usd)).collect();
+    let at_least = state.spent_at_least || at_work.iter().any(|usage| usage.cost_at_least);
     PlanStatus {
         schema: SCHEMA,
         id: spec.id.clone(),
@@ -219,6 +233,7 @@ pub fn status(
             iterations_granted: limits.total,
             iterations_reserved: state.reserved,
             cost_usd: (!costs.is_empty()).then(|| costs.iter().sum()),
+            at_least: at_least && !costs.is_empty(),
         },
         tasks_total: state.waves.iter().map(|wave| wave.tasks.len()).sum(),
         tasks_done: state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count(),
@@ -235,7 +250,17 @@ pub fn status(
             pid: Some(runner.process.pid),
             host: runner.host.clone(),
             alive: if ended.is_some() { Some(false) } else { alive },
+            stopped: false,
         }),
+    }
+}
+
+impl PlanStatus {
+    /// The same of a plan whose runner is stopped.
+    #[must_use]
+    pub fn of_stopped_runner(mut self) -> Self {
+        super::say_stopped(self.runner.as_mut(), &mut self.reason, &mut self.needs);
+        self
     }
 }
 

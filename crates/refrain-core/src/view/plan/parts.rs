@@ -85,6 +85,9 @@ pub struct TaskView {
     pub settled_at: Option<Timestamp>,
     /// What its rounds that are over cost, in US dollars; null where unknown.
     pub cost_usd: Option<f64>,
+    /// They cost more than that: an agent was cut off before it said what it cost, or never said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Where a task stands: in the words of its file, and in those that only a plan that runs has.
@@ -319,6 +322,7 @@ pub(super) fn task(state: &PlanState, place: usize) -> TaskView {
         left_out: Vec::new(),
         settled_at: task.settled_at.filter(|_| is_settled),
         cost_usd: task.cost.map(f64::from),
+        at_least: task.cost_at_least && task.cost.is_some(),
     }
 }
 

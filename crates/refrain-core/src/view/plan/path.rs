@@ -73,6 +73,7 @@ mod tests {
             left_out: Vec::new(),
             settled_at: None,
             cost_usd: None,
+            at_least: false,
         }
     }
 

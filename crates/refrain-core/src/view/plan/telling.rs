@@ -2,7 +2,7 @@
 
 use crate::r#loop::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
-use crate::view::StatusWord;
+use crate::view::{StatusWord, sum};
 
 /// So many of something.
 fn counted(count: usize, one: &str, many: &str) -> String {
@@ -37,6 +37,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
         }
         Some(PlanEnd::BudgetExceeded) => {
             let (spent, cap) = (state.spent.unwrap_or_default(), state.limits.max_cost.unwrap_or_default());
+            let spent = sum(&spent.to_string(), state.spent_at_least);
             format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
@@ -130,6 +131,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::Stopped(_)
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
+            | Refusal::SteeringTooLong { .. }
             | Refusal::Untold { .. }
             | Refusal::NotALoop
             | Refusal::NotAsked(_)

@@ -7,17 +7,20 @@ use jiff::Timestamp;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::plan::{PlanEvent, TaskEnded};
 use refrain_store::inbox;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
-use crate::dispatcher::blocking;
+use crate::dispatcher::{SETTLE, blocking, install_doorbell, keep_lock};
 use crate::plan::work::{done, outcome};
 use crate::runner::note;
 use crate::signals::Wish;
 use crate::{EngineError, now};
 
-/// How often the task file is looked at while nothing happens.
+/// How often the task file is looked at while nothing happens, if the system has no watch left for it.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// The longest that a timer runs: it stands still while the machine sleeps.
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// What can happen to a plan's runner.
 enum Input {
@@ -29,6 +32,8 @@ enum Input {
     Bell,
     /// A signal came.
     Signal(Wish),
+    /// Something happened to the task file, or to the plan's own files.
+    Files,
     /// The time that was awaited has come, or the task file is to be looked at.
     Time,
 }
@@ -38,7 +43,8 @@ impl PlanDrive {
     pub(super) async fn take(&mut self, until: Option<Timestamp>) -> Result<(), EngineError> {
         self.commit().await?;
         let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
-        let timer = Instant::now() + left.unwrap_or(LOOK).min(LOOK);
+        let timer = left.into_iter().chain(self.watch.is_blind().then_some(LOOK)).min();
+        let timer = timer.map(|left| Instant::now() + left.min(LONGEST));
         let mut rung = [0; 64];
         let input = tokio::select! {
             Some(over) = self.hosted.join_next() => Input::Round(Box::new(outcome(over))),
@@ -48,7 +54,8 @@ impl PlanDrive {
             }
             wish = self.signals.next() => Input::Signal(wish),
             event = done(&mut self.work) => Input::Work(event.map(Box::new)),
-            () = sleep_until(timer) => Input::Time,
+            () = self.watch.changed() => Input::Files,
+            () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
         };
         self.handle(input).await
     }
@@ -56,6 +63,7 @@ impl PlanDrive {
     async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
+            Input::Files => self.keep_files().await,
             Input::Bell => self.answer().await,
             Input::Work(event) => {
                 self.work = None;
@@ -84,18 +92,57 @@ impl PlanDrive {
                     Wish::Interrupt => Urgency::Now,
                     Wish::Pause(urgency) => urgency,
                 };
-                self.record(PlanEvent::Asked { request: None, ask: Ask::Pause(urgency) })
+                let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
+                if state.is_told_again(&self.live(), &ask) {
+                    return self.tell_again().await;
+                }
+                // If that is nothing new, there is nothing to record.
+                if state.pause >= Some(urgency) || state.admits(&ask).is_err() {
+                    return Ok(());
+                }
+                self.record(PlanEvent::Asked { request: None, ask })
             }
         }
+    }
+
+    /// The loops are told again to stop at once: each kills what it is stopping.
+    async fn tell_again(&mut self) -> Result<(), EngineError> {
+        let for_good = self.journal.state().cancel.is_some();
+        self.quieten(Urgency::Now, for_good).await
+    }
+
+    /// Looks after the plan's own files: something happened to them, or they are watched from here on, as is the task file.
+    async fn keep_files(&mut self) -> Result<(), EngineError> {
+        let dir = self.journal.dir().clone();
+        if !self.watch.is_armed() {
+            let kept = [dir.journal(), dir.runner_lock(), dir.doorbell()];
+            self.watch.arm(&kept, &[&self.journal.state().spec.tasks]);
+        }
+        if !self.journal.is_in_place() || !dir.doorbell().exists() {
+            sleep(SETTLE).await;
+        }
+        keep_lock(&self.journal)?;
+        if !self.journal.is_in_place() {
+            self.write_back().await?;
+        }
+        if !dir.doorbell().exists()
+            && let Ok(doorbell) = install_doorbell(&dir)
+        {
+            self.doorbell = doorbell;
+            self.look_again = true;
+        }
+        Ok(())
     }
 
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
     pub(super) async fn answer(&mut self) -> Result<(), EngineError> {
         let dir = self.journal.dir().clone();
         let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        let mut is_told_again = false;
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
+                is_told_again |= state.is_told_again(&self.live(), &request.ask);
                 self.record(PlanEvent::Asked {
                     request: Some(request.id.clone()),
                     ask: request.ask.clone(),
@@ -104,6 +151,9 @@ impl PlanDrive {
         }
         self.commit().await?;
         blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        if is_told_again {
+            self.tell_again().await?;
+        }
         Ok(())
     }
 }

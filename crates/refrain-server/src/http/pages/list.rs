@@ -51,6 +51,8 @@ struct Object {
 struct Used {
     #[serde(default)]
     cost_usd: Option<f64>,
+    #[serde(default)]
+    at_least: bool,
 }
 
 pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants<Filter>) -> Response {
@@ -75,7 +77,7 @@ fn row(row: Row) -> Shown {
         id: brief.id.to_string(),
         status: brief.status.as_str(),
         iterations: progress(brief.iteration, brief.max_iterations),
-        cost: money(object.usage.cost_usd),
+        cost: money(object.usage.cost_usd, object.usage.at_least),
         at: brief.updated_at.to_string(),
         ago: ago(brief.updated_at, now()),
         folder: brief.project.to_string(),

@@ -21,6 +21,7 @@ use axum::routing::{get, post};
 use axum::{Router, middleware};
 use jiff::Timestamp;
 use refrain_core::spec::Millis;
+use refrain_core::view::sum;
 
 use super::copies;
 use super::door::Door;
@@ -132,6 +133,6 @@ fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
 }
 
-fn money(usd: Option<f64>) -> String {
-    usd.map_or_else(|| "–".to_owned(), |usd| format!("${usd:.2}"))
+fn money(usd: Option<f64>, at_least: bool) -> String {
+    usd.map_or_else(|| "–".to_owned(), |usd| sum(&format!("${usd:.2}"), at_least))
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage};
+use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage, sum};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
@@ -113,7 +113,7 @@ fn head(status: &Status) -> Head {
     ];
     let used = (status.usage.cost_usd, status.usage.input_tokens, status.usage.output_tokens);
     if used != (None, None, None) {
-        facts.push(("Used", format!("{}, {} tokens", money(status.usage.cost_usd), tokens(&status.usage))));
+        facts.push(("Used", format!("{}, {} tokens", cost(&status.usage), tokens(&status.usage))));
     }
     if let Some(branch) = &status.branch {
         facts.push(("Branch", branch.clone()));
@@ -147,10 +147,17 @@ fn head(status: &Status) -> Head {
     }
 }
 
+fn cost(usage: &Usage) -> String {
+    money(usage.cost_usd, usage.cost_at_least)
+}
+
 fn tokens(usage: &Usage) -> String {
     match (usage.input_tokens, usage.output_tokens) {
         (None, None) => "–".to_owned(),
-        (read, said) => format!("{} in, {} out", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0))),
+        (read, said) => {
+            let words = format!("{} in, {} out", grouped(read.unwrap_or(0)), grouped(said.unwrap_or(0)));
+            sum(&words, usage.tokens_at_least)
+        }
     }
 }
 
@@ -177,7 +184,7 @@ fn row(it: &Iteration) -> Row {
             .map_or_else(|| ago(it.started_at, now()).replace(" ago", ", goes on"), |took| took.to_string()),
         outcome,
         tokens: tokens(&it.usage),
-        cost: money(it.usage.cost_usd),
+        cost: cost(&it.usage),
         gates: it.gates.iter().map(Ran::from).collect(),
         preview: it.summary.clone().or_else(|| it.preview.clone()).unwrap_or_default(),
     }
@@ -193,7 +200,7 @@ fn charts(all: &[Iteration]) -> Vec<Chart> {
         (read, said) => Some((read.unwrap_or(0) + said.unwrap_or(0)) as f64),
     };
     let charts = [
-        chart("Cost", &of(&|it| it.usage.cost_usd), |cost| money(Some(cost))),
+        chart("Cost", &of(&|it| it.usage.cost_usd), |cost| money(Some(cost), false)),
         chart("Tokens", &of(&count), |count| format!("{count:.0}")),
         chart("Time", &of(&|it| Some(took(it)?.0 as f64)), |ms| format!("{:.1} s", ms / 1000.0)),
     ];

@@ -110,7 +110,7 @@ fn head(status: &PlanStatus) -> Head {
         ("Agent", worker(status)),
         ("Verified by", status.verification.join("; ")),
         ("Iterations", progress(usage.iterations_used, Some(usage.iterations_granted))),
-        ("Used", money(usage.cost_usd)),
+        ("Used", money(usage.cost_usd, usage.at_least)),
         ("Started", at(status.started_at, now())),
     ];
     if let Some(estimate) = status.estimate.as_ref().filter(|estimate| estimate.left_ms > Millis(0)) {
@@ -167,7 +167,7 @@ fn at_work(plan: &PlanStatus, it: &CurrentTask) -> AtWork {
         round: it.round,
         since: at(it.started_at, now()),
         at: progress(it.iteration, Some(it.max_iterations)),
-        cost: money(it.usage.cost_usd),
+        cost: money(it.usage.cost_usd, it.usage.cost_at_least),
         does: [waits, does].into_iter().flatten().collect::<Vec<_>>().join(": "),
     }
 }
@@ -196,6 +196,7 @@ fn row(plan: &PlanStatus, task: &TaskView) -> Row {
     let now = plan.current.iter().find(|it| it.task == task.id);
     let costs = [task.cost_usd, now.and_then(|it| it.usage.cost_usd)];
     let cost = costs.into_iter().flatten().reduce(|one, other| one + other);
+    let at_least = task.at_least || now.is_some_and(|it| it.usage.cost_at_least);
     Row {
         id: task.id.to_string(),
         status: task.status.as_str(),
@@ -203,7 +204,7 @@ fn row(plan: &PlanStatus, task: &TaskView) -> Row {
         title: task.title.clone(),
         waits_for: joined(&task.waits_for, ", "),
         iterations: (task.iterations + now.map_or(0, |it| it.iteration)).to_string(),
-        cost: money(cost),
+        cost: money(cost, at_least),
         looped: task.id_of_loop.as_ref().map(ToString::to_string).unwrap_or_default(),
         reason: task.reason.clone().unwrap_or_default(),
     }

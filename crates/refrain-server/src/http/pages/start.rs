@@ -24,6 +24,8 @@ struct Page {
     fields: Vec<Field>,
     /// Whether a person is to be asked last of all.
     asks: bool,
+    /// Whether the program of a gate may be missing.
+    may_lack: bool,
 }
 
 /// A field of the form.
@@ -51,6 +53,7 @@ pub(super) struct Typed {
     max_iterations: String,
     max_cost_usd: String,
     require_approval: Option<String>,
+    allow_missing_gates: Option<String>,
     r#do: String,
 }
 
@@ -78,9 +81,10 @@ pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Typed
 async fn form(door: &Arc<Door>, told: String, preview: String, asked: Typed) -> Response {
     let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
     let folders = projects.into_iter().map(|project| project.folder).collect();
-    let (asks, fields) = (asked.require_approval.is_some(), asked.fields());
+    let (asks, may_lack) = (asked.require_approval.is_some(), asked.allow_missing_gates.is_some());
+    let fields = asked.fields();
     let at = at(&told, &fields);
-    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks })
+    page(&Page { frame: Frame::of_all(door), told, at, preview, folders, fields, asks, may_lack })
 }
 
 /// The field that an error is about: the first that it names.
@@ -142,6 +146,7 @@ impl Typed {
             name: given(self.name),
             gates,
             success_command: None,
+            allow_missing_gates: self.allow_missing_gates.is_some(),
             max_iterations: number("max_iterations", Some(self.max_iterations))?,
             max_cost_usd: number("max_cost_usd", Some(self.max_cost_usd))?,
             max_tick_duration_minutes: None,

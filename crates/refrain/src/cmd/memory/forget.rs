@@ -26,10 +26,10 @@ pub(super) struct Args {
     #[arg(long, group = "which")]
     all: bool,
     /// With --all: of all projects
-    #[arg(long, requires = "all")]
+    #[arg(long)]
     all_projects: bool,
     /// With --all: that it is meant
-    #[arg(long, requires = "all")]
+    #[arg(long)]
     yes: bool,
 }
 

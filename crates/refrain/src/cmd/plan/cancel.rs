@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{EngineError, Service};
+use refrain_engine::{Deed, EngineError, Service, SlowRunner};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -31,14 +31,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let service = context.service()?;
     let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
     let id = args.which.only(&service, "refrain plan cancel", could_be)?;
-    out::print(&cancel(&service, &id, args.now)?);
+    out::print(&cancel(&service, &id, args.now, out::tell_slow(&id))?);
     Ok(Code::Done.into())
 }
 
 /// Asks this plan for it; says what it came to.
-pub(crate) fn cancel(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
+pub(crate) fn cancel(
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: impl FnOnce(SlowRunner),
+) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask_plan(id, "be cancelled", Ask::Cancel(urgency)) {
+    match service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency), slow) {
         Ok(state) => {
             let when = match (state.ended, now) {
                 (Some(_), _) => "is cancelled",

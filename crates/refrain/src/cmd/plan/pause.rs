@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::Service;
+use refrain_engine::{Deed, Service, SlowRunner};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -25,14 +25,19 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
     let service = context.service()?;
     let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
-    out::print(&pause(&service, &id, args.now)?);
+    out::print(&pause(&service, &id, args.now, out::tell_slow(&id))?);
     Ok(Code::Done.into())
 }
 
 /// Asks this plan for it; says what it came to.
-pub(crate) fn pause(service: &Service, id: &LoopId, now: bool) -> Result<String, CliError> {
+pub(crate) fn pause(
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: impl FnOnce(SlowRunner),
+) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask_plan(id, "be paused", Ask::Pause(urgency))?;
+    let state = service.ask_plan(id, Deed::Pause, Ask::Pause(urgency), slow)?;
     Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain plan resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),

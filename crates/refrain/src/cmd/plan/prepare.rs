@@ -4,12 +4,12 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateSpec;
 use refrain_core::plan::file::Shape;
-use refrain_core::plan::{PlanLimits, PlanSpec};
+use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::{Chosen, Settings};
-use refrain_engine::{DiskError, Service, Texts};
+use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
 use super::run::HowArgs;
 use super::source::{Source, SourceArgs};
@@ -84,6 +84,10 @@ impl Prepared {
         if !dir.is_dir() {
             return Err(CliError::usage(format!("--working-dir {dir}: there is no such folder")));
         }
+        if work.gates.complete() {
+            let why = "the agents of its tasks claim with TASK_COMPLETE; accepted is --verify";
+            return Err(CliError::usage(format!("--success-command: not with a plan: {why}")));
+        }
         let service = Service::open(&dir, context.host.clone())?;
         let mut settings = settings(context, &service, &mut work)?;
         start::mention_what_does_not_count(&settings);
@@ -118,6 +122,25 @@ impl Prepared {
             tune: how.tune,
         };
         Ok(Self { service, settings, dir, source, spec, notes })
+    }
+
+    /// Refuses what tasks themselves say proves them, where its program is not there.
+    pub(super) fn check_verification(&self) -> Result<(), CliError> {
+        let graph = &self.source.graph;
+        let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
+        for (_, task) in to_do.filter(|(_, task)| task.verification.is_some()) {
+            let each = &self.spec.each;
+            let mut gates = self.spec.loop_spec(task, 1, &each.worktree, String::new()).gates;
+            gates.retain(|gate| !each.gates.contains(gate));
+            self.service.check_gates(each, &gates).map_err(|error| match error {
+                EngineError::GateProgram(error) => {
+                    let whose = format!("task {}: {}", task.id, error.whose);
+                    EngineError::GateProgram(GateProgramError { whose, ..error })
+                }
+                error => error,
+            })?;
+        }
+        Ok(())
     }
 
     /// What the agents are told.

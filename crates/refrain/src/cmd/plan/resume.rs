@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
     max_iterations_per_task: Option<u32>,
     /// How many iterations all tasks may take, in all
-    #[arg(long, short = 'n', visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
+    #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
     max_total_iterations: Option<u32>,
     /// How long the plan may take, in all
     #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]

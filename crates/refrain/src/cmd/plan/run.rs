@@ -13,7 +13,7 @@ use crate::cli::Context;
 use crate::cmd::adapted::{Adapted, Difference};
 use crate::cmd::git_args::GitArgs;
 use crate::cmd::heading;
-use crate::cmd::start::work::{PromiseArgs, TaskArgs, WorkArgs};
+use crate::cmd::start::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use crate::error::CliError;
 use crate::out;
 use crate::run::{self, ShowArgs};
@@ -30,13 +30,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     plan: RunArgs,
     /// The same as --max-total-iterations
-    #[arg(help_heading = heading::COST, long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
+    #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration, conflicts_with = "max_total_iterations")]
     max_iterations: Option<u32>,
     /// The plan's id; made up from the tag where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     #[command(flatten)]
     work: WorkArgs,
+    #[command(flatten)]
+    words: Adapted<WordArgs, Refused>,
     #[command(flatten)]
     task: Adapted<TaskArgs, Refused>,
     #[command(flatten)]
@@ -105,7 +107,7 @@ pub(crate) struct ByTag {
     #[arg(long, value_name = "TAG")]
     scud_tag: Option<String>,
     /// The plan that the tasks belong to, in Markdown
-    #[arg(long, value_name = "FILE", requires = "scud_tag")]
+    #[arg(long, value_name = "FILE")]
     plan: Option<Utf8PathBuf>,
     #[command(flatten)]
     run: Adapted<RunArgs, WithTag>,
@@ -117,7 +119,7 @@ pub(crate) struct WithTag;
 
 impl Difference for WithTag {
     fn of(arg: clap::Arg) -> clap::Arg {
-        arg.requires("scud_tag").help_heading(heading::PLAN)
+        arg.help_heading(heading::PLAN)
     }
 }
 
@@ -135,36 +137,8 @@ impl ByTag {
 
 /// Works on the plan.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let Args { source, plan, max_iterations, name, work, task, promise, git, show } = args;
-    refuse_what_loops_have(&task.args, &promise.args, &git.args)?;
+    let Args { source, plan, max_iterations, name, work, show, .. } = args;
     run_plan(context, (source, plan), name, max_iterations, work, show)
-}
-
-/// Refuses what a plan says for itself.
-pub(in crate::cmd) fn refuse_what_loops_have(
-    task: &TaskArgs,
-    promise: &PromiseArgs,
-    git: &GitArgs,
-) -> Result<(), CliError> {
-    let prompts =
-        "its tasks say what is to be done; accepted are --plan and --spec-file, which every agent is told";
-    let promises = "the agents of its tasks claim with TASK_COMPLETE";
-    let own =
-        "every task has a worktree and a branch of its own, and what landed is handed over to your branch";
-    let said = [
-        (!task.words.is_empty(), "PROMPT", prompts),
-        (task.prompt.is_some(), "--prompt", prompts),
-        (task.prompt_file.is_some(), "--prompt-file", prompts),
-        (task.prompt_name.is_some(), "--prompt-name", prompts),
-        (promise.completion_promise.is_some(), "--completion-promise", promises),
-        (promise.no_promise, "--no-promise", promises),
-        (promise.promise_match.is_some(), "--promise-match", promises),
-    ];
-    let said = said.into_iter().chain(git.given().into_iter().map(|flag| (true, flag, own)));
-    match said.into_iter().find(|(is_given, ..)| *is_given) {
-        Some((_, flag, why)) => Err(CliError::usage(format!("{flag}: not with a plan: {why}"))),
-        None => Ok(()),
-    }
 }
 
 /// Starts the plan and drives it, here or in a process of its own.
@@ -184,6 +158,7 @@ pub(in crate::cmd) fn run_plan(
     let is_rehearsal = how.dry_run;
     let asked = Asked { source, spec, how, name: name.clone(), work };
     let mut prepared = Prepared::of(context, asked)?;
+    context.typed.check_loop(&prepared.spec.each)?;
     let source = &prepared.source;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
     if let Some((first, more)) = errors.split_first() {
@@ -193,6 +168,7 @@ pub(in crate::cmd) fn run_plan(
             CliError::usage(error).hint("refrain plan check lists all that is wrong; nothing was begun")
         );
     }
+    prepared.check_verification()?;
     let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
     prepared.notes.extend(odd);
     let texts = prepared.texts(context)?;

@@ -1,11 +1,13 @@
-//! `refrain resume --from FILE`: a loop that another system began goes on as one of Refrain's. What its file says is data:
-//! which program is run is a person's word, here or in the configuration.
+//! `refrain resume --from FILE`: a loop that another system began continues as one of Refrain's. What its file says is data:
+//! which program is run, and which command checks its work, is a person's word, here or in the configuration.
+
+mod conclave;
 
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::Parser;
-use refrain_core::mirror::{Carried, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
+use clap::{Arg, Parser};
+use refrain_core::mirror::{Carried, Check, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
@@ -14,28 +16,48 @@ use refrain_engine::{ForeignError, Service, found_in};
 
 use super::Args;
 use crate::cli::Context;
+use crate::cmd::adapted::{Adapted, Difference};
 use crate::cmd::heading;
-use crate::cmd::start::{self, Notes};
+use crate::cmd::start::work::PromiseArgs;
+use crate::cmd::start::{self, BeginArgs, ModeArgs};
 use crate::error::{CliError, Code};
 use crate::run;
+use crate::values;
 
-/// A loop of another system.
+/// A loop of another system, and the options of `start` for it.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = heading::FROM)]
 pub(super) struct FromArgs {
-    /// Go on with the loop of another system whose state FILE holds: of Synthex, Descartes, Randroid, Conclave, or the Ralph
-    /// loop. FILE is only read
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "now"])]
+    /// Continue the loop of another system whose state FILE holds
+    ///
+    /// FILE is a state of Synthex, Descartes, Randroid, Conclave or the Ralph loop, and is only read. The options of `refrain
+    /// start` count for such a loop. What FILE says it ran is never run because it stands there.
+    #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["all", "now"])]
     pub(super) from: Option<Utf8PathBuf>,
-    /// What to run for it; what FILE says it ran is never run because it stands there
-    #[arg(long, value_name = "CMD ARGS", requires = "from")]
-    command: Option<String>,
-    /// Which adapter runs it, or an agent that the configuration names
-    #[arg(long, value_name = "KIND", requires = "from")]
-    agent: Option<String>,
-    /// The file that holds its task, where FILE does not say it
-    #[arg(long, value_name = "FILE", requires = "from")]
-    prompt_file: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    mode: Adapted<ModeArgs, AtResume>,
+    #[command(flatten)]
+    pub(super) begin: Adapted<BeginArgs, AtResume>,
+}
+
+/// Of the options of `start`: what grants more is for every loop, all else for one of another system.
+#[derive(Debug)]
+pub(super) struct AtResume;
+
+impl Difference for AtResume {
+    fn of(arg: Arg) -> Arg {
+        let total = |arg: Arg, help: &'static str| arg.help(help).long_help(help);
+        match arg.get_id().as_str() {
+            "max_iterations" => {
+                total(arg, "How many iterations at most in total; at most 200 more at a time")
+                    .alias("max-total-iterations")
+                    .value_parser(values::iteration)
+            }
+            "max_duration" => total(arg, "How long the loop may take in total"),
+            "max_cost" => total(arg, "How much money it may cost in total, in US dollars"),
+            "max_tokens" => total(arg, "How many tokens it may use in total"),
+            _ => arg.hide_short_help(true),
+        }
+    }
 }
 
 /// How much of what stands in a file is repeated, in bytes.
@@ -48,108 +70,125 @@ struct Words {
     start: start::Args,
 }
 
-/// Goes on with it, here or in a process of its own.
-pub(super) fn run(
-    context: &Context,
-    service: &Service,
-    file: &Utf8Path,
-    args: &Args,
-) -> Result<ExitCode, CliError> {
+/// Continues it, here or in a process of its own.
+pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<ExitCode, CliError> {
     if args.show.detach {
         run::may_detach(context)?;
     }
+    let (mut begin, mode) = (args.from.begin.args, args.from.mode.args);
+    let dir = start::working_dir(context, &begin.work)?;
+    let service = Service::open(&dir, context.host.clone())?;
     let path = context.dir.join(file);
     let path = path.canonicalize_utf8().unwrap_or(path);
     let found = found_in(&path).map_err(|error| unread(file, &error))?;
-    let total = found.total(args.max_iterations).map_err(|error| not_now(file, &error))?;
-    let task = task(context, service, file, args, &found)?;
-    let named = name(service, (file, &path), &found)?;
+    let total = total(&found, &begin).map_err(|error| not_now(file, &error))?;
+    set_task(context, &service, file, &found, (&mode, &mut begin))?;
+    let named = name(&service, (file, &path), &found)?;
+    let is_renamed = found.id.is_some() && named.is_none() && begin.name.is_none();
+    let named = begin.name.clone().or(named);
 
-    let (agent, command) = (args.from.agent.as_deref(), args.from.command.as_deref());
-    let settings =
-        service.settings(Chosen { agent, command: command.is_some() }, context.inside.is_none())?;
+    let (agent, command) = (begin.work.agent.as_deref(), begin.work.command.is_some());
+    let settings = service.settings(Chosen { agent, command }, context.inside.is_none())?;
     start::mention_what_does_not_count(&settings);
     let configured = &settings.config.start;
-    if agent.is_none() && command.is_none() && configured.agent.is_none() && configured.command.is_none() {
+    if agent.is_none() && !command && configured.agent.is_none() && configured.command.is_none() {
         return Err(nothing_to_run(file, &found));
     }
-    let words = words(args, &found, task);
-    let words = Words::try_parse_from(words).map_err(CliError::from)?;
-    let (spec, mut notes) = start::resolve::spec(context, &words.start, &settings, service, &context.dir)?;
+    set_promise(&found, &mut begin.promise);
+    let run = match &found.check {
+        Some(Check::Gates) => {
+            Some(conclave::Run::of(context, &service, (file, &dir), &settings, &mut begin)?)
+        }
+        Some(Check::Command { .. }) | None => None,
+    };
+    let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
+    let words = Words::try_parse_from(["start"]).map_err(CliError::from)?.start;
+    let words = words.of_another_system(begin, mode);
+    let (spec, mut notes) = start::resolve::spec(context, &words, &settings, &service, &dir)?;
     // A file that it names says what it likes too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
-    let admitted = spec.agent.admits(args.max_cost.is_some(), args.max_tokens.is_some());
-    admitted.map_err(|refusal| CliError::usage(refusal.to_string()))?;
-    let limits = Limits {
-        max_iterations: Some(total),
-        max_duration: args.max_duration.or(spec.limits.max_duration),
-        max_cost: args.max_cost.or(spec.limits.max_cost),
-        max_tokens: args.max_tokens.or(spec.limits.max_tokens),
-        ..spec.limits
-    };
+    let limits = Limits { max_iterations: total, ..spec.limits };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
-    let spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
+    let mut spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
+    if let Some(run) = run {
+        notes.extend(run.applied(&mut spec));
+    }
+    if let Some(check) = found.check.as_ref().filter(|_| !spec.has_hard_gates()) {
+        return Err(unchecked(file, check));
+    }
     notes.push(format!(
-        "it goes on behind iteration {} of {file}, which stays as it is: end that loop there",
+        "it continues after iteration {} of {file}, which stays as it is: end that loop there",
         found.iteration
     ));
-    if found.cap.is_none() && args.max_iterations.is_none() {
-        notes.push(format!("there was no limit there; here it has {total} iterations in all"));
+    if let (Some(total), None, false) = (total, found.cap, is_capped) {
+        notes.push(format!("there was no limit there; here it has {total} iterations in total"));
     }
-    if found.promised == Promised::Unsaid {
+    if found.promised == Promised::Unsaid && spec.promise.is_some() {
         notes.push("no promise ended it there; here the usual one does".to_owned());
     }
-    if let (Some(id), None) = (&found.id, &named) {
+    if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    let notes = Notes::of(service, &spec, notes);
-    let runner = service.start(spec, named)?;
-    if !args.show.quiet {
-        notes.tell(runner.id());
-        start::mention_memories(&runner);
-    }
-    let show = args.show.clone().or_configured(&settings.config.notify);
-    match show.detach {
-        true => run::detached(context, service, runner, context.dir.as_str(), &show),
-        false => run::in_foreground(context, runner, &show),
+    start::launch(context, &service, (spec, named, notes), (args.show, &settings), &dir)
+}
+
+/// How many iterations it has in total, those there among them; none where it has no end.
+fn total(found: &Found, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
+    match begin.until.is_infinite() {
+        true => found.total(Some(found.iteration.saturating_add(1))).map(|_| None),
+        false => found.total(begin.max_iterations.or(begin.until.exact())).map(Some),
     }
 }
 
-/// The words of `start` that say what it is to do: what the person gives, else what the file says.
-fn task(
+/// What it is to do: what the person gives, else what the file says.
+fn set_task(
     context: &Context,
     service: &Service,
     file: &Utf8Path,
-    args: &Args,
     found: &Found,
-) -> Result<String, CliError> {
-    if let Some(prompt) = &args.from.prompt_file {
-        return Ok(format!("--prompt-file={prompt}"));
+    (mode, begin): (&ModeArgs, &mut BeginArgs),
+) -> Result<(), CliError> {
+    if begin.task.is_given() {
+        return Ok(());
     }
     match &found.prompt {
-        Prompt::Text(text) => Ok(format!("--prompt={text}")),
+        Prompt::Text(text) => begin.task.prompt = Some(text.clone()),
         Prompt::File(name) => {
             // A person's own word may lead anywhere; a file's leads to what lies in its project.
             let root = service.project().worktree.canonicalize_utf8();
             let path = context.dir.join(name).canonicalize_utf8();
             let path = path.or_else(|_| service.project().worktree.join(name).canonicalize_utf8());
             match (root, path) {
-                (Ok(root), Ok(path)) if path.starts_with(&root) => Ok(format!("--prompt-file={path}")),
+                (Ok(root), Ok(path)) if path.starts_with(&root) => begin.task.prompt_file = Some(path),
                 _ => {
                     let error = format!(
                         "{file}: prompt_file: {:?}: accepted is a file of this project",
                         clip(name, SHOWN)
                     );
-                    Err(CliError::usage(error).hint("--prompt-file FILE names another"))
+                    return Err(CliError::usage(error).hint("--prompt-file FILE names another"));
                 }
             }
         }
+        Prompt::Unsaid if mode.is_given() => {}
         Prompt::Unsaid => {
             let error = format!(
                 "{file}: it does not say what the loop is to do; accepted then is --prompt-file FILE"
             );
-            Err(CliError::usage(error))
+            return Err(CliError::usage(error));
         }
+    }
+    Ok(())
+}
+
+/// The words that claim the work done: what the person says of them, else what the file does.
+fn set_promise(found: &Found, args: &mut PromiseArgs) {
+    if args.no_promise || args.completion_promise.is_some() {
+        return;
+    }
+    match &found.promised {
+        Promised::Words(text) => args.completion_promise = Some(text.clone()),
+        Promised::Never => args.no_promise = args.promise_match.is_none(),
+        Promised::Unsaid => {}
     }
 }
 
@@ -171,18 +210,6 @@ fn name(
     Ok(None)
 }
 
-/// What a person would have typed behind `start`.
-fn words(args: &Args, found: &Found, task: String) -> Vec<String> {
-    let promise = match &found.promised {
-        Promised::Words(text) => Some(format!("--completion-promise={text}")),
-        Promised::Never => Some("--no-promise".to_owned()),
-        Promised::Unsaid => None,
-    };
-    let given = [("--agent", &args.from.agent), ("--command", &args.from.command)];
-    let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value.as_ref()?)));
-    ["start".to_owned(), task].into_iter().chain(promise).chain(given).collect()
-}
-
 /// A file in a repository that somebody else made must not choose a program.
 fn nothing_to_run(file: &Utf8Path, found: &Found) -> CliError {
     let error = CliError::usage(format!(
@@ -191,6 +218,22 @@ fn nothing_to_run(file: &Utf8Path, found: &Found) -> CliError {
     match &found.command {
         Some(command) => error.hint(format!("there it was: {}", clip(command, SHOWN))),
         None => error.hint(format!("refrain resume --from {file} --agent claude")),
+    }
+}
+
+/// What was checked there is not completed here on the agent's word alone.
+fn unchecked(file: &Utf8Path, check: &Check) -> CliError {
+    let by = match check {
+        Check::Gates => "tests and a reviewer".to_owned(),
+        Check::Command { key, .. } => format!("a command ({})", clip(key, SHOWN)),
+    };
+    let error = format!("{file}: {by} checked its work there, and nothing does here; accepted is --gate CMD");
+    let error = CliError::usage(error).hint(format!("refrain resume --from {file} --gate CMD"));
+    match check {
+        Check::Command { command, .. } => {
+            error.hint(format!("there it was: {}; a file does not choose what is run", clip(command, SHOWN)))
+        }
+        Check::Gates => error,
     }
 }
 

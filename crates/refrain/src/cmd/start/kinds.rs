@@ -128,9 +128,9 @@ impl From<Switch> for OnOff {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Match {
-    /// Its tag, alone on a line or ending the last one
+    /// Its tag alone on a line; with a required gate also at the end of the last line
     Tag,
-    /// Its tag, or the bare words as the last line
+    /// Its tag in the same way, or the bare words as the last line
     Plain,
     /// Anywhere
     Substring,

@@ -20,35 +20,40 @@ const LARGEST_PROMPT: u64 = 10 << 20;
 
 /// The whole of it.
 pub(super) fn prompt(context: &Context, args: &Args, settings: &Settings) -> Result<String, CliError> {
-    let task = &args.options.task;
-    let prompt = match &args.mode {
+    let said = || said(context, &args.options.task.words, &args.options.begin.task, settings);
+    let prompt = match &args.mode.mode {
         // A task that is configured for loops that have none is not what this one is about.
-        Some(name) => mode::prompt(&of_mode(name, settings)?, said(context, task, settings)?.as_deref()),
-        None => match said(context, task, settings)? {
+        Some(name) => mode::prompt(&of_mode(name, settings)?, said()?.as_deref()),
+        None => match said()? {
             Some(task) => task,
             None => configured(settings)?,
         },
     };
-    Ok(match &args.options.directions {
+    Ok(match &args.options.begin.directions {
         Some(directions) => mode::directed(&prompt, directions),
         None => prompt,
     })
 }
 
 /// The task that the command line says, if any.
-fn said(context: &Context, args: &TaskArgs, settings: &Settings) -> Result<Option<String>, CliError> {
+fn said(
+    context: &Context,
+    words: &[String],
+    args: &TaskArgs,
+    settings: &Settings,
+) -> Result<Option<String>, CliError> {
     let prompt = if let Some(text) = &args.prompt {
         text.clone()
     } else if let Some(file) = &args.prompt_file {
         read(&format!("--prompt-file {file}"), &context.dir.join(file))?
     } else if let Some(name) = &args.prompt_name {
         named_prompt(&format!("--prompt-name {name}"), name, settings)?
-    } else if args.words == ["-"] {
+    } else if words == ["-"] {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", &error))?;
         text
-    } else if !args.words.is_empty() {
-        args.words.join(" ")
+    } else if !words.is_empty() {
+        words.join(" ")
     } else {
         return Ok(None);
     };

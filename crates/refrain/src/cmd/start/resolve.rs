@@ -31,7 +31,7 @@ pub(in crate::cmd) fn spec(
     service: &Service,
     dir: &Utf8Path,
 ) -> Result<(Spec, Vec<String>), CliError> {
-    let (start, options) = (&settings.config.start, &args.options);
+    let (start, options) = (&settings.config.start, &args.options.begin);
     let (spec, notes) = common(context, &options.work, settings, service, dir)?;
     let prompt = prompt::prompt(context, args, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
@@ -47,7 +47,7 @@ pub(in crate::cmd) fn spec(
     let spec = Spec {
         id: options.name.clone().unwrap_or(spec.id),
         prompt,
-        mode: args.mode.clone(),
+        mode: args.mode.mode.clone(),
         promise: promise(&options.promise, start, &spec.agent)?,
         limits: Limits { max_iterations: most, ..spec.limits },
         mirrors: match options.mirror.as_slice() {
@@ -58,6 +58,19 @@ pub(in crate::cmd) fn spec(
         git: options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
         ..spec
     };
+    if spec.trusts_exit_code() {
+        let who = match options.promise.no_promise {
+            true => "--no-promise".to_owned(),
+            false => format!("{} = false", who(false, settings, "promise")),
+        };
+        let kind = spec.agent.kind;
+        let error = format!(
+            "{who}: {kind} exits with 0 whatever it did, so its exit code is no claim; accepted with a required gate \
+             (--gate CMD or --success-command CMD), or for a generic command"
+        );
+        return Err(CliError::usage(error)
+            .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
+    }
     Ok((spec, notes))
 }
 
@@ -94,6 +107,7 @@ pub(in crate::cmd) fn common(
         agent,
         protect: proof.protect,
         until: Until::default(),
+        gates_must_run: !args.gates.allow_missing_gates,
         approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
         clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
         critique,

@@ -15,11 +15,12 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
 pub(in crate::cmd) struct StuckArgs {
-    /// How often the same failure comes in a row before the agent is told to try something else, 1 to 100; 3 where it is left
-    /// out. Two more, and the loop is stuck
+    /// Ask for another strategy after N iterations in a row without progress, 1 to 100 [default: 3]. After N + 2 the loop is
+    /// stuck; both are doubled for the same failure over changed work without a claim, which never ends a loop if its gate
+    /// failed from the start
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
-    stuck_threshold: Option<u32>,
-    /// What is done with a loop that is stuck: stop, ask, model=NAME, agent=NAME; `stop` where it is left out
+    pub(in crate::cmd) stuck_threshold: Option<u32>,
+    /// What to do with a stuck loop: stop, ask, model=NAME, agent=NAME [default: stop]
     #[arg(long, value_name = "WHAT", value_parser = Answer::from_str)]
     on_stuck: Option<Answer>,
 }
@@ -46,6 +47,6 @@ impl StuckArgs {
             }
         };
         let threshold = self.stuck_threshold.or(start.stuck_threshold).unwrap_or(stuck::THRESHOLD);
-        Ok(StuckSpec { threshold, answer })
+        Ok(StuckSpec { threshold, answer, ..StuckSpec::default() })
     }
 }

@@ -15,12 +15,17 @@ use crate::cmd::heading;
 use crate::cmd::review_args::ReviewArgs;
 use crate::values;
 
-/// What is to be done.
+/// What is to be done, in words.
 #[derive(Debug, Default, clap::Args)]
-pub(in crate::cmd) struct TaskArgs {
+pub(in crate::cmd) struct WordArgs {
     /// The task, in words; `-` reads it from stdin
     #[arg(group = "source", value_name = "PROMPT")]
     pub(in crate::cmd) words: Vec<String>,
+}
+
+/// What is to be done, by an option.
+#[derive(Debug, Default, clap::Args)]
+pub(in crate::cmd) struct TaskArgs {
     /// The task, as one text
     #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
     pub(in crate::cmd) prompt: Option<String>,
@@ -32,13 +37,21 @@ pub(in crate::cmd) struct TaskArgs {
     pub(in crate::cmd) prompt_name: Option<String>,
 }
 
+impl TaskArgs {
+    /// Whether one of them says what is to be done.
+    pub(in crate::cmd) fn is_given(&self) -> bool {
+        self.prompt.is_some() || self.prompt_file.is_some() || self.prompt_name.is_some()
+    }
+}
+
 /// How it is claimed to be done.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cmd) struct PromiseArgs {
     /// The words that claim the work done; COMPLETE where they are left out
     #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
     pub(in crate::cmd) completion_promise: Option<PromiseText>,
-    /// No promise: the first run that ends with exit code 0 is the end, or with gates the first that they prove
+    /// No promise: exit code 0 is the claim, which required gates decide about. A known agent needs such a gate, because it
+    /// exits with 0 whatever it did
     #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     pub(in crate::cmd) no_promise: bool,
     /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{Isolation, SessionSpec};
@@ -20,6 +20,7 @@ use crate::cmd::export;
 use crate::cmd::gate_args::GateArgs;
 use crate::cmd::start;
 use crate::cmd::until_args::UntilArgs;
+use crate::effects;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
@@ -58,8 +59,8 @@ struct Typed {
     /// The loop's id; made up from the command where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
-    /// How many iterations at most, 1 to 200; 20 where it is left out
-    #[arg(long, visible_alias = "max-iterations", value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    /// How many iterations at most, 1 to 200; default 20
+    #[arg(long, visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max: Option<u32>,
     /// The file that holds the task
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
@@ -121,7 +122,14 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let (typed, gates, prompt) = typed(args.typed, args.gates, &text)?;
+    let (mut typed, gates, mut prompt, line) = typed(args.typed, args.gates, &text)?;
+    let said = context.typed.clone().and(line);
+    said.check()?;
+    // As behind the verb of a mode: a number alone is the maximum of iterations.
+    if args.mode.is_some() && start::is_number(&prompt) {
+        typed.max = Some(typed.until.at_most(&prompt, typed.max)?);
+        prompt.clear();
+    }
     export::advise(context, service);
     let around = hook::surrounding(|name| context.variable(name));
     let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
@@ -130,17 +138,6 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     if typed.resume.is_some() || typed.resume_last {
         if !prompt.is_empty() {
             return Err(CliError::usage("a loop that goes on has its prompt; accepted is --resume ID alone"));
-        }
-        let fixed = [
-            ("--name", typed.name.is_some()),
-            ("--completion-promise", typed.completion_promise.is_some()),
-            ("--prompt-file", typed.prompt_file.is_some()),
-        ];
-        if let Some((flag, _)) = fixed.into_iter().find(|(_, is_given)| *is_given) {
-            let error = format!(
-                "{flag}: a loop that goes on has its own; accepted beside --resume is --max-iterations"
-            );
-            return Err(CliError::usage(error));
         }
         let id = match typed.resume {
             Some(id) => id,
@@ -173,6 +170,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let begun = SessionSpec { command: args.command, args: text, isolation };
     let task = (args.mode.as_deref(), prompt);
     let spec = spec(context, service, &typed, (agent, task, begun), gates)?;
+    said.check_loop(&spec)?;
     start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
@@ -197,23 +195,35 @@ fn read() -> Result<String, CliError> {
 }
 
 /// The options among what was typed, and the prompt: everything else, verbatim. Options stand before the prompt or behind it.
-fn typed(given: Typed, gates: GateArgs, text: &str) -> Result<(Typed, GateArgs, String), CliError> {
+fn typed(
+    given: Typed,
+    gates: GateArgs,
+    text: &str,
+) -> Result<(Typed, GateArgs, String, effects::Typed), CliError> {
     let (before, prompt, after) = split(text, &options());
-    let line = line(&[before, after].join(" "))?;
+    let (line, said) = line(&[before, after].join(" "))?;
     // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
-    let (line, prompt) = match line.words.is_empty() {
-        true => (line, prompt.to_owned()),
-        false => (self::line(before)?, text[before.len()..].trim().to_owned()),
+    let (line, said, prompt) = match line.words.is_empty() {
+        true => (line, said, prompt.to_owned()),
+        false => {
+            let (line, said) = self::line(before)?;
+            (line, said, text[before.len()..].trim().to_owned())
+        }
     };
     let prompt = [line.words.join(" "), prompt].join(" ").trim().to_owned();
-    Ok((merged(given, line.typed), gates.and(line.gates), prompt))
+    Ok((merged(given, line.typed), gates.and(line.gates), prompt, said))
 }
 
-fn line(options: &str) -> Result<Line, CliError> {
+fn line(options: &str) -> Result<(Line, effects::Typed), CliError> {
     let words = shlex::split(options).ok_or_else(|| {
         CliError::usage(format!("{options}: a quotation has no end; accepted are options, then the prompt"))
     })?;
-    Line::try_parse_from(words).map_err(CliError::from)
+    let mut command = Line::command();
+    let mut matches = command.try_get_matches_from_mut(words).map_err(CliError::from)?;
+    let said = effects::Typed::of_line("tick begin", &command, &matches);
+    let line = Line::from_arg_matches_mut(&mut matches)
+        .map_err(|error| CliError::from(error.format(&mut command)))?;
+    Ok((line, said))
 }
 
 /// What a line's options are called, and whether a value follows each.
@@ -312,6 +322,8 @@ fn spec(
     let mut settings = service.settings(chosen, context.inside.is_none())?;
     let why = "a session waits for no person: accepted is that with refrain start";
     start::resolve::forget_approval(&mut settings, why);
+    // A session always has a promise.
+    settings.config.start.promise = None;
     let source = match &typed.prompt_file {
         Some(file) if prompt.is_empty() => Some(format!("--prompt-file={file}")),
         Some(_) => {

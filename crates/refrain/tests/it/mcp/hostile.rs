@@ -97,7 +97,7 @@ fn a_workspace_lies_inside_with_links_followed() {
 #[case::no_id("loop_stop", json!({}), "loop_id")]
 #[case::too_long_a_wait("loop_status", json!({"loop_id": "job", "wait_seconds": 601}), "wait_seconds 601")]
 #[case::nothing_to_say("loop_steer", json!({"loop_id": "job", "text": ""}), "text")]
-#[case::too_much_to_say("loop_steer", json!({"loop_id": "job", "text": "x".repeat(10_001)}), "text of 10001")]
+#[case::too_much_to_say("loop_steer", json!({"loop_id": "job", "text": "ä".repeat(4_097)}), "8194 bytes")]
 #[case::an_unknown_report("loop_report", json!({"loop_id": "nobody"}), "no loop nobody")]
 #[case::an_unknown_tool("loop_forget", json!({}), "tool")]
 #[case::elsewhere("loop_list", json!({"workspace": "/etc"}), "workspace /etc")]

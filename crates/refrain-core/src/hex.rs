@@ -1,0 +1,64 @@
+//! Hashes as text: so many hexadecimal digits in lower case. They stand in journals.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The first `N` hexadecimal digits of a hash, in lower case; at most 64.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Hex<const N: usize>(String);
+
+/// A text that is no [`Hex`] of this length.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no hash; accepted are {digits} hexadecimal digits in lower case")]
+pub struct HexError {
+    text: String,
+    digits: usize,
+}
+
+impl<const N: usize> Hex<N> {
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const N: usize> From<blake3::Hash> for Hex<N> {
+    fn from(hash: blake3::Hash) -> Self {
+        Self(hash.to_hex()[..N].to_owned())
+    }
+}
+
+impl<const N: usize> FromStr for Hex<N> {
+    type Err = HexError;
+
+    fn from_str(text: &str) -> Result<Self, HexError> {
+        let is_one = text.len() == N && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if is_one { Ok(Self(text.to_owned())) } else { Err(HexError { text: text.to_owned(), digits: N }) }
+    }
+}
+
+impl<const N: usize> TryFrom<String> for Hex<N> {
+    type Error = HexError;
+
+    fn try_from(text: String) -> Result<Self, HexError> {
+        text.parse()
+    }
+}
+
+impl<const N: usize> From<Hex<N>> for String {
+    fn from(hex: Hex<N>) -> Self {
+        hex.0
+    }
+}
+
+impl<const N: usize> fmt::Display for Hex<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}

@@ -1,0 +1,46 @@
+//! Where the work is of a loop that ended without a proof.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::event::Pushed;
+use crate::git::{Oid, RepoPath};
+use crate::r#loop::{LoopState, Saved};
+
+/// What became of the work of a loop that ended without a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SavedWork {
+    /// The branch that it is on; null where it is on none.
+    pub branch: Option<String>,
+    /// That branch's commit.
+    pub commit: Option<Oid>,
+    /// Where it was pushed to, or why that failed; null where there is no remote.
+    pub pushed: Option<Pushed>,
+    /// Files that were changed before the loop and by it: they hold the user's changes too.
+    pub mixed: Vec<RepoPath>,
+    /// Why it is on no branch.
+    pub why_not: Option<String>,
+}
+
+impl SavedWork {
+    pub(super) fn of(state: &LoopState) -> Option<Self> {
+        Some(match state.progress.saved.clone()? {
+            Saved::Branch { name, commit, pushed, mixed } => {
+                Self { branch: Some(name), commit: Some(commit), pushed, mixed, why_not: None }
+            }
+            Saved::Not { why } => {
+                Self { branch: None, commit: None, pushed: None, mixed: Vec::new(), why_not: Some(why) }
+            }
+        })
+    }
+}
+
+/// That these files of a branch hold changes of the user's too; empty without any.
+#[must_use]
+pub fn with_yours(mixed: &[RepoPath]) -> String {
+    match mixed {
+        [] => String::new(),
+        [only] => format!(", with your own changes to {only}"),
+        [first, rest @ ..] => format!(", with your own changes to {first} and {} more files", rest.len()),
+    }
+}

@@ -1,0 +1,111 @@
+//! The agent that a supervisor runs: its pipes, and where what it prints goes.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use refrain_core::event::Process;
+use rustix::io::ioctl_fionread;
+use rustix::process::Pid;
+
+use crate::output::{Listener, Log, Meter};
+use crate::{identity, system};
+
+/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
+pub(super) const CHUNK: usize = 8 << 10;
+const LARGEST_CHUNK: usize = 128 << 10;
+
+pub(super) struct Attempt<L> {
+    pub(super) stdout: Stream,
+    pub(super) stderr: Stream,
+    pub(super) listener: L,
+    pub(super) meter: Arc<Meter>,
+    pub(super) process: Option<Process>,
+    /// Readable once that process ended, which the keeper says next.
+    pub(super) end: Option<OwnedFd>,
+    /// It was told to end.
+    pub(super) stopping: bool,
+    /// Why what it prints is not kept any more.
+    pub(super) output_error: Option<io::Error>,
+    /// What is read goes through here. A loop that waits has no need of it.
+    pub(super) chunk: Vec<u8>,
+}
+
+/// One pipe of an agent and the file that it goes to.
+pub(super) struct Stream {
+    pub(super) pipe: Option<File>,
+    pub(super) log: Log,
+}
+
+impl<L: Listener> Attempt<L> {
+    /// If both are there, standard error is read first: an answer must not pass for older than the complaint before it.
+    pub(super) fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
+        if complained && let Some(n) = self.stderr.read(&mut self.chunk)? {
+            self.listener.hear_stderr(&self.chunk[..n]);
+            self.meter.tick();
+        }
+        if printed && let Some(n) = self.stdout.read(&mut self.chunk)? {
+            self.listener.hear(&self.chunk[..n]);
+            self.meter.tick();
+            if n == self.chunk.len() && n < LARGEST_CHUNK {
+                self.chunk.resize(2 * n, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
+    /// cannot keep the attempt open.
+    pub(super) fn read_rest(&mut self) -> io::Result<()> {
+        let mut left = self.stdout.held()?;
+        while left > 0
+            && let Some(n) = self.stdout.read(&mut self.chunk)?
+        {
+            self.listener.hear(&self.chunk[..n]);
+            left = left.saturating_sub(n as u64);
+        }
+        let mut left = self.stderr.held()?;
+        while left > 0
+            && let Some(n) = self.stderr.read(&mut self.chunk)?
+        {
+            left = left.saturating_sub(n as u64);
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// Reads a chunk to disk; none at the pipe's end.
+    pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(pipe) = &mut self.pipe else { return Ok(None) };
+        let n = loop {
+            match pipe.read(chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        if n == 0 {
+            self.pipe = None;
+            return Ok(None);
+        }
+        self.log.write(&chunk[..n])?;
+        Ok(Some(n))
+    }
+
+    /// How many bytes wait in the pipe.
+    pub(super) fn held(&self) -> io::Result<u64> {
+        self.pipe.as_ref().map_or(Ok(0), |pipe| Ok(ioctl_fionread(pipe)?))
+    }
+}
+
+/// What can be read from once this process ended; none if it cannot be watched, or has ended and is gone.
+pub(super) fn end_of(process: Process) -> Option<OwnedFd> {
+    let end = system::end_of(Pid::from_raw(process.pid)?).ok()?;
+    identity::stat(process.pid).filter(|stat| stat.process == process).map(|_| end)
+}
+
+pub(super) fn pipe() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = io::pipe()?;
+    Ok((File::from(OwnedFd::from(read)), write.into()))
+}

@@ -1,0 +1,66 @@
+//! What a supervisor's keeper owes it, and by when. A keeper that is stopped (SIGSTOP) does nothing. While it owes an answer it is
+//! therefore told to continue again and again, and given up if that does not help.
+
+use std::time::{Duration, Instant};
+
+use refrain_core::event::Process;
+use rustix::process::Signal;
+
+use crate::keeper::LEFTOVER_BOUND;
+use crate::sweep::ROUNDS_BOUND;
+use crate::{identity, system};
+
+/// How long a keeper that runs takes at most to start an agent, to notice its end, or to end itself.
+pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
+
+/// How often a keeper is told to continue.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow disk.
+const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_add(Duration::from_secs(15));
+
+/// An answer that a keeper owes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    /// When to look again.
+    next: Instant,
+    /// From then on a keeper that is stopped is given up.
+    until: Instant,
+    /// From then on any keeper is.
+    at_last: Instant,
+}
+
+impl Owed {
+    /// An answer that takes a keeper so long at most.
+    pub(super) fn within(longest: Duration) -> Self {
+        let now = Instant::now();
+        let until = now + longest;
+        Self { next: until.min(now + AGAIN), until, at_last: until + SLACK }
+    }
+
+    /// How long to wait until the next look.
+    pub(super) fn left(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks at the keeper if it is time to; says whether it is given up. Else it is told to continue.
+    pub(super) fn is_given_up(&mut self, keeper: Option<Process>) -> bool {
+        let now = Instant::now();
+        if now < self.next {
+            return false;
+        }
+        self.next = now + AGAIN;
+        if now >= self.at_last || now >= self.until && keeper.is_some_and(identity::is_stopped) {
+            return true;
+        }
+        proceed(keeper);
+        false
+    }
+}
+
+/// Tells a keeper to continue, should it be stopped.
+pub(super) fn proceed(keeper: Option<Process>) {
+    if let Some(keeper) = keeper {
+        system::signal(keeper, Signal::CONT);
+    }
+}

@@ -1,0 +1,116 @@
+//! The table against the definition, and each kind of row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::CommandFactory;
+use rstest::rstest;
+
+use super::*;
+
+/// The long name of each option of each verb, hidden ones too.
+fn options() -> BTreeMap<String, BTreeSet<String>> {
+    fn take(command: &Command, verb: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+        let options = command.get_arguments().filter(|arg| !arg.is_global_set());
+        let names =
+            options.filter_map(|arg| arg.get_long()).filter(|name| !["help", "version"].contains(name));
+        found.entry(verb.to_owned()).or_default().extend(names.map(str::to_owned));
+        for below in command.get_subcommands() {
+            // The loop verbs, spelled out, are the same.
+            if !(verb.is_empty() && below.get_name() == "loop") {
+                take(below, format!("{verb} {}", below.get_name()).trim(), found);
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    take(&crate::cli::definition(), "", &mut found);
+    found
+}
+
+#[test]
+fn every_option_of_every_verb_has_a_row() {
+    let of = |verb: &str| -> BTreeSet<&str> {
+        let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
+        groups.flat_map(|(_, rows)| *rows).flat_map(|row| row.options.split_whitespace()).collect()
+    };
+    let mut missing = Vec::new();
+    for (verb, options) in options() {
+        let rows = of(&verb);
+        let without = options.iter().filter(|option| !rows.contains(option.as_str()));
+        missing.extend(without.map(|option| format!("{verb} --{option}")));
+    }
+    assert!(missing.is_empty(), "say in effects/table.rs when these have an effect: {missing:#?}");
+}
+
+#[test]
+fn no_row_is_about_an_option_that_is_not_there() {
+    let options = options();
+    // A word that is no option.
+    let words = ["words"];
+    let mut stale = Vec::new();
+    for (verbs, rows) in TABLE {
+        for verb in *verbs {
+            let Some(there) = options.get(*verb) else {
+                stale.push((*verb).to_owned());
+                continue;
+            };
+            let mut names: Vec<&str> = Vec::new();
+            for row in *rows {
+                names.extend(row.options.split_whitespace());
+                if let When::With(others) | When::Without(others) = row.when {
+                    names.extend(others.split_whitespace());
+                }
+            }
+            let gone = names.into_iter().filter(|name| !there.contains(*name) && !words.contains(name));
+            stale.extend(gone.map(|name| format!("{verb} --{name}")));
+        }
+    }
+    assert!(stale.is_empty(), "{stale:#?}");
+}
+
+#[test]
+fn every_row_that_refuses_says_why_and_what_to_do() {
+    for row in TABLE.iter().flat_map(|(_, rows)| *rows) {
+        let says_both = row.text.contains("no effect") && row.text.contains(';')
+            || row.text.starts_with("not with a plan");
+        assert!(matches!(row.when, When::Always) || says_both, "{:?}: {}", row.options, row.text);
+    }
+}
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    Usage(crate::cmd::usage::Args),
+    Trust(crate::cmd::trust::Args),
+    Resume(Box<crate::cmd::resume::Args>),
+    Serve(crate::cmd::serve::Args),
+}
+
+#[rstest]
+#[case(&["usage", "--by", "model", "--format", "prometheus"], Some("--by: it has no effect with --format prometheus"))]
+#[case(&["usage", "--by", "model", "--format", "prometheus", "--svg", "f"], None)]
+#[case(&["usage", "--by", "model"], None)]
+#[case(&["trust", "--json", "--revoke"], Some("--json: it has no effect without --list"))]
+#[case(&["trust", "--json", "--list"], None)]
+#[case(&["resume", "x", "--after-reboot"], Some("--after-reboot: it has no effect without --all"))]
+#[case(&["resume", "x", "--command", "c"], Some("--command: it has no effect without --from FILE"))]
+#[case(&["resume", "--from", "f", "--command", "c"], None)]
+#[case(&["resume", "--all", "--events"], Some("--events: it has no effect with --all"))]
+#[case(&["resume", "x", "-m", "4", "--quiet"], None)]
+#[case(&["serve", "token", "--revoke"], None)]
+#[case(&["serve", "--behind-proxy", "o", "--tls-key", "k"], Some("--tls-key: it has no effect without --tls-cert"))]
+fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
+    let mut command = Line::command();
+    let matches = command
+        .try_get_matches_from_mut([&["refrain"], words].concat())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let said = Typed::of(&command, &matches).check().err().map(|error| error.line());
+    match refused {
+        Some(part) => assert!(said.as_deref().unwrap_or_default().starts_with(part), "{said:?}"),
+        None => assert_eq!(said, None),
+    }
+}
