@@ -97,10 +97,14 @@ fn one_is_mended_in_steps_and_a_claim_before_the_last_is_refused(#[case] project
     // Each prompt tells of what fails by then, in the words of the test runner, and only of that.
     let prompts = ["0001", "0002", "0003"].map(|attempt| sandbox.kept_text("job", attempt, "prompt.md"));
     let [first, second] = laid.project.failures;
-    assert!(prompts[0].contains("committed once the gates that decide pass"), "{}", prompts[0]);
+    assert!(prompts[0].contains("committed for you after the gates pass."), "{}", prompts[0]);
     for (prompt, place) in prompts.iter().zip(1..) {
-        assert!(prompt.contains(second), "{place}: {prompt}");
-        assert_eq!(prompt.contains(first), place == 1, "{place}: {prompt}");
+        let compared = prompt.lines().find(|line| line.contains("ailing")).unwrap_or_default();
+        let rest = prompt.replace(compared, "");
+        assert!(rest.contains(second), "{place}: {prompt}");
+        assert_eq!(rest.contains(first), place == 1, "{place}: {prompt}");
+        assert_eq!(compared.contains("no longer failing: "), place == 2, "{place}: {prompt}");
+        assert_eq!(compared.contains("the same"), place == 3, "{place}: {prompt}");
         assert_eq!(prompt.contains("CLAIM REFUSED"), place == 3, "{place}: {prompt}");
         assert_eq!(prompt.contains("STRATEGY SHIFT:"), place == 3, "{place}: {prompt}");
         // One of two faults is another failure than both.
