@@ -11,6 +11,7 @@ use super::launch::Acp;
 use super::map::Map;
 use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
+use crate::adapter::Dialect;
 
 /// What a conversation came to.
 #[derive(Debug, Default)]
