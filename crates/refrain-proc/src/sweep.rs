@@ -62,20 +62,22 @@ pub(crate) fn living_descendants() -> Vec<i32> {
 const MOST_NAMES: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// What this process's descendants are: the names of their programs, each once.
-pub(crate) fn names_of_descendants() -> Vec<String> {
+/// What this process's living descendants are: the names of their programs, each once. None where nobody lives.
+pub(crate) fn living_names() -> Option<Vec<String>> {
     let name = |(pid, _): (i32, u64)| {
         let arguments = system::arguments(pid);
         let program = String::from_utf8_lossy(arguments.split(|byte| *byte == 0).next()?).into_owned();
         let name = squeeze(&printable(program.rsplit('/').next()?));
         (!name.is_empty()).then(|| clip(&name, LONGEST_NAME).into_owned())
     };
-    let names: BTreeSet<String> = own_descendants().into_iter().filter_map(name).collect();
-    names.into_iter().take(MOST_NAMES).collect()
+    let living = own_descendants();
+    let is_any = !living.is_empty();
+    let names: BTreeSet<String> = living.into_iter().filter_map(name).collect();
+    is_any.then(|| names.into_iter().take(MOST_NAMES).collect())
 }
 
 /// Whether this process has children, dead ones that were not waited for included. Without them it has no descendants.
-pub(crate) fn has_children() -> bool {
+fn has_children() -> bool {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, peek), Err(Errno::CHILD))
 }

@@ -6,12 +6,15 @@ use refrain_core::event::Exit;
 use crate::adapter::Dialect;
 use crate::brief;
 use crate::faults::by_message;
+use crate::gemini;
 
 /// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     is_final: bool,
     fault: Option<Fault>,
+    /// Gemini says only on standard error that it tries again, by this protocol too.
+    notices: gemini::Notices,
 }
 
 impl Dialect for Reader {
@@ -29,6 +32,11 @@ impl Dialect for Reader {
             _ => {}
         }
         say(event);
+    }
+
+    fn stderr_line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        let fault = self.notices.line(&String::from_utf8_lossy(line));
+        fault.into_iter().for_each(|fault| say(AgentEvent::Retry(fault)));
     }
 
     /// Where the agent's program ended before it had said its last word, its standard error tells why.

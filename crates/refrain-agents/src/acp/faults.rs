@@ -32,6 +32,7 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
         .or_else(|| by_message(message))
         .or_else(|| u16::try_from(code).ok().and_then(by_status))
         .or_else(|| data.and_then(|data| find(data, DEPTH, &by_number)))
+        .or_else(|| by_phrase(words))
         .unwrap_or(match at {
             At::Setup => FaultKind::Setup,
             At::Prompt => FaultKind::Other,
@@ -55,6 +56,24 @@ fn by_protocol(code: i32) -> Option<FaultKind> {
         -32_800 => Some(FaultKind::Aborted),
         _ => None,
     }
+}
+
+/// The name of an HTTP status, which OpenCode puts before what the provider answered, and drops the status itself.
+fn by_phrase(words: &str) -> Option<FaultKind> {
+    const PHRASES: [(&str, u16); 7] = [
+        ("Unauthorized", 401),
+        ("Payment Required", 402),
+        ("Forbidden", 403),
+        ("Not Found", 404),
+        ("Too Many Requests", 429),
+        ("Bad Gateway", 502),
+        ("Service Unavailable", 503),
+    ];
+    let words = words.strip_prefix("Internal error: ").unwrap_or(words);
+    let begins = |phrase: &str| {
+        words.strip_prefix(phrase).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    PHRASES.iter().find(|(phrase, _)| begins(phrase)).and_then(|(_, status)| by_status(*status))
 }
 
 /// What an error's data, or what is nested in them, say by `look`.

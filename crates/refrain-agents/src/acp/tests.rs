@@ -11,6 +11,7 @@ use super::launch::Acp;
 use super::map::Map;
 use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
+use crate::adapter::Dialect;
 
 /// What a conversation came to.
 #[derive(Debug, Default)]
@@ -279,6 +280,22 @@ fn tokens_are_counted(#[case] usage: Value, #[case] counted: Option<(u64, Option
 #[case::status_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"cause": {"statusCode": 401}})), FaultKind::Login)]
 #[case::words_in_data(At::Prompt, -32_603, "Internal error", Some(json!({"details": "fetch failed"})), FaultKind::Connection)]
 #[case::data_as_words(At::Prompt, -32_603, "Internal error", Some(json!("Credit balance is too low")), FaultKind::Credit)]
+#[case::opencode_at_a_proxy(
+    At::Prompt,
+    -32_603,
+    "Internal error: Forbidden: request was blocked by a gateway or proxy.",
+    Some(json!({"service": "session", "errorName": "APIError"})),
+    FaultKind::Forbidden
+)]
+#[case::opencode_refused(
+    At::Prompt,
+    -32_603,
+    "Internal error: Forbidden: {\"error\": {\"message\": \"Forbidden\"}}",
+    None,
+    FaultKind::Forbidden
+)]
+#[case::opencode_without_a_login(At::Prompt, -32_603, "Internal error: Unauthorized", None, FaultKind::Login)]
+#[case::words_that_begin_alike(At::Prompt, -32_603, "Internal error: Forbidden words", None, FaultKind::Other)]
 #[case::something(At::Prompt, -32_603, "Internal error", None, FaultKind::Other)]
 #[case::something_at_the_start(At::Setup, -32_602, "Invalid params", None, FaultKind::Setup)]
 #[case::cancelled(At::Prompt, -32_800, "Request cancelled", None, FaultKind::Aborted)]
@@ -383,4 +400,22 @@ proptest! {
         update[field] = value;
         map.hear(&json!({"update": update}), &mut |event| heard.take(event));
     }
+}
+
+#[test]
+fn gemini_that_sleeps_is_known_to_by_its_standard_error() {
+    let mut reader = super::dialect::Reader::default();
+    let mut events = Vec::new();
+    let notice = b"Attempt 1 failed: Resource has been exhausted (e.g. check quota).";
+    reader.stderr_line(notice, &mut |event| events.push(event));
+    reader.stderr_line(b"Suggested retry after 290s.. Retrying after 315237ms...", &mut |event| {
+        events.push(event)
+    });
+    let cancelled = serde_json::json!({"type": "fault", "data": {"kind": "aborted", "message": "the agent was interrupted"}});
+    reader.line(cancelled.to_string().as_bytes(), &mut |event| events.push(event));
+    let mut report = refrain_core::agent::AgentReport::default();
+    events.iter().for_each(|event| report.hear(event));
+    let fault = report.fault.expect("a fault");
+    let after = refrain_core::agent::Until::After(refrain_core::spec::Millis(315_237));
+    assert_eq!((fault.kind, fault.until), (FaultKind::RateLimit, Some(after)));
 }

@@ -51,14 +51,14 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
 /// Notices that it tries again, which only standard error has: `Attempt 1 failed: WORDS. Retrying after 290000ms...`, with
 /// words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
 #[derive(Debug, Default)]
-pub(super) struct Notices {
+pub(crate) struct Notices {
     /// The notice that has begun.
     begun: String,
 }
 
 impl Notices {
     /// What it tries again for, once the notice is whole.
-    pub(super) fn line(&mut self, line: &str) -> Option<Fault> {
+    pub(crate) fn line(&mut self, line: &str) -> Option<Fault> {
         if line.starts_with("Attempt ") {
             self.begun.clear();
         } else if self.begun.is_empty() || self.begun.len() > LONGEST_NOTICE {

@@ -18,5 +18,6 @@ mod launch;
 mod reader;
 mod wire;
 
+pub(crate) use faults::Notices;
 pub(crate) use launch::Gemini;
 pub use launch::lock;

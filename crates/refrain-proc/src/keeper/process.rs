@@ -16,9 +16,7 @@ use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
-use crate::sweep::{
-    end_descendants, has_children, living_descendants, names_of_descendants, signal_descendants,
-};
+use crate::sweep::{end_descendants, living_descendants, living_names, signal_descendants};
 
 /// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
@@ -195,10 +193,11 @@ impl Keeper {
                     (None, Some(signal)) => Exit::Signal(signal),
                     (None, None) => Exit::Lost,
                 };
-                // Children that are still there are what the agent left behind: being a subreaper, all of it.
-                let left = has_children();
-                if left {
-                    let names = names_of_descendants();
+                // Children that still live are what the agent left behind: being a subreaper, all of it. Those that are dead
+                // and were not waited for yet ended with it.
+                let names = living_names();
+                let left = names.is_some();
+                if let Some(names) = names {
                     signal_descendants(Signal::TERM);
                     let now = Instant::now();
                     let (until, given_up) = (now + LEFTOVER_GRACE, now + LEFTOVER_BOUND);
@@ -234,7 +233,7 @@ impl Keeper {
                 let given_up = *ladder.given_up.get_or_insert(now + LEFTOVER_BOUND);
                 if now >= given_up {
                     self.agent = None;
-                    let names = names_of_descendants();
+                    let names = living_names().unwrap_or_default();
                     self.leftovers = Some(Leftovers { until: now, given_up, gone: 0, names });
                     return send(&self.socket, &Answer::Exited { exit: Exit::Lost, left: true }, &[]);
                 }

@@ -34,7 +34,7 @@ fn a_turn_is_printed_as_events() {
     let run =
         sandbox.command(&["acp-bridge", "--", &agent, "an argument"]).stdin("Mend it.").run().with_code(0);
     let session = json!({"type": "session", "data": {"id": "s"}});
-    let text = json!({"type": "text", "data": {"text": "All done.", "part": false, "by": "agent"}});
+    let text = json!({"type": "text", "data": {"text": "All done.", "part": true, "by": "agent"}});
     let last = json!({"type": "final", "data": {"ok": true, "message": "All done."}});
     assert_eq!(run.json_lines(), [session, text, last]);
     sandbox.nobody_survives();
