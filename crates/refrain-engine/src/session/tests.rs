@@ -11,7 +11,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{Answer, SessionSpec};
-use refrain_core::spec::{AgentSpec, Limits, PromptMode};
+use refrain_core::spec::{AgentSpec, Limits, PromptMode, StuckSpec};
 
 use super::*;
 use crate::Deed;
@@ -137,7 +137,8 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         clean_checkout: false,
         gates_must_run: false,
         approval: false,
-        stuck: Default::default(),
+        // What these sessions do is no work.
+        stuck: StuckSpec { threshold: 1_000, ..StuckSpec::default() },
         critique: None,
         caps: Default::default(),
         keep_failed: false,
