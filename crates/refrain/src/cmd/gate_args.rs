@@ -161,11 +161,6 @@ impl GateArgs {
         Ok(())
     }
 
-    /// Whether a command is given that completes the loop.
-    pub(super) fn complete(&self) -> bool {
-        self.success_command.is_some()
-    }
-
     /// The same for one that only informs.
     pub(super) fn add_advisory(&mut self, name: &str, command: &str) -> Result<(), CliError> {
         let name = name.parse::<GateName>().map_err(|error| CliError::usage(error.to_string()))?;

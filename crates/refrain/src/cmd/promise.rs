@@ -26,11 +26,6 @@ pub(crate) struct Args {
 
 /// Scans the message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
-    if args.gated && matches!(args.promise_match, Match::Substring) {
-        let error =
-            "--gated: with --promise-match substring the promise counts anywhere; accepted are tag and plain";
-        return Err(CliError::usage(error));
-    }
     let mut bytes = Vec::new();
     std::io::stdin()
         .read_to_end(&mut bytes)

@@ -17,6 +17,7 @@ pub(super) static TABLE: &[(&[&str], &[Row])] = &[
     (&["start", "research", "implement"], NOT_OF_PLANS),
     (&["start", "research", "implement", "resume", "plan run"], WORK),
     (&["start", "research", "implement", "resume", "plan run", "tick begin"], GATES),
+    (&["start", "research", "implement", "resume", "tick begin"], OF_MISSING),
     (
         &[
             "start",
@@ -68,7 +69,17 @@ pub(super) static TABLE: &[(&[&str], &[Row])] = &[
     (&["plugin status"], &[always("json")]),
     (&["config show"], &[always("origin json")]),
     (&["init"], &[always("make vscode dry-run")]),
-    (&["promise"], &[always("completion-promise promise-match")]),
+    (
+        &["promise"],
+        &[
+            always("completion-promise promise-match"),
+            typed(
+                "gated",
+                |level| level.value("promise-match") != Some("substring"),
+                "it has no effect with --promise-match substring, which counts anywhere; leave one of them out",
+            ),
+        ],
+    ),
     (&["demo"], &[always("dir")]),
     (&["doctor"], &[always("fix json autostart")]),
     (
@@ -132,12 +143,15 @@ const WITHOUT_TAG: &str = "it has no effect without a plan; add --scud-tag TAG, 
 const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
 const PROMPTS: &str = "not with a plan: its tasks say what is to be done; accepted are --plan and --spec-file, which every agent is told";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
+const SUCCESS: &str =
+    "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
 const OWN: &str = "not with a plan: every task has a worktree and a branch of its own, and what landed is handed over to your branch";
 
 /// What `start --scud-tag` does not take.
 const NOT_OF_PLANS: &[Row] = &[
     without("words prompt prompt-file prompt-name", "scud-tag", PROMPTS),
     without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
+    without("success-command", "scud-tag", SUCCESS),
     without(GIT, "scud-tag", OWN),
     without("directions", "scud-tag", "not with a plan: accepted is --spec-file, which every agent is told"),
     without("mirror", "scud-tag", "not with a plan: accepted is a loop"),
@@ -150,6 +164,7 @@ const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template
 const OF_LOOPS: &[Row] = &[
     never("words prompt prompt-file prompt-name", PROMPTS),
     never("completion-promise no-promise promise-match", PROMISES),
+    never("success-command", SUCCESS),
     never(GIT, OWN),
 ];
 
@@ -177,12 +192,20 @@ const NO_SPEC: &str = "it has no effect without a specification; add --spec-gate
 const GATES: &[Row] = &[
     // What is protected refuses a claim without a gate too.
     always(CHECKS),
+    always("allow-missing-gates"),
     holds(
         OF_CHECKS,
         |spec| !spec.gates.is_empty(),
         "it has no effect without a gate; add --gate CMD or --auto-gates",
     ),
 ];
+
+/// What may be missing of what checks the work. A task of a plan may name a gate that the plan does not have.
+const OF_MISSING: &[Row] = &[holds(
+    "allow-missing-gates",
+    |spec| !spec.gates.is_empty() || spec.critique.is_some(),
+    "it has no effect without a gate; add --gate CMD, or leave it out",
+)];
 
 /// How it is shown.
 const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
@@ -214,6 +237,7 @@ const RESUME: &[Row] = &[
     ),
     with(CHECKS, "from", AS_STARTED),
     with(OF_CHECKS, "from", AS_STARTED),
+    with("allow-missing-gates", "from", AS_STARTED),
 ];
 
 const AS_STARTED: &str = "it has no effect without --from FILE: a loop of Refrain continues as it was started; leave it out, or start another loop";
@@ -230,13 +254,16 @@ const SESSION: &[Row] = &[
     ),
     without("gate soft-gate success-command auto-gates protect protect-existing", RESUMED, CONTINUES),
     without("gate-timeout gate-retries gate-when clean-checkout require-approval", RESUMED, CONTINUES),
+    without("allow-missing-gates", RESUMED, CONTINUES),
 ];
 
 const RESUMED: &str = "resume resume-last";
 const CONTINUES: &str = "it has no effect on a loop that continues, which has its own; accepted beside --resume is --max-iterations";
 
 /// What `run` takes.
-const RUN: &[Row] = &[always("max-iter dir non-interactive agent command model reviewer require-approval")];
+const RUN: &[Row] = &[always(
+    "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates",
+)];
 
 /// What `plan run` takes.
 const PLAN: &[Row] = &[
@@ -253,6 +280,8 @@ const LOOK: &[Row] = &[
     always("max-duration max-cost max-tokens retry-for timeout timeout-grace idle-timeout pause working-dir"),
     always(CHECKS),
     always(OF_CHECKS),
+    always("allow-missing-gates"),
+    never("success-command", SUCCESS),
     always("spec-gate reviewer reviewer-model critique-every critic stuck-threshold on-stuck"),
     always("memory no-iteration-context"),
 ];

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::json;
 use testkit::{Run, Sandbox, write};
@@ -204,10 +205,9 @@ fn a_run_whose_tests_cannot_run_is_refused() {
     // A PATH that has no more than what runs here.
     let bin = sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
+    let path = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
     for program in ["git", "sh", "cat"] {
-        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
-            .map(|folder| folder.join(program))
-            .find(|path| path.exists());
+        let found = path.split(':').map(|folder| Path::new(folder).join(program)).find(|path| path.exists());
         symlink(found.unwrap(), bin.join(program)).unwrap();
     }
     let agent = sandbox.agent("agent", "exit 0");

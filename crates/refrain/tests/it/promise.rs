@@ -37,7 +37,7 @@ fn a_tag_after_other_words_is_a_claim_only_with_a_gate() {
     }
     let words = ["promise", "--gated", "--promise-match", "substring"];
     let refused = sandbox.command(&words).stdin(TAG).run().with_code(2).stderr;
-    assert!(refused.contains("--gated: with --promise-match substring"), "{refused}");
+    assert!(refused.contains("--gated: it has no effect with --promise-match substring"), "{refused}");
 }
 
 #[test]
