@@ -80,6 +80,9 @@ pub(crate) fn lines(
                     .to_owned()
             }
             Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+            Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now) if state.is_killed() => {
+                "asked again: killing what has not ended yet".to_owned()
+            }
             Ask::Pause(Urgency::Now) if is_ending => {
                 format!(
                     "still ending the agent: it has {} from when it was asked to end, then it is killed",

@@ -286,6 +286,7 @@ impl LoopState {
                     started_at: at,
                     spawned: None,
                     stopping: None,
+                    killed: false,
                     told: self.steering.len(),
                     shifted,
                 });
@@ -348,6 +349,9 @@ impl LoopState {
             Event::Asked { request, ask } => {
                 if request.as_ref().is_some_and(|request| !self.answered.insert(request.clone())) {
                     return Err("asked");
+                }
+                if self.kills_at_once(ask) {
+                    self.kill();
                 }
                 match ask {
                     Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
@@ -432,6 +436,16 @@ impl LoopState {
             }
         }
         Ok(())
+    }
+
+    /// What is being stopped is killed at once.
+    fn kill(&mut self) {
+        match &mut self.phase {
+            Phase::InFlight(flight) => flight.killed = true,
+            Phase::Proving(proving) => proving.running.iter_mut().for_each(|running| running.killed = true),
+            Phase::Critiquing(critiquing) => critiquing.killed = true,
+            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_) => {}
+        }
     }
 
     /// The attempt in flight, if the event `what` fits it.

@@ -179,16 +179,28 @@ impl LoopState {
     /// asked again.
     #[must_use]
     pub fn kills_at_once(&self, ask: &Ask) -> bool {
-        let is_stopping = self.in_flight().is_some_and(|flight| flight.stopping.is_some())
-            || self.running_gate().is_some_and(|running| running.stopping.is_some())
-            || self.critiquing().is_some_and(|critiquing| critiquing.stopping.is_some());
-        is_stopping
+        self.ending() == Some(false)
             && match ask {
                 Ask::Cancel(Urgency::Now) => true,
                 Ask::Pause(Urgency::Now) => self.pause.is_some(),
                 Ask::Cancel(Urgency::AfterIteration) | Ask::Pause(Urgency::AfterIteration) => false,
                 Ask::Steer(_) | Ask::Proceed => false,
             }
+    }
+
+    /// Whether what is being stopped is killed at once.
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.ending() == Some(true)
+    }
+
+    /// Of what is being stopped, whether it is killed at once.
+    fn ending(&self) -> Option<bool> {
+        let flight = self.in_flight().map(|flight| (flight.stopping, flight.killed));
+        let gate = self.running_gate().map(|running| (running.stopping, running.killed));
+        let critic = self.critiquing().map(|critiquing| (critiquing.stopping, critiquing.killed));
+        let (stopping, killed) = flight.or(gate).or(critic)?;
+        stopping.map(|_| killed)
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop

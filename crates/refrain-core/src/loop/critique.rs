@@ -15,6 +15,8 @@ pub struct Critiquing {
     pub started_at: Timestamp,
     /// Why it is being ended, once it is.
     pub stopping: Option<StopReason>,
+    /// Whether it is killed at once, as it was asked to end again.
+    pub killed: bool,
 }
 
 /// What critics said.
@@ -57,7 +59,8 @@ impl LoopState {
             return Err("critique.started");
         }
         self.feedback = Feedback { asked: iteration, said: None, error: None };
-        self.phase = Phase::Critiquing(Critiquing { iteration, started_at: at, stopping: None });
+        self.phase =
+            Phase::Critiquing(Critiquing { iteration, started_at: at, stopping: None, killed: false });
         Ok(())
     }
 

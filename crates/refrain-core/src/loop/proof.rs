@@ -285,4 +285,6 @@ pub struct Running {
     pub started_at: Timestamp,
     /// Why it is being ended, once it is.
     pub stopping: Option<StopReason>,
+    /// Whether it is killed at once, as it was asked to end again.
+    pub killed: bool,
 }

@@ -182,6 +182,8 @@ pub struct InFlight {
     pub spawned: Option<(Process, Timestamp)>,
     /// Why it is being ended, once it is.
     pub stopping: Option<StopReason>,
+    /// Whether it is killed at once, as it was asked to end again.
+    pub killed: bool,
     /// How much of the steering its prompt holds; what is said later is for the next.
     pub told: usize,
     /// Its prompt asks for another strategy.

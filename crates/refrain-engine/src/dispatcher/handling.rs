@@ -1,6 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
 use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::ids::RequestId;
 use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
 use refrain_store::journal::Durability;
@@ -40,11 +41,18 @@ impl Drive<'_> {
     /// Where the loop has ended while it was said, or that is nothing new, there is nothing to record.
     fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
         let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
-        if state.kills_at_once(&ask) {
-            self.crew.kill();
+        let is_new = state.pause < Some(urgency) || state.kills_at_once(&ask);
+        if is_new && state.admits(&ask).is_ok() {
+            self.record_asked(None, ask)?;
         }
-        if state.pause < Some(urgency) && state.admits(&ask).is_ok() {
-            self.journal.push(Event::Asked { request: None, ask }, now())?;
+        Ok(())
+    }
+
+    fn record_asked(&mut self, request: Option<RequestId>, ask: Ask) -> Result<(), EngineError> {
+        let was_killed = self.journal.state().is_killed();
+        self.journal.push(Event::Asked { request, ask }, now())?;
+        if self.journal.state().is_killed() && !was_killed {
+            self.crew.kill();
         }
         Ok(())
     }
@@ -122,12 +130,7 @@ impl Drive<'_> {
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
-                let is_to_be_killed = state.kills_at_once(&request.ask);
-                let event = Event::Asked { request: Some(request.id.clone()), ask: request.ask.clone() };
-                if is_to_be_killed {
-                    self.crew.kill();
-                }
-                self.journal.push(event, now())?;
+                self.record_asked(Some(request.id.clone()), request.ask.clone())?;
             }
         }
         if self.journal.has_pending() {

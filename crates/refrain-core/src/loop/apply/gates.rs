@@ -274,7 +274,7 @@ impl LoopState {
         self.trouble.next = None;
         self.hurried = false;
         let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
-        proving.running = Some(Running { gate: place, run, started_at: at, stopping: None });
+        proving.running = Some(Running { gate: place, run, started_at: at, stopping: None, killed: false });
         Ok(())
     }
 

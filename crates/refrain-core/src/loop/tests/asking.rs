@@ -65,6 +65,11 @@ fn a_second_request_while_a_process_is_stopped_kills_it_at_once(
     ];
     let killing: Vec<Ask> = asks.into_iter().filter(|ask| journal.state.kills_at_once(ask)).collect();
     assert_eq!(killing, kill);
+    for ask in killing {
+        let killed = journal.clone().asks(ask.clone()).state;
+        assert!(killed.is_killed() && !killed.kills_at_once(&ask), "once is enough");
+    }
+    assert!(!journal.state.is_killed());
 }
 
 fn stopping(journal: Journal) -> Journal {
