@@ -23,13 +23,14 @@ enum Place {
     NotKnown,
     /// A folder without a repository.
     Plain,
-    Repository(Repository),
+    Repository(Box<Repository>),
 }
 
 impl WorkWatch {
     /// Of a worktree that git was asked about already.
     pub(crate) fn of(opened: Option<&Repository>) -> Self {
-        let place = opened.map_or_else(Place::default, |repository| Place::Repository(repository.again()));
+        let place =
+            opened.map_or_else(Place::default, |repository| Place::Repository(Box::new(repository.again())));
         Self { place, ..Self::default() }
     }
 
@@ -51,19 +52,19 @@ impl WorkWatch {
             }
             Place::Plain => Ok(Place::Plain),
             Place::Repository(_) | Place::NotKnown => match Repository::open(worktree, env) {
-                Ok(repository) => Ok(Place::Repository(repository)),
+                Ok(repository) => Ok(Place::Repository(Box::new(repository))),
                 Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(Place::Plain),
                 Err(error) => Err(error),
             },
         };
         self.place = match (place.ok()?, cancel) {
             (Place::Repository(repository), Some(cancel)) => {
-                Place::Repository(repository.with_cancel(cancel))
+                Place::Repository(Box::new(repository.with_cancel(cancel)))
             }
             (place, _) => place,
         };
         let repository = match &self.place {
-            Place::Repository(repository) => Some(repository),
+            Place::Repository(repository) => Some(&**repository),
             Place::NotKnown | Place::Plain => None,
         };
         let seen = self.snapshot.look(repository, worktree);

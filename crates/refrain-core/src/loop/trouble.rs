@@ -70,10 +70,10 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
         Some(Until::After(delay)) => Some(delay.into()),
         None => None,
     };
-    match retrying.kind {
-        _ if sleep.is_some_and(|sleep| sleep > LONGEST_SLEEP) => Some(retrying.since),
-        FaultKind::Limit | FaultKind::RateLimit => Some(plus(retrying.since, SILENT_SLEEP)),
-        _ => None,
+    let is_limit = matches!(retrying.kind, FaultKind::Limit | FaultKind::RateLimit);
+    match sleep.is_some_and(|sleep| sleep > LONGEST_SLEEP) {
+        true => Some(retrying.since),
+        false => is_limit.then(|| plus(retrying.since, SILENT_SLEEP)),
     }
 }
 

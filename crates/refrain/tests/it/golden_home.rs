@@ -83,7 +83,10 @@ fn standing(status: &Value) -> (&str, u64, u64, u64) {
     (status["status"].as_str().unwrap(), number("iteration"), number("charged"), number("max_iterations"))
 }
 
-const STOOD: [(&str, (&str, u64, u64, u64)); 5] = [
+/// A status, and how many iterations were begun, charged and granted.
+type Counters = (&'static str, u64, u64, u64);
+
+const STOOD: [(&str, Counters); 5] = [
     ("paused", ("paused", 2, 2, 6)),
     ("stuck", ("stuck", 3, 3, 7)),
     ("exact", ("crashed", 2, 1, 3)),
