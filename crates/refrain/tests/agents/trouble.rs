@@ -1,6 +1,7 @@
 //! A provider that fails: who tries again, the program or the loop, and what the loop waits for.
 
 use jiff::Timestamp;
+use rstest::rstest;
 use serde_json::{Value, json};
 use testkit::{Agent, Script, Signal, Turn};
 
@@ -24,7 +25,9 @@ enum TriedAgain {
 #[derive(Clone, Copy, PartialEq)]
 enum Reset {
     Told,
-    /// Not at all, or not in words that mean one instant: the loop asks again now and then.
+    /// As a clock on the wall will show it, to the minute.
+    OnTheClock,
+    /// Not at all: the loop asks again now and then.
     Untold,
 }
 
@@ -44,6 +47,7 @@ fn waits_at_a_usage_limit(agent: Agent, reset: Reset) {
     match reset {
         // The model reckons the hour from a moment before, and not all loops come back at once.
         Reset::Told => assert!((3540..3620).contains(&seconds), "{seconds}: {waiting:#}"),
+        Reset::OnTheClock => assert!((3540..3680).contains(&seconds), "{seconds}: {waiting:#}"),
         Reset::Untold => assert!((4..8).contains(&seconds), "{seconds}: {waiting:#}"),
     }
     let crashed = bench.status();
@@ -53,7 +57,7 @@ fn waits_at_a_usage_limit(agent: Agent, reset: Reset) {
     let resumed = bench.refrain(&["resume", "job"]).spawn();
     let session = match reset {
         Reset::Untold => resumed,
-        Reset::Told => {
+        Reset::Told | Reset::OnTheClock => {
             let again = bench.sandbox.wait_for_status("job", "waiting");
             assert_eq!(&again["wait"], wait, "the rest of it is waited: {again:#}");
             bench.refrain(&["pause", "job"]).run().with_code(0);
@@ -85,7 +89,7 @@ fn claude_waits_at_a_usage_limit() {
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn codex_waits_at_a_usage_limit() {
-    waits_at_a_usage_limit(Agent::Codex, Reset::Untold);
+    waits_at_a_usage_limit(Agent::Codex, Reset::OnTheClock);
 }
 
 /// To it a used-up plan is a 429 like any other: it waits by itself, and says nothing.
@@ -95,15 +99,63 @@ fn opencode_hides_a_usage_limit() {
     gets_over(Agent::OpenCode, &[Turn::usage_limit(HOUR)], TriedAgain::ByTheProgram);
 }
 
-/// For as long as that takes: its silence is all that can be seen of it, and is charged.
+/// For as long as that takes: its silence is all that can be seen of it. It was not seen to be up, so that is refunded, three
+/// times.
 #[test]
 #[ignore = "needs the real programs: cargo xtask e2e agents"]
 fn opencode_is_silent_at_a_usage_limit() {
     let bench = Bench::new(Agent::OpenCode, [Turn::usage_limit(HOUR).times(usize::MAX)]);
-    let session = bench.start(&["--idle-timeout", "30s", "--max-iterations", "1"]).spawn();
+    let session = bench.start(&["--idle-timeout", "30s"]).spawn();
     bench.model.wait_for(1);
-    bench.ended(session, 10);
-    assert_eq!(attempts(&bench.status()), [json!([1, 1, true, "silence"])]);
+    bench.ended(session, 14);
+    let mute = |attempt: u32| json!([1, attempt, false, "unresponsive"]);
+    assert_eq!(attempts(&bench.status()), [mute(1), mute(2), mute(3)]);
+}
+
+/// It would sleep for as long as the provider says. The loop does that without it, and once the person has it try again
+/// the iteration is charged once.
+#[track_caller]
+fn is_not_left_to_sleep(agent: Agent, words: &[&str]) {
+    let bench = Bench::new(agent, [Turn::rate_limit(600).times(usize::MAX)]);
+    let session = bench.start(words).spawn();
+    let waiting = bench.sandbox.wait_for_status("job", "waiting");
+    bench.model.rewrite(Script::new([Turn::say(CLAIM)]));
+    assert_eq!(attempts(&waiting), [json!([1, 1, false, "outage"])], "{waiting:#}");
+    bench.refrain(&["resume", "job", "--now"]).run().with_code(0);
+    let status = bench.completed(session);
+    assert_eq!(attempts(&status), [json!([1, 1, false, "outage"]), json!([1, 2, true, "claimed"])]);
+    bench.prompts_are_of(&[1, 1]);
+    assert_eq!(status["usage"]["at_least"], true, "what the first used nobody heard: {status:#}");
+}
+
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn gemini_is_not_left_to_sleep() {
+    is_not_left_to_sleep(Agent::Gemini, &[]);
+}
+
+/// It does not say for how long: its silence ends it.
+#[test]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn codex_is_not_left_to_sleep() {
+    is_not_left_to_sleep(Agent::Codex, &["--idle-timeout", "10s"]);
+}
+
+/// A refusal is no missing login, whoever makes it.
+#[rstest]
+#[case::claude(Agent::Claude)]
+#[case::codex(Agent::Codex)]
+#[case::opencode(Agent::OpenCode)]
+#[case::gemini(Agent::Gemini)]
+#[ignore = "needs the real programs: cargo xtask e2e agents"]
+fn is_refused(#[case] agent: Agent) {
+    let bench = Bench::new(agent, [Turn::forbidden().times(usize::MAX)]);
+    let session = bench.start(&[]).spawn();
+    bench.ended(session, 14);
+    let status = bench.status();
+    assert_eq!(attempts(&status), [json!([1, 1, false, "unable"])], "{status:#}");
+    let reason = status["reason"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("refused by the provider (403): "), "{reason}");
 }
 
 #[test]

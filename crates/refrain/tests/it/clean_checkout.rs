@@ -86,7 +86,7 @@ fn it_needs_a_repository_and_a_gate() {
     assert!(run.stderr.contains("in no git repository"), "{}", run.stderr);
     assert_eq!(plain.snapshot(), before);
     let run = plain.refrain(&start(&agent, &["--clean-checkout"])).with_code(2);
-    assert!(run.stderr.contains("--clean-checkout: there is no gate"), "{}", run.stderr);
+    assert!(run.stderr.contains("--clean-checkout: it has no effect without a gate"), "{}", run.stderr);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_loop_exists_from_its_first_whole_line_on() {
 fn a_journal_of_a_newer_version_is_named_as_such() {
     let sandbox = sandbox();
     let (path, whole) = finished(&sandbox);
-    let text = String::from_utf8(whole).unwrap().replacen("\"format\":1", "\"format\":99", 1);
+    let text = String::from_utf8(whole).unwrap().replacen("\"format\":2", "\"format\":99", 1);
     assert!(text.contains("\"format\":99"));
     testkit::write(&path, text);
     sandbox.refrain(&["status", "job"]).with_code(1);

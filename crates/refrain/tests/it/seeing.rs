@@ -34,6 +34,7 @@ const FIELDS: [&str; 32] = [
     "limits",
     "gates",
     "last_failure",
+    "saved",
     "commits",
     "iterations",
     "runner",

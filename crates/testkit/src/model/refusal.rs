@@ -52,6 +52,11 @@ fn row(refusal: &Refusal) -> Row {
             openai: (401, "invalid_api_key", "Incorrect API key provided."),
             gemini: (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
         },
+        Refusal::Forbidden => Row {
+            anthropic: (403, "permission_error", "Forbidden"),
+            openai: (403, "permission_denied", "Forbidden"),
+            gemini: (403, "PERMISSION_DENIED", "Forbidden"),
+        },
         Refusal::NoSuchModel => Row {
             anthropic: (404, "not_found_error", "model: no such model"),
             openai: (404, "model_not_found", "no such model"),
@@ -126,6 +131,7 @@ fn gemini(row: &Row, refusal: &Refusal) -> Whole {
         Refusal::Auth => vec![detail("ErrorInfo", json!({ "reason": "API_KEY_INVALID" }))],
         Refusal::Overloaded
         | Refusal::ServerError
+        | Refusal::Forbidden
         | Refusal::NoSuchModel
         | Refusal::ContextOverflow
         | Refusal::NoCredit => Vec::new(),

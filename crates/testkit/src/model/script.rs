@@ -121,6 +121,7 @@ pub(super) enum Refusal {
     Overloaded,
     ServerError,
     Auth,
+    Forbidden,
     NoSuchModel,
     ContextOverflow,
     NoCredit,
@@ -259,6 +260,11 @@ impl Turn {
     /// The key is refused.
     pub const fn auth() -> Self {
         Self::new(Act::Refuse(Refusal::Auth))
+    }
+
+    /// The key is good, and not for this.
+    pub const fn forbidden() -> Self {
+        Self::new(Act::Refuse(Refusal::Forbidden))
     }
 
     /// There is no such model.

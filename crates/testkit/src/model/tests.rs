@@ -199,6 +199,11 @@ fn every_refusal_is_put_in_the_words_of_its_protocol() {
             ["authentication_error", "invalid_api_key", "invalid_api_key", "API_KEY_INVALID"],
         ),
         (
+            Turn::forbidden(),
+            [403, 403, 403, 403],
+            ["permission_error", "permission_denied", "permission_denied", "PERMISSION_DENIED"],
+        ),
+        (
             Turn::no_such_model(),
             [404, 404, 404, 404],
             ["not_found_error", "model_not_found", "model_not_found", "NOT_FOUND"],

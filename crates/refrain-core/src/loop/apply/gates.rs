@@ -445,9 +445,10 @@ impl LoopState {
         let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
-        // Of an agent that said nothing of it the gates claim.
+        // Of an agent that said nothing of it the gates claim; a count is no claim.
+        let made = claim.filter(|claim| *claim != ClaimSource::Count);
         if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
-            last.claim = last.claim.or(claim);
+            last.claim = last.claim.or(made);
         }
         if let Some(id) = of.filter(|_| claim.is_some() && self.needs_approval()) {
             proof.approval = self.approval_of(id, &proof.candidate);
