@@ -212,7 +212,7 @@ const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")]
 
 /// What `resume` takes.
 const RESUME: &[Row] = &[
-    always("last all now from"),
+    always("last all now from retry-for"),
     holds("reviewer reviewer-model", |spec| spec.gates.iter().any(GateSpec::is_review), NO_SPEC),
     with("after-reboot", "all", "it has no effect without --all; add that, or leave it out"),
     without(
@@ -226,7 +226,7 @@ const RESUME: &[Row] = &[
     with(GIT, "from", AS_STARTED),
     with(PROGRAM, "from", AS_STARTED),
     with(
-        "retry-for timeout timeout-grace idle-timeout pause working-dir memory no-iteration-context",
+        "timeout timeout-grace idle-timeout pause working-dir memory no-iteration-context",
         "from",
         AS_STARTED,
     ),

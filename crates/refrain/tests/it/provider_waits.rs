@@ -302,7 +302,7 @@ fn what_an_iteration_left_behind_is_named() {
     let sandbox = sandbox();
     let agent = claude(
         &sandbox,
-        "test $REFRAIN_ITERATION = 2 && says '<promise>COMPLETE</promise>' || { sleep 100000 > /dev/null 2>&1 & says On.; }",
+        "test $REFRAIN_ITERATION = 2 && says '<promise>COMPLETE</promise>' || { sleep 100000 > /dev/null 2>&1 & until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done; says On.; }",
     );
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
     assert!(run.stdout.contains("that iteration 1 left behind (sleep)"), "{}", run.stdout);

@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 32] = [
+const FIELDS: [&str; 33] = [
     "schema",
     "id",
     "kind",

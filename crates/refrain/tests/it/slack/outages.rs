@@ -138,8 +138,10 @@ fn what_was_acknowledged_is_done_by_the_next_one_and_once() {
 #[test]
 fn a_loop_that_goes_on_is_told_on_in_its_message() {
     let slack = Slack::start();
-    let sandbox =
-        working(&slack, "step; [ $REFRAIN_ITERATION = 6 ] && echo '<promise>COMPLETE</promise>'; true");
+    let sandbox = working(
+        &slack,
+        "step; echo $REFRAIN_ITERATION > work.txt; [ $REFRAIN_ITERATION = 6 ] && echo '<promise>COMPLETE</promise>'; true",
+    );
     let _serve = serve(&sandbox, &slack);
     let asked = slack.mention("U1", "C1", None, "start Mend it.");
     let capped = status(&slack, "the cap", |said| said.text.contains("· 4/4 · iteration-cap"));
