@@ -18,7 +18,7 @@ pub struct Progress {
     /// The work when the last one began.
     pub(super) began: Option<WorkDigest>,
     /// The iteration that was folded last.
-    turned: u32,
+    pub(super) turned: u32,
     /// What it was folded into, and as what: checks may fail it later.
     before: Option<Box<(Stuck, Turn)>>,
     /// It goes on with another agent already: there is no second change.

@@ -15,7 +15,7 @@ use crate::fingerprint;
 use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Oid, RepoPath};
 use crate::ids::AttemptId;
-use crate::spec::Millis;
+use crate::spec::{Millis, Until};
 
 /// What a gate's end says about the candidate.
 enum Word {
@@ -371,6 +371,9 @@ impl LoopState {
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
+        // What is proven again after a rebase completes no loop of exactly so many before its last iteration.
+        let is_again = self.progress.turned >= self.iteration;
+        let may_complete = self.spec.until != Until::Count || self.ends_by_claim() || !is_again;
         let Phase::Proving(proving) = &mut self.phase else { return };
         let is_held_to_its_tree = self.spec.is_held_to_its_tree(proving.claim.is_some());
         proving.running = None;
@@ -414,7 +417,11 @@ impl LoopState {
         }
         let holds =
             |result: &GateResult| result.passed() || result.spec(&self.spec).is_some_and(|gate| !gate.hard);
-        if proving.of.is_some() && self.spec.completes_by_gate() && proving.results.iter().all(holds) {
+        if may_complete
+            && proving.of.is_some()
+            && self.spec.completes_by_gate()
+            && proving.results.iter().all(holds)
+        {
             proving.claim_by_gates(&self.spec.gates);
             if proving.results.len() < proving.asked.len() {
                 return;

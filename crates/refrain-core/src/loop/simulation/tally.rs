@@ -62,7 +62,7 @@ pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("agent", "stopped: loop duration", 100),
     ("agent", "stopped: output lost", 100),
     ("agent", "stopped: budget", 50),
-    ("agent", "stopped: sleeps until its provider works", 200),
+    ("agent", "stopped: sleeps until its provider works", 150),
     ("agent", "met a limit or an outage", 500),
     ("agent", "left somebody behind", 500),
     ("loop", "ended while being swept", 50),
