@@ -14,11 +14,11 @@ use refrain_git::{Cancel, GitError, Repository, WorkSnapshot};
 #[derive(Debug, Default)]
 pub(crate) struct WorkWatch {
     snapshot: WorkSnapshot,
-    place: Place,
+    worktree: Worktree,
 }
 
 #[derive(Debug, Default)]
-enum Place {
+enum Worktree {
     #[default]
     NotKnown,
     /// A folder without a repository.
@@ -29,9 +29,9 @@ enum Place {
 impl WorkWatch {
     /// Of a worktree that git was asked about already.
     pub(crate) fn of(opened: Option<&Repository>) -> Self {
-        let place =
-            opened.map_or_else(Place::default, |repository| Place::Repository(Box::new(repository.again())));
-        Self { place, ..Self::default() }
+        let worktree = opened
+            .map_or_else(Worktree::default, |repository| Worktree::Repository(Box::new(repository.again())));
+        Self { worktree, ..Self::default() }
     }
 
     /// Whether anything asks for it: a loop of exactly so many iterations is never stuck.
@@ -46,26 +46,26 @@ impl WorkWatch {
         env: &[(OsString, OsString)],
         cancel: Option<Cancel>,
     ) -> Option<WorkDigest> {
-        let place = match mem::take(&mut self.place) {
-            Place::Repository(repository) if repository.root() == worktree => {
-                Ok(Place::Repository(repository))
+        let opened = match mem::take(&mut self.worktree) {
+            Worktree::Repository(repository) if repository.root() == worktree => {
+                Ok(Worktree::Repository(repository))
             }
-            Place::Plain => Ok(Place::Plain),
-            Place::Repository(_) | Place::NotKnown => match Repository::open(worktree, env) {
-                Ok(repository) => Ok(Place::Repository(Box::new(repository))),
-                Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(Place::Plain),
+            Worktree::Plain => Ok(Worktree::Plain),
+            Worktree::Repository(_) | Worktree::NotKnown => match Repository::open(worktree, env) {
+                Ok(repository) => Ok(Worktree::Repository(Box::new(repository))),
+                Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(Worktree::Plain),
                 Err(error) => Err(error),
             },
         };
-        self.place = match (place.ok()?, cancel) {
-            (Place::Repository(repository), Some(cancel)) => {
-                Place::Repository(Box::new(repository.with_cancel(cancel)))
+        self.worktree = match (opened.ok()?, cancel) {
+            (Worktree::Repository(repository), Some(cancel)) => {
+                Worktree::Repository(Box::new(repository.with_cancel(cancel)))
             }
-            (place, _) => place,
+            (opened, _) => opened,
         };
-        let repository = match &self.place {
-            Place::Repository(repository) => Some(&**repository),
-            Place::NotKnown | Place::Plain => None,
+        let repository = match &self.worktree {
+            Worktree::Repository(repository) => Some(&**repository),
+            Worktree::NotKnown | Worktree::Plain => None,
         };
         let seen = self.snapshot.look(repository, worktree);
         if seen.is_err() {

@@ -190,7 +190,8 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
         return format!("gate {name}{soft} passed in {}{flaky}", result.duration);
     };
-    let before = if state.iteration == state.spec.carried() { "" } else { state.said_before(result) };
+    let is_baseline = state.iteration == state.spec.carried();
+    let before = if is_baseline { String::new() } else { state.said_before(result, "iteration") };
     format!("gate {name}{soft} failed in {}: {failure}{before}", result.duration)
 }
 

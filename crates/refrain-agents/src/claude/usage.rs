@@ -19,17 +19,17 @@ pub(super) struct Meter {
     /// Messages since the last result, by id. Each is said once per block, and again when it ends.
     open: VecDeque<(String, Count)>,
     /// What all results so far cost together, as long as each of them said it of itself.
-    cost: Told,
+    cost: KnownCost,
 }
 
 /// A sum of money that is known as long as every part of it is.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum KnownCost {
     All(Usd),
     NotAll,
 }
 
-impl Default for Told {
+impl Default for KnownCost {
     fn default() -> Self {
         Self::All(Usd(0))
     }
@@ -70,16 +70,18 @@ impl Meter {
         self.closed = None;
         self.open.clear();
         self.cost = match (self.cost, models.and_then(cost)) {
-            (Told::All(Usd(before)), Some(Usd(more))) => Told::All(Usd(before.saturating_add(more))),
-            (Told::NotAll, _) | (_, None) => Told::NotAll,
+            (KnownCost::All(Usd(before)), Some(Usd(more))) => {
+                KnownCost::All(Usd(before.saturating_add(more)))
+            }
+            (KnownCost::NotAll, _) | (_, None) => KnownCost::NotAll,
         };
     }
 
     /// What this run cost, whatever its session had cost before; none where some result did not say.
     pub(super) fn cost(&self) -> Option<Usd> {
         match self.cost {
-            Told::All(usd) => Some(usd),
-            Told::NotAll => None,
+            KnownCost::All(usd) => Some(usd),
+            KnownCost::NotAll => None,
         }
     }
 

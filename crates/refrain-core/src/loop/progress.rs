@@ -90,7 +90,7 @@ impl LoopState {
         let Some(last) = self.attempts.iter().rev().find(|attempt| attempt.charged) else { return };
         self.progress.turned = self.iteration;
         // One that had nothing to do, and says so, is not stuck.
-        let is_unneeded = self.spec.until == Until::Forever && self.holds_claim();
+        let is_unneeded = self.spec.until == Until::Forever && self.phase.claim().is_some();
         let ended = last.finished.as_ref().and_then(|finished| finished.work.clone());
         let turn = Turn {
             failure: self.failure(last),
@@ -177,15 +177,6 @@ impl LoopState {
     pub(super) fn back_off(&self) -> Option<Millis> {
         let times = self.unneeded.checked_sub(1)?;
         Some(Millis::from(trouble::doubled(times)))
-    }
-
-    /// Whether the last iteration left a claim that nothing refused.
-    fn holds_claim(&self) -> bool {
-        match &self.phase {
-            Phase::Idle { claim, .. } => claim.is_some(),
-            Phase::Publishing(publishing) => publishing.claim.is_some(),
-            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => false,
-        }
     }
 
     /// Whether the first required gate that failed in an iteration failed before the first one too.

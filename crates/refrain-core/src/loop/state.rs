@@ -171,6 +171,17 @@ pub enum Phase {
     Critiquing(Critiquing),
 }
 
+impl Phase {
+    /// What the last iteration claimed, once it is proven.
+    pub(super) fn claim(&self) -> Option<ClaimSource> {
+        match self {
+            Self::Idle { claim, .. } => *claim,
+            Self::Publishing(publishing) => publishing.claim,
+            Self::Begun { .. } | Self::InFlight(_) | Self::Proving(_) | Self::Critiquing(_) => None,
+        }
+    }
+}
+
 /// An attempt under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InFlight {
@@ -436,12 +447,7 @@ impl LoopState {
     /// Whether a claim was proven.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        let claims = match &self.phase {
-            Phase::Idle { claim, .. } => claim.is_some(),
-            Phase::Publishing(publishing) => publishing.claim.is_some(),
-            Phase::Begun { .. } | Phase::InFlight(_) | Phase::Proving(_) | Phase::Critiquing(_) => false,
-        };
-        self.spec.has_hard_gates() && claims
+        self.spec.has_hard_gates() && self.phase.claim().is_some()
     }
 
     /// Whether this gate failed before the first iteration; none where it was not asked then.
@@ -450,17 +456,18 @@ impl LoopState {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
     }
 
-    /// What is to be said behind a gate's failure of how it was before the first iteration; empty where it was not asked then.
+    /// What is to be said behind a gate's failure of how it was before the first iteration, or `run` as the agent calls it;
+    /// empty where it was not asked then.
     #[must_use]
-    pub fn said_before(&self, failed: &GateResult) -> &'static str {
+    pub fn said_before(&self, failed: &GateResult, iteration: &str) -> String {
         match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
-            None => "",
-            Some(before) if before.passed() => "; it passed before the first iteration",
+            None => String::new(),
+            Some(before) if before.passed() => format!("; it passed before the first {iteration}"),
             // A test that broke since is not to pass for one that always failed.
             Some(before) if before.fingerprint != failed.fingerprint => {
-                "; it failed before the first iteration too, but differently"
+                format!("; it failed before the first {iteration} too, but differently")
             }
-            Some(_) => "; it failed before the first iteration too",
+            Some(_) => format!("; it failed before the first {iteration} too"),
         }
     }
 

@@ -44,9 +44,12 @@ fn runs(spec: &Spec, in_session: bool) -> String {
         (Until::Forever, _) => return format!("{again}, until the loop is stopped"),
         (Until::Complete, false) if spec.promise.is_none() => ends.push("you end without an error"),
         // A task's agent that ends without a word claims by what it changed.
-        (Until::Complete, _) if spec.promise.is_some() && !spec.hears_results() => {
+        (Until::Complete, _)
+            if spec.promise.is_some() && !spec.hears_results() && !spec.completes_by_gate() =>
+        {
             ends.push("you claim to be done");
         }
+        // A success command completes the loop without a claim.
         (Until::Complete, _) => {}
     }
     if spec.has_hard_gates() {

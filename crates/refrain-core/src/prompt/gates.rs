@@ -108,7 +108,7 @@ fn what_one_gate_said(
     };
     let _ = write!(text, " ({}): {why}", what_is_run(gate));
     if !is_first(state) {
-        text.push_str(before_the_first_run(state, result));
+        text.push_str(&state.said_before(result, "run"));
     }
     if let GateFailure::Review(findings) = failure {
         // What is to be done stands there, so it is told whole.
@@ -123,18 +123,6 @@ fn what_one_gate_said(
         None => text.push('.'),
     }
     Some(text)
-}
-
-/// How the gate ended before the first run; empty where it was not asked then.
-fn before_the_first_run(state: &LoopState, failed: &GateResult) -> &'static str {
-    match state.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
-        None => "",
-        Some(before) if before.passed() => "; it passed before the first run",
-        Some(before) if before.fingerprint != failed.fingerprint => {
-            "; it failed before the first run too, but differently"
-        }
-        Some(_) => "; it failed before the first run too",
-    }
 }
 
 /// What a gate is, on one line: a command as code, an agent in words.

@@ -8,6 +8,10 @@ use crate::bench::{Bench, CLAIM, attempts, used};
 
 const TEST: &str = "#!/bin/sh\ntest \"$(cat answer.txt)\" = right && echo PASS && exit\necho FAIL\nexit 1\n";
 
+/// What the second attempt of an iteration is told beside what the first was.
+const CUT_OFF: &str = "The previous run of this iteration was cut off; what it changed is in the working tree: see `git \
+                       status` and `git diff` first.\n";
+
 #[track_caller]
 fn does_the_main_job(agent: Agent) {
     let script = [
@@ -65,7 +69,8 @@ fn does_the_main_job(agent: Agent) {
     assert!(turns[1].tool_results[0].contains("FAIL") && turns[6].tool_results[1].contains("PASS"));
     bench.prompts_are_of(&[1, 2, 2, 3]);
     let prompts = bench.model.prompts();
-    assert_eq!(prompts[1], prompts[2], "the iteration is the same");
+    let (before, after) = prompts[2].split_once(CUT_OFF).expect("it is told that it was cut off");
+    assert_eq!(format!("{before}{after}"), prompts[1], "all else of the iteration is the same");
 
     uses_what_was_answered(&status, agent);
 }

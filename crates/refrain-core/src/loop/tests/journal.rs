@@ -113,7 +113,7 @@ pub(in crate::r#loop) fn grant(max_iterations: Option<u32>, max_duration: Option
 }
 
 /// What an agent leaves behind that said nothing.
-pub(in crate::r#loop) fn finished(exit: Exit) -> AttemptFinished {
+pub(crate) fn finished(exit: Exit) -> AttemptFinished {
     AttemptFinished {
         exit,
         promised: false,

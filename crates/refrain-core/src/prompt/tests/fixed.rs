@@ -95,6 +95,10 @@ fn a_task() -> TaskRef {
     |spec: &mut Spec| (spec.task, spec.gates) = (Some(a_task()), vec![tests()]),
     "for each run, until the gates pass."
 )]
+#[case::a_success_command_needs_no_claim(
+    |spec: &mut Spec| spec.gates = vec![GateSpec { completes: true, ..tests() }],
+    "for each run, until the gates pass."
+)]
 #[case::a_number(|spec: &mut Spec| spec.until = Until::Count, "You are started again for each run, for a fixed number of runs.")]
 #[case::for_ever(|spec: &mut Spec| spec.until = Until::Forever, "for each run, until the loop is stopped.")]
 fn it_says_until_when(#[case] change: fn(&mut Spec), #[case] told: &str) {

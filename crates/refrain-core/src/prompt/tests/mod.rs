@@ -13,94 +13,22 @@ use crate::event::{
 use crate::gate::{Check, GateName, GateSpec};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
+use crate::r#loop::tests::journal::{self, finished};
 use crate::memory::{self, MemorySpec, Recalled};
-use crate::promise::{MatchMode, NearMiss, Promise, PromiseText};
-use crate::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode, Spec};
+use crate::promise::NearMiss;
+use crate::spec::{Limits, Millis, Spec};
 
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
     super::assemble(state, Printed { attempt, ..Printed::default() })
 }
 
 fn spec(prompt: &str) -> Spec {
-    let text = PromiseText::try_new("COMPLETE").unwrap();
-    Spec {
-        id: "mend".parse().unwrap(),
-        agent: AgentSpec {
-            kind: AgentKind::Generic,
-            program: "agent".into(),
-            args: Vec::new(),
-            prompt_mode: PromptMode::Auto,
-            env: Default::default(),
-            clean_env: false,
-            model: None,
-            permissions: Default::default(),
-            output_format: Default::default(),
-            price: None,
-        },
-        prompt: prompt.into(),
-        iteration_context: true,
-        promise: Some(Promise { text, mode: MatchMode::Plain }),
-        limits: Limits {
-            max_iterations: Some(20),
-            max_duration: None,
-            timeout: None,
-            idle_timeout: None,
-            pause: None,
-            max_cost: None,
-            max_tokens: None,
-            retry_for: None,
-            timeout_grace: None,
-        },
-        project: "/project".into(),
-        worktree: "/project".into(),
-        working_dir: "/project".into(),
-        git: Default::default(),
-        gates: Vec::new(),
-        protect: Default::default(),
-        until: Default::default(),
-        clean_checkout: false,
-        gates_must_run: false,
-        approval: false,
-        stuck: Default::default(),
-        critique: None,
-        caps: Default::default(),
-        keep_failed: false,
-        mirrors: Vec::new(),
-        memory: None,
-        carried: None,
-        mode: None,
-        trace: None,
-        task: None,
-        session: None,
-        depth: 0,
-        output_cap: Spec::OUTPUT_CAP,
-    }
+    let plain = journal::spec();
+    Spec { prompt: prompt.into(), limits: Limits { max_iterations: Some(20), ..plain.limits }, ..plain }
 }
 
 fn without_promise(prompt: &str) -> Spec {
     Spec { promise: None, ..spec(prompt) }
-}
-
-fn finished(exit: Exit) -> AttemptFinished {
-    AttemptFinished {
-        exit,
-        promised: false,
-        near_miss: None,
-        gave_up: None,
-        work: None,
-        needs: None,
-        state: None,
-        idle: false,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        preview: String::new(),
-        summary: None,
-        left: false,
-        output_error: None,
-        report: None,
-        fingerprint: None,
-        sealed: Default::default(),
-    }
 }
 
 fn apply(state: &mut LoopState, event: Event) {
