@@ -1,5 +1,5 @@
 //! How much a loop writes as it goes on, and how fast a long one opens: what `cargo xtask bench` asks of the library.
-//! Runs 1,010 iterations of `true` and prints one JSON object.
+//! Runs 1,010 iterations of an agent that changes a file, and prints one JSON object.
 
 use std::error::Error;
 use std::time::Instant;
@@ -20,6 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let dir = tempfile::tempdir()?;
     let dir = Utf8PathBuf::from_path_buf(dir.path().to_owned()).map_err(|_| "not UTF-8")?;
+    let project = dir.join("project");
+    std::fs::create_dir(&project)?;
     let host = Host {
         program: std::env::current_exe()?,
         env: std::env::vars_os().collect(),
@@ -28,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         config_home: dir.join("data"),
         version: "bench".into(),
     };
-    let service = Service::open(&dir, host.clone())?;
-    let spec = spec(&dir)?;
+    let service = Service::open(&project, host.clone())?;
+    let spec = spec(&project)?;
     let id = spec.id.clone();
     let runner = service.start(spec, Some(id.clone()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -37,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let records = service.events(&id)?;
     let (at_10, at_1000) = (bytes_of(&records, 10)?, bytes_of(&records, 1000)?);
-    let open_ms = open_long(&service, &dir)?;
+    let open_ms = open_long(&service, &project)?;
     let figures = serde_json::json!({
         "bytes_per_iteration_at_10": at_10, "bytes_per_iteration_at_1000": at_1000, "open_10k_ms": open_ms,
     });
@@ -53,8 +55,8 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         id: "growth".parse()?,
         agent: AgentSpec {
             kind: AgentKind::Generic,
-            program: "true".into(),
-            args: vec![],
+            program: "sh".into(),
+            args: vec!["-c".into(), "echo >> work.txt".into()],
             prompt_mode: PromptMode::Auto,
             env: Default::default(),
             clean_env: false,
@@ -109,7 +111,9 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
 /// The bytes of the journal that ten iterations around `iteration` made, for one of them.
 fn bytes_of(records: &[Record], iteration: u32) -> Result<f64, Box<dyn Error>> {
     let begin = |n| {
-        let begun = |record: &Record| record.event == Event::IterationBegun { iteration: n, work: None };
+        let begun = |record: &Record| {
+            matches!(record.event, Event::IterationBegun { iteration, .. } if iteration == n)
+        };
         records.iter().position(begun).ok_or("an iteration is missing")
     };
     let lines = &records[begin(iteration - 5)?..begin(iteration + 5)?];
