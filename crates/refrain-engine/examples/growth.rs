@@ -111,9 +111,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
 /// The bytes of the journal that ten iterations around `iteration` made, for one of them.
 fn bytes_of(records: &[Record], iteration: u32) -> Result<f64, Box<dyn Error>> {
     let begin = |n| {
-        let begun = |record: &Record| {
-            matches!(record.event, Event::IterationBegun { iteration, .. } if iteration == n)
-        };
+        let begun = |record: &Record| matches!(record.event, Event::IterationBegun { iteration, .. } if iteration == n);
         records.iter().position(begun).ok_or("an iteration is missing")
     };
     let lines = &records[begin(iteration - 5)?..begin(iteration + 5)?];
