@@ -195,6 +195,8 @@ fn the_log_of_an_attempt_is_opened_from_its_loop_at_every_size() {
     top.wait_for("iteration-cap");
     top.press("\r", "Iterations");
     top.press("\t", "enter opens the log");
+    // The rows come after the pane.
+    top.wait_for("2    0s");
     top.press("k\r", "Log of job, iteration 1");
     top.wait_for("line 60");
     for size in [(40, 12), (200, 60), (80, 24)] {
