@@ -23,6 +23,7 @@ pub mod keys;
 pub mod layout;
 pub mod lock;
 pub mod memory;
+mod migration;
 pub mod notice;
 mod numbered;
 pub mod plugins;

@@ -1,4 +1,4 @@
-//! GitHub asked by ourselves, with a token, where `gh` has no login: octocrab, one question at a time.
+//! Requests to GitHub's API with a token, where `gh` has no login: one at a time.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -7,8 +7,11 @@ use std::future::pending;
 use std::os::fd::AsFd;
 use std::thread;
 
-use octocrab::Octocrab;
 use refrain_core::text::printable;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Response, Url};
+use rustls::crypto::ring;
 use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
@@ -20,7 +23,7 @@ use super::trouble::{Trouble, of_status, told};
 use crate::Cancel;
 
 /// The longest answer that is read, in bytes.
-const LONGEST: u64 = 64 << 20;
+const LONGEST: usize = 64 << 20;
 
 /// Who asks, and where.
 pub(super) struct Client {
@@ -73,7 +76,7 @@ impl Client {
             if endpoint == "graphql" { self.graphql.clone() } else { format!("{}/{endpoint}", self.rest) };
         // Whoever asks may be in a runtime already, which does not let another begin.
         let answer = thread::scope(|scope| scope.spawn(|| self.ask_alone(method, &path, body)).join());
-        let answer = answer.unwrap_or_else(|_| Err(unreachable("the client gave up")))?;
+        let answer = answer.unwrap_or_else(|_| Err(unanswered("the client gave up")))?;
         let said = told(&answer.body, format!("HTTP {}", answer.status).as_bytes());
         match of_status(("gh", &self.host), answer.status, |name| answer.header(name), said) {
             None => Ok(answer),
@@ -86,57 +89,76 @@ impl Client {
 
     fn ask_alone(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| unreachable(&error.to_string()))?;
+        let runtime = runtime.map_err(|error| unanswered(&error.to_string()))?;
         let limit = format!("no answer within {} s", LIMIT.as_secs());
         runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = stopped(self.cancel.as_ref()) => Err(Trouble::Cancelled),
-                answer = tokio::time::timeout(LIMIT, self.talk(method, path, body)) => {
-                    answer.unwrap_or_else(|_| Err(unreachable(&limit)))
+                answer = tokio::time::timeout(LIMIT, self.send(method, path, body)) => {
+                    answer.unwrap_or_else(|_| Err(unanswered(&limit)))
                 }
             }
         })
     }
 
-    async fn talk(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
-        let builder = Octocrab::builder().personal_token(self.token.expose());
-        let crab = builder.base_uri(self.base.as_str()).and_then(|it| it.build()).map_err(|it| lost(&it))?;
-        let asked = match method {
-            Method::Get => crab._get(path).await,
-            Method::Post => crab._post(path, body).await,
-            Method::Patch => crab._patch(path, body).await,
-            Method::Put => crab._put(path, body).await,
-            Method::Delete => crab._delete(path, body).await,
-        };
-        let mut response = asked.map_err(|error| lost(&error))?;
-        // Logs lie elsewhere, which is told no token: octocrab has it for its own host alone.
-        let elsewhere = response.headers().get("location").and_then(|it| it.to_str().ok()).map(str::to_owned);
-        if let Some(elsewhere) = elsewhere
-            && method == Method::Get
-            && response.status().is_redirection()
-            && is_private(&elsewhere)
-        {
-            response = crab._get(elsewhere).await.map_err(|error| lost(&error))?;
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
+        // Fails where another client of this process installed it: there is only this one.
+        let _ = ring::default_provider().install_default();
+        let client = reqwest::Client::builder().user_agent("refrain").redirect(Policy::none());
+        let client = client.build().map_err(no_answer)?;
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
+        let mut bearer =
+            bearer.map_err(|_| unanswered("the token has a character that no header may have"))?;
+        bearer.set_sensitive(true);
+        let url = format!("{}{path}", self.base);
+        let mut request = client.request(method.into(), url).header(AUTHORIZATION, bearer);
+        request = request.header(ACCEPT, "application/vnd.github+json");
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        let status = response.status().as_u16();
-        let mut headers = Vec::new();
-        for (name, value) in response.headers() {
-            headers.extend(value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned())));
+        let mut response = request.send().await.map_err(no_answer)?;
+        // Logs are on another host, which gets no token.
+        if let Some(url) = redirection(&response).filter(|_| method == Method::Get) {
+            response = client.get(url).send().await.map_err(no_answer)?;
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
-        let length = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        if length > LONGEST {
+        read(response).await
+    }
+}
+
+/// Where the answer sends to, if that may be asked.
+fn redirection(response: &Response) -> Option<Url> {
+    let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    let url = response.url().join(location.to_str().ok()?).ok()?;
+    is_private(url.as_str()).then_some(url)
+}
+
+/// The whole answer, up to [`LONGEST`].
+async fn read(mut response: Response) -> Result<Answer, Trouble> {
+    let mut headers = Vec::new();
+    for (name, value) in response.headers() {
+        headers.extend(value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned())));
+    }
+    let mut answer = Answer { status: response.status().as_u16(), headers, body: Vec::new() };
+    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
+        if answer.body.len() + chunk.len() > LONGEST {
             let said = format!("its answer is longer than {} MiB", LONGEST >> 20);
             return Err(Trouble::Refused { status: 0, said });
         }
-        answer.body = match crab.body_to_string(response).await {
-            Ok(body) => body.into_bytes(),
-            // What a job printed may be anything.
-            Err(octocrab::Error::InvalidUtf8 { source, .. }) => source.into_bytes(),
-            Err(error) => return Err(lost(&error)),
-        };
-        Ok(answer)
+        answer.body.extend_from_slice(&chunk);
+    }
+    Ok(answer)
+}
+
+impl From<Method> for reqwest::Method {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::GET,
+            Method::Post => Self::POST,
+            Method::Patch => Self::PATCH,
+            Method::Put => Self::PUT,
+            Method::Delete => Self::DELETE,
+        }
     }
 }
 
@@ -156,12 +178,13 @@ async fn stopped(cancel: Option<&Cancel>) {
     }
 }
 
-fn unreachable(said: &str) -> Trouble {
+fn unanswered(said: &str) -> Trouble {
     Trouble::Unreachable { said: printable(said).into_owned() }
 }
 
-/// A question that got no whole answer.
-fn lost(error: &octocrab::Error) -> Trouble {
+/// A request that got no whole answer, with all its causes.
+fn no_answer(error: reqwest::Error) -> Trouble {
+    let error = error.without_url();
     let (mut said, mut cause) = (error.to_string(), error.source());
     while let Some(deeper) = cause {
         let told = deeper.to_string();
@@ -170,5 +193,5 @@ fn lost(error: &octocrab::Error) -> Trouble {
         }
         cause = deeper.source();
     }
-    unreachable(&said)
+    unanswered(&said)
 }

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refrain_engine::SlackTokens;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
-use slack_morphism::errors::{SlackClientEndOfStreamError, SlackClientError};
-use slack_morphism::hyper_tokio::{SlackClientHyperHttpsConnector, SlackHyperClient};
-use slack_morphism::{
-    ClientResult, SlackApiToken, SlackApiTokenValue, SlackClientApiCallContext, SlackClientHttpConnector,
-};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::rustls::crypto::ring;
 
 use super::face::Face;
 
@@ -20,6 +19,10 @@ use super::face::Face;
 const SLACK: &str = "https://slack.com/api";
 /// Where it takes answers.
 const HOOKS: &str = "https://hooks.slack.com/";
+/// What is said in the content type of a request's JSON.
+const JSON: &str = "application/json; charset=utf-8";
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 16 << 20;
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often one channel is written to at most.
@@ -51,9 +54,10 @@ pub(super) enum Fault {
 
 /// Slack, spoken to.
 pub(super) struct Api {
-    client: SlackHyperClient,
-    bot: SlackApiToken,
-    app: SlackApiToken,
+    client: Client,
+    tokens: SlackTokens,
+    /// Where its methods are.
+    url: String,
     /// The beginning of its addresses, with the slash behind the host.
     origin: String,
     /// When a channel may be written to next.
@@ -63,30 +67,18 @@ pub(super) struct Api {
 }
 
 impl Api {
-    pub(super) fn new(url: Option<&str>, tokens: SlackTokens) -> std::io::Result<Self> {
-        let connector = hyper_rustls::HttpsConnectorBuilder::new().with_native_roots()?;
-        let connector = connector.https_or_http().enable_http1().build();
+    pub(super) fn new(url: Option<&str>, tokens: SlackTokens) -> reqwest::Result<Self> {
+        // Fails where another client of this process installed it: there is only this one.
+        let _ = ring::default_provider().install_default();
         let url = url.unwrap_or(SLACK).trim_end_matches('/');
-        let connector = SlackClientHyperHttpsConnector::from(connector).with_slack_api_url(url);
-        let token = |text: String| SlackApiToken::new(SlackApiTokenValue(text));
         Ok(Self {
-            client: SlackHyperClient::new(connector),
-            bot: token(tokens.bot),
-            app: token(tokens.app),
+            client: Client::builder().user_agent("refrain").redirect(Policy::none()).build()?,
+            tokens,
+            url: url.to_owned(),
             origin: url.split_inclusive('/').take(3).collect(),
             paces: Mutex::default(),
             rest: Mutex::default(),
         })
-    }
-
-    /// The client, for the socket.
-    pub(super) fn client(&self) -> SlackHyperClient {
-        self.client.clone()
-    }
-
-    /// What the socket is opened with.
-    pub(super) fn app(&self) -> &SlackApiToken {
-        &self.app
     }
 
     /// Whether Slack takes the token of the bot.
@@ -94,12 +86,12 @@ impl Api {
         self.post("auth.test", &json!({})).await.map(drop)
     }
 
-    /// The same for that of the app.
-    pub(super) async fn knows_app(&self) -> Result<(), Fault> {
-        let session = self.client.open_session(&self.app);
-        self.ask(session.http_session_api.http_post("apps.connections.open", &json!({}), None))
-            .await
-            .map(drop)
+    /// The address of a new connection in socket mode, which the token of the app opens.
+    pub(super) async fn open_socket(&self) -> Result<String, Fault> {
+        let call = self.client.post(self.method("apps.connections.open")).bearer_auth(&self.tokens.app);
+        let opened = self.ask(call.header(CONTENT_TYPE, JSON).body("{}")).await?;
+        let url = opened["url"].as_str().map(str::to_owned);
+        url.ok_or_else(|| Fault::Again("it did not say where its socket is".to_owned(), None))
     }
 
     /// Waits until a channel may be written to; what is written then is what holds then.
@@ -139,14 +131,9 @@ impl Api {
         mark: &str,
     ) -> Result<Option<String>, Fault> {
         let method = if thread.is_some() { "conversations.replies" } else { "conversations.history" };
-        let asked = vec![
-            ("channel", Some(channel)),
-            ("ts", thread),
-            ("limit", Some(LOOKED_THROUGH)),
-            ("include_all_metadata", Some("true")),
-        ];
-        let session = self.client.open_session(&self.bot);
-        let found: Value = self.ask(session.http_session_api.http_get(method, &asked, None)).await?;
+        let asked = [("channel", channel), ("limit", LOOKED_THROUGH), ("include_all_metadata", "true")];
+        let asked = asked.into_iter().chain(thread.map(|thread| ("ts", thread)));
+        let found = self.get(method, asked).await?;
         let is_it = |message: &&Value| {
             let files = message["files"].as_array().into_iter().flatten();
             message["metadata"]["event_type"] == MARK && message["metadata"]["event_payload"]["mark"] == mark
@@ -184,21 +171,13 @@ impl Api {
             return Err(Fault::Refused("response_url".to_owned()));
         }
         let asked = json!({"text": text, "response_type": "ephemeral", "replace_original": false});
-        self.hand_over(address, "application/json", asked.to_string().as_bytes()).await
+        self.hand_over(address, JSON, asked.to_string()).await
     }
 
     /// Posts to an address that Slack gave out. It says who may: the token is not for whoever is there.
-    async fn hand_over(&self, address: &str, kind: &str, content: &[u8]) -> Result<(), Fault> {
-        let address = address.parse().map_err(|_| Fault::Refused("no address".to_owned()))?;
-        let session = self.client.open_session(&self.bot);
-        let context = SlackClientApiCallContext {
-            rate_control_params: None,
-            token: None,
-            tracing_span: &session.http_session_api.span,
-            is_sensitive_url: true,
-        };
-        let connector = &self.client.http_api.connector;
-        self.ask(connector.http_post_uri_binary(address, kind.to_owned(), content, context)).await.map(drop)
+    async fn hand_over(&self, address: &str, kind: &'static str, content: String) -> Result<(), Fault> {
+        let address: Url = address.parse().map_err(|_| Fault::Refused("no address".to_owned()))?;
+        self.ask(self.client.post(address).header(CONTENT_TYPE, kind).body(content)).await.map(drop)
     }
 
     /// Sets a reaction, or takes it away; one that is so already is.
@@ -219,70 +198,90 @@ impl Api {
         comment: &str,
         content: &str,
     ) -> Result<(), Fault> {
-        let session = self.client.open_session(&self.bot);
-        let api = &session.http_session_api;
         let length = content.len().to_string();
-        let asked = vec![("filename", Some(name)), ("length", Some(length.as_str()))];
-        let place: Value = self.ask(api.http_get("files.getUploadURLExternal", &asked, None)).await?;
+        let asked = [("filename", name), ("length", &length)];
+        let place = self.get("files.getUploadURLExternal", asked).await?;
         let (Some(url), Some(id)) = (place["upload_url"].as_str(), place["file_id"].as_str()) else {
             return Err(Fault::Again("it did not say where the file belongs".to_owned(), None));
         };
-        self.hand_over(url, "text/markdown", content.as_bytes()).await?;
+        self.hand_over(url, "text/markdown", content.to_owned()).await?;
         let asked = json!({"files": [{"id": id, "title": name}], "channel_id": channel, "thread_ts": thread,
             "initial_comment": comment});
         self.post("files.completeUploadExternal", &asked).await.map(drop)
     }
 
     async fn post(&self, method: &str, asked: &Value) -> Result<Value, Fault> {
-        let session = self.client.open_session(&self.bot);
         let said = asked.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        let said: BTreeMap<_, _> = said.collect();
-        self.ask(session.http_session_api.http_post(method, &said, None)).await
+        let said: Value = said.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let call = self.client.post(self.method(method)).bearer_auth(&self.tokens.bot);
+        self.ask(call.header(CONTENT_TYPE, JSON).body(said.to_string())).await
+    }
+
+    async fn get<'a>(
+        &self,
+        method: &str,
+        asked: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Value, Fault> {
+        let url = Url::parse_with_params(&self.method(method), asked);
+        let url = url.map_err(|_| Fault::Refused("no address".to_owned()))?;
+        self.ask(self.client.request(Method::GET, url).bearer_auth(&self.tokens.bot)).await
+    }
+
+    fn method(&self, name: &str) -> String {
+        format!("{}/{name}", self.url)
     }
 
     /// Asks, unless Slack wants to be left alone, within a time.
-    async fn ask(&self, call: impl Future<Output = ClientResult<Value>>) -> Result<Value, Fault> {
+    async fn ask(&self, call: RequestBuilder) -> Result<Value, Fault> {
         let rest = *self.rest.lock().await;
         if let Some(rest) = rest {
             sleep_until(rest).await;
         }
-        let done = timeout(PATIENCE, call).await;
-        let done =
-            done.unwrap_or_else(|_| Err(SlackClientError::EndOfStream(SlackClientEndOfStreamError::new())));
-        match done.map_err(|error| fault(&error)) {
-            Err(Fault::Again(why, Some(rest))) => {
-                *self.rest.lock().await = Some(Instant::now() + rest);
-                Err(Fault::Again(why, Some(rest)))
-            }
-            done => done,
+        let done = timeout(PATIENCE, async { answer(call.send().await.map_err(no_answer)?).await });
+        let done = done.await.unwrap_or_else(|_| Err(again("it cannot be reached")));
+        if let Err(Fault::Again(_, Some(rest))) = &done {
+            *self.rest.lock().await = Some(Instant::now() + *rest);
         }
+        done
     }
 }
 
-/// What an error means; in words without what Slack sent, which may hold anything.
-fn fault(error: &SlackClientError) -> Fault {
-    let again = |why: &str| Fault::Again(why.to_owned(), None);
-    match error {
-        SlackClientError::RateLimitError(error) => {
-            let rest = error.retry_after.unwrap_or(Duration::from_secs(30));
-            Fault::Again(
-                "it wants to be left alone".to_owned(),
-                Some(rest.clamp(Duration::from_secs(1), LONGEST_REST)),
-            )
-        }
-        SlackClientError::ApiError(error) if TRANSIENT.contains(&error.code.as_str()) => again(&error.code),
-        SlackClientError::ApiError(error) => Fault::Refused(error.code.clone()),
-        SlackClientError::HttpError(error) => {
-            let why = format!("it answered {}", error.status_code.as_u16());
-            match error.status_code.is_client_error() {
-                true => Fault::Refused(why),
-                false => again(&why),
-            }
-        }
-        SlackClientError::ProtocolError(_) => again("it answered what is no JSON"),
-        SlackClientError::HttpProtocolError(_)
-        | SlackClientError::EndOfStream(_)
-        | SlackClientError::SystemError(_)
-        | SlackClientError::SocketModeProtocolError(_) => again("it cannot be reached"),
+/// What an answer means; in words without what Slack sent, which may hold anything.
+async fn answer(mut response: Response) -> Result<Value, Fault> {
+    let status = response.status();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let after = response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
+        let rest = Duration::from_secs(after.unwrap_or(30)).clamp(Duration::from_secs(1), LONGEST_REST);
+        return Err(Fault::Again("it wants to be left alone".to_owned(), Some(rest)));
     }
+    if !status.is_success() {
+        let why = format!("it answered {}", status.as_u16());
+        return Err(if status.is_client_error() { Fault::Refused(why) } else { again(&why) });
+    }
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
+        // Addresses that it gave out answer in words.
+        return Ok(Value::Null);
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
+        if body.len() + chunk.len() > LONGEST {
+            return Err(again("its answer is too long"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let said: Value = serde_json::from_slice(&body).map_err(|_| again("it answered what is no JSON"))?;
+    match said["error"].as_str() {
+        Some(code) if TRANSIENT.contains(&code) => Err(again(code)),
+        Some(code) => Err(Fault::Refused(code.to_owned())),
+        None => Ok(said),
+    }
+}
+
+fn again(why: &str) -> Fault {
+    Fault::Again(why.to_owned(), None)
+}
+
+fn no_answer(_: reqwest::Error) -> Fault {
+    again("it cannot be reached")
 }

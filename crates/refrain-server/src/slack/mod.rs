@@ -34,6 +34,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::api::{Api, Fault};
+use self::heard::Request;
 use self::teller::Teller;
 use crate::desk::{Desk, DeskError, Refusal};
 
@@ -63,7 +64,7 @@ pub enum SlackError {
     Taken,
     /// There are no certificates, say.
     #[error("nothing can be sent from here")]
-    Client(#[source] std::io::Error),
+    Client(#[source] reqwest::Error),
 }
 
 /// What is needed to speak with one workspace.
@@ -135,10 +136,7 @@ impl Slack {
         }
         let mut work = JoinSet::new();
         work.spawn(Arc::clone(&office).greet());
-        let socket = match socket::listen(&office.api, Arc::clone(&office.asked), heard).await {
-            Ok(socket) => socket,
-            Err(_) => return office.complain("nobody can listen to it"),
-        };
+        work.spawn(Arc::clone(&office).listen(heard));
         work.spawn(Arc::clone(&office).sweep());
         loop {
             tokio::select! {
@@ -148,14 +146,19 @@ impl Slack {
                 Some(_) = work.join_next() => {}
             }
         }
-        socket.shutdown().await;
     }
 }
 
 impl Office {
+    async fn listen(self: Arc<Self>, requests: mpsc::UnboundedSender<Request>) {
+        socket::listen(&self.api, Arc::clone(&self.asked), requests).await;
+    }
+
     /// Says at once what is wrong with the app: whoever listens only tries again.
     async fn greet(self: Arc<Self>) {
-        for (token, known) in [("bot", self.api.knows_bot().await), ("app", self.api.knows_app().await)] {
+        for (token, known) in
+            [("bot", self.api.knows_bot().await), ("app", self.api.open_socket().await.map(drop))]
+        {
             match known {
                 Err(Fault::Refused(why)) => {
                     self.complain(&format!("it does not take the token of the {token}: {why}"));

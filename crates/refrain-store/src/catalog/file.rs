@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
-use rusqlite_migration::{M, Migrations};
 
 use super::fold::Row;
 use super::stamp::Stamp;
@@ -16,6 +15,7 @@ use super::{CatalogError, Shelf, rows};
 use crate::atomic::make_dir;
 use crate::journal;
 use crate::layout::{LoopDir, Project};
+use crate::migration::migrate;
 use crate::{DiskError, OnPath};
 
 /// How long a reader waits for somebody who writes.
@@ -25,9 +25,8 @@ const RUNNER_WAITS: Duration = Duration::from_millis(100);
 
 /// Only ever added to. A change of what is derived (the status object, what an attempt used) is one that empties
 /// `projects`, and with that everything.
-pub(super) const STEPS: &[M<'_>] = &[
-    M::up(
-        "CREATE TABLE projects (
+const STEPS: &[&str] = &[
+    "CREATE TABLE projects (
         id INTEGER PRIMARY KEY,
         data TEXT NOT NULL UNIQUE,
         root TEXT NOT NULL
@@ -69,17 +68,16 @@ pub(super) const STEPS: &[M<'_>] = &[
         at_least INTEGER NOT NULL,
         PRIMARY KEY (loop, number)
     ) WITHOUT ROWID;",
-    ),
     // Nobody who lists thousands of loops asks for it.
-    M::up("ALTER TABLE loops DROP COLUMN worktree"),
+    "ALTER TABLE loops DROP COLUMN worktree",
     // What judges used is told, too: all is read anew.
-    M::up("DELETE FROM projects"),
+    "DELETE FROM projects",
     // Loops of tasks belong to their plan.
-    M::up("ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects"),
+    "ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects",
     // Who pays is told, and a loop's mode.
-    M::up("ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects"),
+    "ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects",
     // What an agent never said makes sums incomplete, as what it could not say any more does.
-    M::up("DELETE FROM projects"),
+    "DELETE FROM projects",
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.
@@ -170,12 +168,9 @@ fn connect(mut db: Connection, patience: Duration) -> Result<Connection, Catalog
     // In WAL mode this is safe against damage; a power loss takes at most what was noted last.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "foreign_keys", true)?;
-    let steps = Migrations::from_slice(STEPS);
-    // Somebody else may be at it too: whoever comes second finds it done.
-    steps.to_latest(&mut db).or_else(|_| steps.to_latest(&mut db)).map_err(|error| match error {
-        rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
-        other => CatalogError::Unfit(other.to_string()),
-    })?;
+    if !migrate(&mut db, STEPS)? {
+        return Err(CatalogError::Unfit("a newer version made it".to_owned()));
+    }
     Ok(db)
 }
 

@@ -11,9 +11,7 @@ use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::usage::{By, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
-use rusqlite_migration::Migrations;
 
-use super::file::STEPS;
 use super::{CatalogError, Detail, Found, Shelf, note, with};
 use crate::archive;
 use crate::journal::tests::{at, started};
@@ -146,11 +144,6 @@ fn overwrite(path: &Utf8Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let times = FileTimes::new().set_modified(modified);
     File::options().write(true).open(path).unwrap().set_times(times).unwrap();
-}
-
-#[test]
-fn the_tables_can_be_made() {
-    Migrations::from_slice(STEPS).validate().unwrap();
 }
 
 #[test]

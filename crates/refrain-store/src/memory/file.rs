@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
-use rusqlite_migration::{M, MigrationDefinitionError, Migrations};
 
 use super::{MemoryError, Trouble};
 use crate::atomic::make_dir;
+use crate::migration::migrate;
 use crate::{DiskError, OnPath};
 
 /// How long somebody who writes is waited for.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Only ever added to.
-pub(super) const STEPS: &[M<'_>] = &[
-    M::up(
-        "CREATE TABLE memories (
+const STEPS: &[&str] = &[
+    "CREATE TABLE memories (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         kind TEXT NOT NULL,
@@ -50,10 +49,8 @@ pub(super) const STEPS: &[M<'_>] = &[
         INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
         INSERT INTO words (rowid, text) VALUES (new.number, new.text);
     END;",
-    ),
     // Who was asked about which end of which loop, so that nobody is twice; and what that cost.
-    M::up(
-        "CREATE TABLE asked (
+    "CREATE TABLE asked (
         project TEXT NOT NULL,
         loop TEXT NOT NULL,
         started_at INTEGER NOT NULL,
@@ -63,7 +60,6 @@ pub(super) const STEPS: &[M<'_>] = &[
         cost INTEGER,
         PRIMARY KEY (project, loop, started_at, seq, what)
     ) WITHOUT ROWID;",
-    ),
 ];
 
 /// The open file.
@@ -120,15 +116,9 @@ fn connect(path: &Utf8Path) -> Result<Connection, Trouble> {
     // In WAL mode this is safe against damage; a power loss takes at most what was remembered last.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     db.pragma_update(None, "secure_delete", true)?;
-    let steps = Migrations::from_slice(STEPS);
-    // Somebody else may be at it too: whoever comes second finds it done.
-    steps.to_latest(&mut db).or_else(|_| steps.to_latest(&mut db)).map_err(|error| match error {
-        rusqlite_migration::Error::RusqliteError { err, .. } => err.into(),
-        rusqlite_migration::Error::MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead) => {
-            Trouble::Newer
-        }
-        _ => Trouble::Unfit,
-    })?;
+    if !migrate(&mut db, STEPS)? {
+        return Err(Trouble::Newer);
+    }
     Ok(db)
 }
 

@@ -5,9 +5,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory, Origin, rank, select};
 use rusqlite::Connection;
-use rusqlite_migration::Migrations;
 
-use super::file::STEPS;
 use super::*;
 
 fn at(day: i64) -> Timestamp {
@@ -20,11 +18,6 @@ fn fact(text: &str, project: &str, day: i64) -> Memory {
 
 fn home(folder: &tempfile::TempDir) -> &Utf8Path {
     Utf8Path::from_path(folder.path()).unwrap()
-}
-
-#[test]
-fn each_step_can_be_taken() {
-    assert_eq!(Migrations::from_slice(STEPS).validate(), Ok(()));
 }
 
 #[test]

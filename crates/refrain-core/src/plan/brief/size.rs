@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Brief, PartKind};
-use crate::plan::tokens::{may_exceed, tokens};
+use crate::plan::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
 /// How large a specification is.
@@ -28,7 +28,7 @@ pub struct PartSize {
 }
 
 impl Brief {
-    /// How large it is. The first count of a process unpacks a vocabulary.
+    /// How large it is.
     #[must_use]
     pub fn size(&self) -> Size {
         let of = |part: &super::Part| PartSize {
@@ -39,11 +39,10 @@ impl Brief {
         Size { tokens: tokens(self.text()), parts: self.parts().iter().map(of).collect() }
     }
 
-    /// What is wrong with it where it has more than `most` tokens: by how much, and which part is the largest. Nothing is
-    /// counted where it cannot be that large.
+    /// What is wrong with it where it has more than `most` tokens: by how much, and which part is the largest.
     #[must_use]
     pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
-        let size = may_exceed(self.text(), most).then(|| self.size()).filter(|size| size.tokens > most)?;
+        let size = Some(self.size()).filter(|size| size.tokens > most)?;
         let largest = size.parts.into_iter().max_by_key(|part| part.tokens)?;
         Some(Problem::OverBudget {
             task: task.clone(),

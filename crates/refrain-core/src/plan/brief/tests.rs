@@ -163,7 +163,7 @@ fn a_template_says_which_parts_stand_where() {
 
 #[test]
 fn a_large_specification_is_told_with_its_largest_part_and_never_cut() {
-    let long = "word ".repeat(6_000);
+    let long = "word ".repeat(5_000);
     let plan = PlanDocument::read(format!("## Task 2\n\n{long}"));
     let brief = brief(&bare(), Sources { plan: Some(&plan), ..Sources::default() });
     let size = brief.size();
