@@ -11,8 +11,6 @@ use crate::atomic::make_dir;
 use crate::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath};
 
-/// How often a lock is tried for: somebody may hold it only to see whether it is free, for a microsecond.
-const TRIES: u32 = 50;
 /// How much of what those who share a worktree wrote down is read, in bytes.
 const MOST_NAMES: u64 = 4096;
 
@@ -28,14 +26,15 @@ impl RunnerLock {
     pub fn try_take(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         let path = dir.runner_lock();
         let file = open(&path)?;
-        for _ in 0..TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(Self(file))),
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-                Err(TryLockError::Error(error)) => return Err(error).on("lock", &path),
+        // An observer shares the lock for an instant; only an owner refuses to share it.
+        while !took(file.try_lock()).on("lock", &path)? {
+            if !took(file.try_lock_shared()).on("lock", &path)? {
+                return Ok(None);
             }
+            file.unlock().on("unlock", &path)?;
+            std::thread::yield_now();
         }
-        Ok(None)
+        Ok(Some(Self(file)))
     }
 
     /// Takes the lock of a loop that may not exist yet: its folder is made where it is missing.
@@ -47,7 +46,7 @@ impl RunnerLock {
         Self::try_take(dir)
     }
 
-    /// Whether nobody holds it. The question itself takes the lock for an instant.
+    /// Whether no runner holds it. The question shares the lock for an instant, which [`Self::try_take`] tells from an owner.
     #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
         File::open(dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
@@ -256,6 +255,24 @@ mod tests {
             }
             Claimed::Refused(others) => Err(others),
         }
+    }
+
+    #[test]
+    fn an_observer_is_never_taken_for_an_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = project(&dir).loop_dir(&"driven".parse().unwrap());
+        drop(RunnerLock::claim(&dir).unwrap());
+        let observer = File::open(dir.runner_lock()).unwrap();
+        observer.try_lock_shared().unwrap();
+        let taken = std::thread::scope(|scope| {
+            let taking = scope.spawn(|| RunnerLock::try_take(&dir).unwrap());
+            // Longer than any fixed number of tries.
+            assert!((0..10_000).all(|_| RunnerLock::is_free(&dir)));
+            observer.unlock().unwrap();
+            taking.join().unwrap()
+        });
+        assert!(taken.is_some() && !RunnerLock::is_free(&dir));
+        assert!(RunnerLock::try_take(&dir).unwrap().is_none(), "an owner is one");
     }
 
     #[test]

@@ -82,6 +82,7 @@ impl Drive<'_> {
                 self.commit(Durability::Written).await
             }
             AgentNews::NotStarted(error) => {
+                self.flight = None;
                 Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
             }
             AgentNews::Used(used) => {

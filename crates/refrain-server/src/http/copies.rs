@@ -14,6 +14,9 @@ use axum::response::{IntoResponse, Response};
 use super::door::Door;
 use super::failure::Failure;
 
+/// The longest page that is kept for others, in bytes.
+const LONGEST: usize = 64 << 20;
+
 /// What is being made, by what it is asked for with.
 #[derive(Debug, Default)]
 pub(super) struct Copies(Mutex<HashMap<String, Desired>>);
@@ -57,7 +60,7 @@ pub(super) async fn share(State(door): State<Arc<Door>>, request: Request, next:
     }
     let begun = Instant::now();
     let (head, body) = next.run(request).await.into_parts();
-    match to_bytes(body, usize::MAX).await {
+    match to_bytes(body, LONGEST).await {
         Ok(body) => made.insert(Made { begun, head, body }).copy(),
         Err(error) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -105,6 +108,17 @@ mod tests {
         let (answers, made) = answers(Method::GET).await;
         assert_eq!(answers, ["1", "2", "2"]);
         assert_eq!(made, 2, "who asked while it was made shares the next");
+    }
+
+    #[tokio::test]
+    async fn a_page_without_end_is_refused() {
+        let (_dir, desk) = place();
+        let names = Names::new(Way::Loopback, "127.0.0.1:7773".parse().unwrap());
+        let door = Arc::new(Door::new(Arc::new(desk), 7773, names));
+        let router = Router::new().route("/", get(|| async { vec![b'x'; LONGEST + 1] }));
+        let app = TowerToHyperService::new(router.layer(middleware::from_fn_with_state(door, share)));
+        let request = Request::builder().uri("/").body(Body::empty()).unwrap();
+        assert_eq!(app.call(request).await.unwrap().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[tokio::test]

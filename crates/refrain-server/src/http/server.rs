@@ -1,5 +1,6 @@
 //! Listening, and giving each connection its bounds. Axum's own loop has no clock for a client that begins a request and
-//! never ends it, so the connections are driven here.
+//! never ends it, so the connections are driven here. axum-server has such a clock, but its loop bounds neither how many
+//! connections there are nor how many are at their handshake.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -199,9 +199,18 @@ impl<S: Fold> Journal<S> {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at());
         let record = Record { seq: self.state.seq() + 1, at, event };
-        self.state.apply(&record).map_err(|damage| JournalError::impossible(&self.dir.journal(), damage))?;
-        self.head = encode(&record, self.head, &mut self.pending, &self.dir)?;
-        Ok(())
+        let pending = self.pending.len();
+        let pushed = encode(&record, self.head, &mut self.pending, &self.dir)
+            .map_err(JournalError::from)
+            .and_then(|head| match self.state.apply(&record) {
+                Ok(()) => Ok(head),
+                Err(damage) => Err(JournalError::impossible(&self.dir.journal(), damage)),
+            });
+        match pushed {
+            Ok(head) => self.head = head,
+            Err(_) => self.pending.truncate(pending),
+        }
+        pushed.map(drop)
     }
 
     /// Whether events were pushed and not yet taken to be written.
