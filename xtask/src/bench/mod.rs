@@ -8,6 +8,7 @@
 //! measures one run, the subjects below ask one question each, [`report`] shows the answers and [`page`] keeps them.
 
 mod agents;
+mod build;
 mod cancel;
 mod catalog;
 mod commit;

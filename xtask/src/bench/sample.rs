@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::files::read;
 use crate::process::tail;
 
 /// Seconds after which a run is taken for hung.
-const PATIENCE: &str = "120";
+const PATIENCE: u32 = 120;
 
 /// What one run took. Times in seconds; CPU is that of every process of the run, the agents included.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +34,21 @@ pub(crate) fn measure(
     variables: &[(&str, &str)],
     (repeat, code): (u32, i32),
 ) -> Result<Sample> {
-    let (out, said) = (sandbox.note("meas.json"), sandbox.note("stderr"));
     let mut launcher = sandbox.command(&tools.meas);
-    launcher
-        .arg(&out)
-        .args([PATIENCE, &repeat.to_string(), "--"])
-        .args(words)
-        .envs(variables.iter().copied());
+    launcher.envs(variables.iter().copied());
+    launch(launcher, sandbox, words, PATIENCE, (repeat, code))
+}
+
+/// Runs a command line `repeat` times under the launcher, which kills it after `limit` seconds.
+pub(crate) fn launch(
+    mut launcher: Command,
+    sandbox: &Sandbox,
+    words: &[OsString],
+    limit: u32,
+    (repeat, code): (u32, i32),
+) -> Result<Sample> {
+    let (out, said) = (sandbox.note("meas.json"), sandbox.note("stderr"));
+    launcher.arg(&out).args([&limit.to_string(), &repeat.to_string(), "--"]).args(words);
     let stderr = File::create(&said).doing("create a file for standard error")?;
     launcher.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     let status = launcher.status().doing("start the launcher")?;
@@ -52,7 +60,7 @@ pub(crate) fn measure(
     }
     let value: Value = serde_json::from_str(&read(&out)?).doing("read what the launcher measured")?;
     if value["timeout"] == true {
-        return fail(format!("`{shown}` did not end within {PATIENCE} s: {}", complaint()));
+        return fail(format!("`{shown}` did not end within {limit} s: {}", complaint()));
     }
     if value["code"] != code {
         return fail(format!("`{shown}` ended with {}, not {code}: {}", value["code"], complaint()));

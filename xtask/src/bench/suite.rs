@@ -7,8 +7,8 @@ use clap::Args;
 use super::report::{Row, Verdict};
 use super::tools::Tools;
 use super::{
-    agents, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page, plan,
-    plan_run, report, schedule, serve, sessions, startup, top, work, worktree,
+    agents, build, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page,
+    plan, plan_run, report, schedule, serve, sessions, startup, top, work, worktree,
 };
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
@@ -65,6 +65,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("plan-run", plan_run::run),
     ("schedule", schedule::run),
     ("agents", agents::run),
+    ("build", build::run),
 ];
 
 fn names() -> Vec<&'static str> {

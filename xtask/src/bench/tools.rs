@@ -41,7 +41,7 @@ impl Tools {
         fresh_folder(&scratch)?;
 
         let other = environment("REFRAIN_BIN").map(PathBuf::from);
-        let profile = if smoke { "dev" } else { "release" };
+        let profile = if smoke { "dev" } else { "dist" };
         eprintln!("bench: building the programs, profile {profile}");
         succeed(cargo().current_dir(&workspace.root).args([
             "build",
@@ -52,7 +52,7 @@ impl Tools {
             "--profile",
             profile,
         ]))?;
-        let built = workspace.target.join(if smoke { "debug" } else { "release" });
+        let built = workspace.target.join(if smoke { "debug" } else { profile });
         let refrain = match other {
             Some(path) => fs::canonicalize(&path).doing(format!("find REFRAIN_BIN={}", path.display()))?,
             None => built.join("refrain"),

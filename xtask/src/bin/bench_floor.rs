@@ -4,7 +4,7 @@
 //! * `nosync`: records are written, never synced: the floor of output, where syncs would only add noise;
 //! * `sync2`: the begin is on disk before the agent starts, the end before the next decision: the floor of an iteration.
 //!
-//! It is a program of its own, so that it can be built as the product is (release, no argument parser, no runtime).
+//! It is a program of its own, so that it can be built as the product is (`dist`, no argument parser, no runtime).
 //! It does none of what makes Refrain worth having: no keeper, no time limit, no standard error, no hash, no claim rules.
 
 use std::error::Error;

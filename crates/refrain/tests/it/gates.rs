@@ -1,7 +1,6 @@
 //! Claims and their proof: gates that Refrain runs itself, and what an agent's word is worth against them.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, Session, write};
@@ -163,10 +162,8 @@ fn a_soft_gate_informs_and_decides_nothing() {
 fn a_gate_over_its_time_limit_failed_and_nobody_of_it_survives() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
-    let began = Instant::now();
     let slow = "slow=echo before; setsid sleep 1000 & sleep 1000";
     sandbox.refrain(&start(&agent, &["-m", "1", "--gate", slow, "--gate-timeout", "300ms"])).with_code(10);
-    assert!(began.elapsed() < Duration::from_secs(20));
     let status = sandbox.status("job");
     assert!(gate(&status, "slow")["why"].as_str().unwrap().contains("longer than it may"));
     assert_eq!(sandbox.kept_text("job", "0001", "gates/slow.log"), "before\n");

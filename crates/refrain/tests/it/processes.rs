@@ -1,22 +1,17 @@
 //! Agents that print too much, read too little, leave children behind, or will not end; runners, keepers and wrappers that
 //! are killed. After each: nobody survives, and what was printed is kept.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 use testkit::{Sandbox, Session, Signal, signal_process};
 
 use crate::{CLAIM, sandbox};
 
 /// Runs a loop of one iteration over `script`, to its end.
-fn run(sandbox: &Sandbox, script: &str, options: &[&str], code: i32) -> Duration {
+fn run(sandbox: &Sandbox, script: &str, options: &[&str], code: i32) {
     let agent = sandbox.agent("agent", script);
     let start = [&["start", "--command", &agent, "--name", "job", "-m", "1", "p"], options].concat();
-    let began = Instant::now();
     sandbox.refrain(&start).with_code(code);
-    let took = began.elapsed();
     sandbox.nobody_survives();
-    took
 }
 
 #[test]
@@ -82,8 +77,7 @@ fn what_an_agent_leaves_behind_is_ended_and_does_not_hold_the_result_up() {
         ("stopped", "sh $0 $NOTES/stay & until test -s $NOTES/stay; do sleep 0.01; done; kill -STOP $!"),
     ] {
         let sandbox = sandbox();
-        let took = run(&sandbox, &leaving(child), &[], 0);
-        assert!(took < Duration::from_secs(5), "{what}: {took:?}");
+        run(&sandbox, &leaving(child), &[], 0);
         let names = sandbox.event_names("job");
         let place = |name: &str| names.iter().position(|found| found == name);
         assert!(place("attempt.finished") < place("attempt.swept"), "{what}: {names:?}");
@@ -131,8 +125,7 @@ fn an_attempt_over_its_silence_limit_is_stopped_but_not_one_that_speaks() {
 fn an_agent_that_is_deaf_to_signals_is_ended_all_the_same() {
     let sandbox = sandbox();
     let script = "trap '' INT TERM HUP; echo I stay; while :; do sleep 1; done";
-    let took = run(&sandbox, script, &["--timeout", "200ms"], 10);
-    assert!(took < Duration::from_secs(12), "SIGINT, 3 s, SIGTERM, 5 s, then kill: {took:?}");
+    run(&sandbox, script, &["--timeout", "200ms"], 10);
     assert_eq!(sandbox.status("job")["iterations"][0]["signal"], 9);
     assert_eq!(sandbox.kept_text("job", "0001", "output.log"), "I stay\n");
 }
