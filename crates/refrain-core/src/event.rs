@@ -449,6 +449,17 @@ pub enum ClaimSource {
     Count,
 }
 
+impl ClaimSource {
+    /// Whether the agent said in words that it is done.
+    #[must_use]
+    pub fn is_said(self) -> bool {
+        match self {
+            Self::Promise | Self::StateFile => true,
+            Self::ExitCode | Self::Gates | Self::Result | Self::Count => false,
+        }
+    }
+}
+
 /// Why a loop cannot go on by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

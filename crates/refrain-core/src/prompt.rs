@@ -12,7 +12,7 @@ mod touching;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use crate::event::{Event, Exit, FORMAT, LoopStarted, Record};
+use crate::event::{ClaimSource, Event, Exit, FORMAT, LoopStarted, Record};
 use crate::excerpt::without_noise;
 use crate::fingerprint::essence;
 use crate::ids::AttemptId;
@@ -297,8 +297,8 @@ pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
 /// What an iteration came to, in a few words.
 pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
     let own = match attempt.outcome {
-        Outcome::Claimed => "claimed",
-        Outcome::Ended => "no claim",
+        Outcome::Claimed if attempt.claim.is_some_and(ClaimSource::is_said) => "claimed",
+        Outcome::Claimed | Outcome::Ended => "no claim",
         Outcome::Failed => "the agent failed",
         Outcome::TimeLimit | Outcome::LoopDuration => "stopped, it took too long",
         Outcome::Silence => "stopped, it printed nothing for too long",

@@ -72,6 +72,7 @@ impl LoopState {
             return Err(Damage::Format { found: started.format });
         }
         Ok(Self {
+            format: started.format,
             spec: started.spec.clone(),
             limits: started.spec.limits.clone(),
             seq: 1,

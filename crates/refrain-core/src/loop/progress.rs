@@ -96,7 +96,7 @@ impl LoopState {
             failure: self.failure(last),
             is_expected: self.is_expected(last),
             work: self.progress.began.clone().zip(ended).filter(|_| !is_unneeded),
-            claimed: last.claim.is_some(),
+            claimed: last.claim.is_some_and(ClaimSource::is_said),
         };
         let before = self.progress.stuck.clone();
         self.progress.stuck.after(&turn);
@@ -214,8 +214,9 @@ impl LoopState {
     }
 
     pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {
+        // Which loop is stuck is not asked: release 0.1.0 had other rules, and its journals are read.
         let fits = self.is_driven() && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
-        if !fits || self.other_agent() != Some(agent) || !matches!(self.verdict(), Verdict::Stuck(_)) {
+        if !fits || self.other_agent() != Some(agent) {
             return Err("agent.changed");
         }
         self.spec.agent = agent.clone();

@@ -28,6 +28,8 @@ pub use outcome::Outcome;
 /// The state of one loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
+    /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
+    pub(super) format: u32,
     /// What was asked for, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::{Quote, last_iteration};
-use crate::event::ClaimSource;
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};
@@ -84,19 +83,11 @@ fn what_one_gate_said(
     let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
     let name = &gate.name;
     let claim = last_iteration(state).and_then(|last| last.claim);
-    let mut text = match (gate.hard, claim) {
-        (true, _) if is_first(state) => format!("FAILED BEFORE YOU BEGAN: gate {name}"),
-        (true, Some(ClaimSource::Promise | ClaimSource::StateFile)) => {
-            format!("CLAIM REFUSED: gate {name} failed")
-        }
-        (
-            true,
-            Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
-            | None,
-        ) => {
-            format!("GATE FAILED: {name}")
-        }
-        (false, _) => format!("ADVISORY GATE FAILED: {name}"),
+    let mut text = match claim {
+        _ if !gate.hard => format!("ADVISORY GATE FAILED: {name}"),
+        _ if is_first(state) => format!("FAILED BEFORE YOU BEGAN: gate {name}"),
+        Some(claim) if claim.is_said() => format!("CLAIM REFUSED: gate {name} failed"),
+        Some(_) | None => format!("GATE FAILED: {name}"),
     };
     let why = match failure {
         GateFailure::Review(_) => "the reviewer refuses the work".to_owned(),

@@ -17,12 +17,10 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, quote: Qu
     if touched.is_empty() {
         return None;
     }
-    let mut text = match last.claim {
-        Some(ClaimSource::Promise | ClaimSource::StateFile) => {
-            "CLAIM REFUSED: you changed what is protected:".to_owned()
-        }
-        Some(ClaimSource::ExitCode | ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count)
-        | None => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
+    let is_claimed = last.claim.is_some_and(ClaimSource::is_said);
+    let mut text = match is_claimed {
+        true => "CLAIM REFUSED: you changed what is protected:".to_owned(),
+        false => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
     };
     for one in touched.iter().take(MOST_NAMED) {
         let _ = write!(text, "\n- {one}");

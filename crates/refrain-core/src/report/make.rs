@@ -185,11 +185,8 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
 
 /// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
-    let is_said = |source: &ClaimSource| match source {
-        ClaimSource::Promise | ClaimSource::StateFile | ClaimSource::ExitCode => true,
-        ClaimSource::Gates | ClaimSource::Result | ClaimSource::Count => false,
-    };
-    let source = attempt.claim.filter(is_said)?;
+    let is_made = |source: &ClaimSource| source.is_said() || *source == ClaimSource::ExitCode;
+    let source = attempt.claim.filter(is_made)?;
     let proof = attempt.proof.as_ref().filter(|proof| !proof.holds(spec))?;
     let at = attempt.ended_at;
     Some(Refused { iteration: attempt.id.iteration, source, at, why: objections(spec, proof) })

@@ -33,11 +33,12 @@ enum Word {
 }
 
 impl Word {
-    fn of(finished: &GateFinished, stopping: Option<StopReason>) -> Self {
+    /// In format 1 a reviewer that was stopped at its time limit failed, whatever its provider had said.
+    fn of(finished: &GateFinished, stopping: Option<StopReason>, format: u32) -> Self {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
             (_, Exit::Lost) => Self::Lost,
-            (Some(StopReason::TimeLimit), _) if trouble(finished).is_some() => Self::Unable,
+            (Some(StopReason::TimeLimit), _) if format > 1 && trouble(finished).is_some() => Self::Unable,
             (Some(StopReason::TimeLimit), _) => Self::Said(Some(GateFailure::TimeLimit)),
             (
                 Some(
@@ -308,7 +309,7 @@ impl LoopState {
         let running = self.gate_to("gate.finished", |_| fits)?.clone();
         self.sweeping = finished.left;
         let usage = self.reviewed(&running, finished);
-        match Word::of(finished, running.stopping) {
+        match Word::of(finished, running.stopping, self.format) {
             Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
             Word::None => self.forget_gate(None),
             Word::Lost => {

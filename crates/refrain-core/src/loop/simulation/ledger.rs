@@ -345,7 +345,6 @@ impl Ledger {
                 self.changes += u32::from(differs && !self.fresh && tree.is_some());
                 if std::mem::take(&mut self.silent) && (differs || *partial || self.partial) {
                     self.last = Some(Last::Charged { claim: Some(ClaimSource::Result) });
-                    self.progress.claims_by_result();
                 }
                 if std::mem::take(&mut self.fresh) || differs {
                     (self.partial, self.touched) = (*partial, false);
@@ -700,7 +699,7 @@ impl Ledger {
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
-        self.progress.ends(finished.work.as_ref(), claim.is_some());
+        self.progress.ends(finished.work.as_ref(), claim.is_some_and(ClaimSource::is_said));
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 

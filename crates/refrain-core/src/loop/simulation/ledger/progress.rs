@@ -11,9 +11,8 @@ pub(super) struct Progress {
     states: Vec<WorkDigest>,
     /// Iterations in a row that left the work as it was, or as it had been.
     same_work: u32,
-    /// Iterations in a row that claimed, and how many did before the last one.
+    /// Iterations in a row whose agent said that it is done.
     claims: u32,
-    claims_before: u32,
     /// Iterations since it was looked at anew.
     turns: u32,
 }
@@ -27,17 +26,11 @@ impl Progress {
 
     pub(super) fn ends(&mut self, work: Option<&WorkDigest>, claims: bool) {
         self.turns += 1;
-        self.claims_before = self.claims;
         self.claims = if claims { self.claims + 1 } else { 0 };
         let Some((before, after)) = self.began.take().zip(work) else { return self.same_work = 0 };
         let is_same = before == *after || self.states.contains(after);
         self.same_work = if is_same { self.same_work + 1 } else { 0 };
         self.states.extend([before, after.clone()]);
-    }
-
-    /// What the last one changed is its claim.
-    pub(super) fn claims_by_result(&mut self) {
-        self.claims = self.claims_before + 1;
     }
 
     /// It is looked at anew: another agent works, or a person lets it go on.
