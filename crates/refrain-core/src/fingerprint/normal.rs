@@ -69,7 +69,8 @@ const RULES: &[(Rule, &str)] = &[
         r"\b\d+(?:[.,]\d+)?(?: ?(?:ns|µs|μs|us|ms|msecs?|s|secs?|seconds?|mins?|minutes?|hours?|hrs?)|[mh])\b(?: ?\d+(?:[.,]\d+)?(?: ?(?:ns|µs|μs|us|ms|msecs?|s|secs?|seconds?|mins?|minutes?|hours?|hrs?)|[mh])\b)*",
     ),
     (Rule::Stands("<size>"), r"\b\d+(?:[.,]\d+)? ?(?:[KMGTkmgt]i?B|[kmg]b)(?:/s)?\b"),
-    (Rule::Stands("<time>"), r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b"),
+    // Seconds since 1970, in thousands, too; a name may have them in it.
+    (Rule::Stands("<time>"), r"(?:\b|_)1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?:\b|_)"),
     (
         Rule::Count,
         r"(?i)\b\d+ (?:tests? |specs? |examples? )?(?:passed|passing|pass|skipped|pending|ignored|filtered out|deselected|measured|xfailed|xpassed|warnings?|total|succeeded|successful)\b",

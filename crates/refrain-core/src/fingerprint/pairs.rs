@@ -642,6 +642,7 @@ const PAIRS: &[(&str, &str, Changes, bool)] = &[
     ("milliseconds since 1970", "FAIL run 1795421563123\n", &[("1795421563123", "1795421570456")], SAME),
     ("microseconds since 1970", "FAIL run 1795421563123456\n", &[("1795421563123456", "1795421570456789")], SAME),
     ("nanoseconds since 1970", "FAIL run 1795421563123456789\n", &[("1795421563123456789", "1795421570456789012")], SAME),
+    ("seconds since 1970 in a name", "FAIL run_1795421563_of_job\n", &[("1795421563", "1795421570")], SAME),
     ("a fraction of a second since 1970", "FAIL run 1795421563.1234\n", &[("1795421563.1234", "1795421570.5")], SAME),
     ("fewer failing tests", "FAILED test_a\nFAILED test_b\nFAILED test_c\n", &[("FAILED test_b\n", "")], DIFFER),
     ("another number of digits is no time", "FAIL got 17954215631\n", &[("17954215631", "17954215632")], DIFFER),
