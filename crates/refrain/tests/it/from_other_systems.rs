@@ -50,7 +50,13 @@ fn a_loop_of_conclave_never_ends_without_its_gates() {
     assert_eq!(names, ["tests"], "the reviewer is spared where the tests fail");
     let gates = spec(&sandbox, "t")["gates"].clone();
     assert_eq!((&gates[0]["name"], &gates[1]["name"]), (&json!("tests"), &json!("spec")), "{gates}");
-    assert_eq!(spec(&sandbox, "t")["limits"]["timeout_ms"], 1_200_000, "as refrain run has it");
+    let spec = spec(&sandbox, "t");
+    assert_eq!(spec["limits"]["timeout_ms"], 1_200_000, "as refrain run has it");
+    assert_eq!(
+        (&spec["stuck"]["by_failure"], &spec["mirrors"]),
+        (&json!(true), &json!(["ralph"])),
+        "likewise"
+    );
 
     let other = with_tests();
     let (agent, reviewer) =

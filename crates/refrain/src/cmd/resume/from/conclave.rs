@@ -71,7 +71,7 @@ impl Run {
         for gate in spec.gates.iter_mut().filter(|_| timeout.is_none()) {
             gate.timeout = limit(gate).unwrap_or(gate.timeout);
         }
-        spec.keep_failed = true;
+        run::decide_as_conclave(spec);
         notes
     }
 }
