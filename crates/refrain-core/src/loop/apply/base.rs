@@ -1,7 +1,9 @@
 //! What was there before the loop: taken at its start, and once more where a person may have worked while it stood still.
 
+use std::collections::HashSet;
+
 use super::super::state::{LoopState, Phase};
-use crate::git::Base;
+use crate::git::{Base, Dirty, RepoPath};
 
 impl LoopState {
     pub(super) fn take_base(&mut self, base: &Base) {
@@ -22,7 +24,8 @@ impl LoopState {
                     false => (before.protected, before.programs),
                 };
                 // What it could not commit is its own still, and nobody can tell a person's part from it.
-                let dirty = if is_all_new { new.dirty } else { before.dirty };
+                let dirty =
+                    if is_all_new { self.dirty_again(new.dirty, &before.dirty) } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
                 let Base { head, operation, .. } = new;
                 Base { head, operation, branch: before.branch, dirty, protected, programs }
@@ -30,6 +33,17 @@ impl LoopState {
         });
         (self.git.stale, self.git.unwatched) = (false, false);
         self.publish_from_here(moved);
+    }
+
+    /// What a person may have changed meanwhile; but of a file that holds changes of both, and was left out of the commit, what
+    /// the loop changed is still to be told from what was there before it.
+    fn dirty_again(&self, now: Vec<Dirty>, before: &[Dirty]) -> Vec<Dirty> {
+        let left_out = self.git.last.iter().flat_map(|last| &last.left_out);
+        let left_out: HashSet<_> = left_out.map(|left| &left.path).collect();
+        let older = |path: &RepoPath| {
+            before.iter().find(|dirty| dirty.path == *path && left_out.contains(path)).cloned()
+        };
+        now.into_iter().map(|dirty| older(&dirty.path).unwrap_or(dirty)).collect()
     }
 
     /// Whether what is protected may be another by now, and only by a person's doing.

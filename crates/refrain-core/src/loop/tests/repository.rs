@@ -3,7 +3,7 @@
 
 use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
-use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, RepoPath, Skipped, Workflow};
+use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, RepoPath, Skipped, Why, Workflow};
 use crate::r#loop::{Grant, Phase, Step};
 use crate::spec::{ProtectSpec, Spec};
 use crate::view;
@@ -253,6 +253,28 @@ fn what_was_never_committed_is_the_loops_own_still_where_the_base_is_taken_anew(
     assert_eq!(journal.next(), Step::TakeBase, "a person may have changed what is protected");
     let work = Dirty { path: RepoPath::from_bytes(b"work"), stamp: None };
     assert_eq!(journal.then(taken(vec![work])).state.git.base.unwrap().dirty, []);
+}
+
+/// A commit leaves out a file that the user had changed before the start and the agent changed too: its stamp of the start
+/// still tells that the agent did.
+#[test]
+fn a_file_with_changes_of_both_keeps_its_stamp_of_the_start() {
+    let dirty = |stamp| Dirty { path: RepoPath::from_bytes(b"notes"), stamp: Some(stamp) };
+    let taken = |head, stamp| {
+        let branch = Some("main".into());
+        let dirty = vec![dirty(stamp), Dirty { path: RepoPath::from_bytes(b"other"), stamp: Some(stamp) }];
+        Event::BaseTaken(Box::new(Base { head: Some(oid(head)), branch, dirty, ..Base::default() }))
+    };
+    let mut spec = spec();
+    spec.git.workflow = Workflow::Commit;
+    let journal = Journal::of(spec).taken_over().then(taken(0, 1)).runs(3_000, Exit::Code(0));
+    let left_out = LeftOut { path: RepoPath::from_bytes(b"notes"), why: Why::DirtyBefore };
+    let report =
+        CommitReport { left_out: vec![left_out], ..CommitReport::skipped(1, Skipped::Nothing, Some(oid(0))) };
+    let journal = journal.then(Event::CommitSettled(Box::new(report)));
+    let journal = resumed(journal.then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
+    let stamps = journal.then(taken(0, 2)).state.git.base.unwrap().dirty;
+    assert_eq!(stamps.iter().map(|dirty| dirty.stamp).collect::<Vec<_>>(), [Some(1), Some(2)]);
 }
 
 fn frozen() -> ProtectSpec {
