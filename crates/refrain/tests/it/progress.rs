@@ -33,6 +33,21 @@ fn an_agent_that_builds_one_part_a_run_is_let_build_it() {
     }
 }
 
+/// Exit code 0 says of every part alike that the agent ended.
+#[test]
+fn an_agent_that_cannot_claim_is_let_build_part_by_part_too() {
+    let sandbox = sandbox();
+    let script = "echo part >> parts.txt\n[ $(wc -l < parts.txt) -lt 8 ] || touch done";
+    let gate = ["--no-promise", "--gate", "acceptance=test -f done || { echo 'FAILED: not done'; exit 1; }"];
+    let status = run(&sandbox, script, &gate, 0);
+    assert_eq!((&status["iteration"], &status["verified"]), (&json!(8), &json!(true)));
+    assert!(
+        prompt(&sandbox, 2).contains("\nRun 1: no claim; gate acceptance failed"),
+        "{}",
+        prompt(&sandbox, 2)
+    );
+}
+
 #[test]
 fn a_gate_that_failed_from_the_start_never_ends_a_loop_that_works() {
     let sandbox = sandbox();

@@ -234,7 +234,7 @@ impl World {
         if !self.state.steering.is_empty() {
             tally.add("loop", "steered");
         }
-        let able = u64::from(id.iteration) >= self.able_from;
+        let able = self.boasts || u64::from(id.iteration) >= self.able_from;
         let whether = (able, self.despairs);
         let mut agent = Agent::sample(&mut self.random, self.temper, self.real, whether);
         // Nobody listens for it elsewhere.

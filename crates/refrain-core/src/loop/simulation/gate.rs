@@ -126,7 +126,7 @@ impl World {
     pub(super) fn start_gate(&mut self, place: usize, tally: &mut Tally) -> Result<(), Crash> {
         assert!(self.agent.is_none() && self.gate.is_none(), "a gate beside somebody else");
         let good = u64::from(self.state.iteration) >= self.able_from;
-        let hopeless = self.able_from == u64::MAX;
+        let hopeless = self.boasts || self.able_from == u64::MAX;
         let mut gate = Gate::sample(&mut self.random, place, self.real, (good, self.restless));
         if hopeless && gate.finished.exit != Exit::Lost {
             (gate.finished.exit, gate.finished.no_test) = (Exit::Code(1), None);

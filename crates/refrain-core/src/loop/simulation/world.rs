@@ -16,7 +16,7 @@ use super::work::Work;
 use crate::event::{Ask, End, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::tests::journal::{kind, spec, started, task, time};
+use crate::r#loop::tests::journal::{gates, kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
 use crate::spec::{Millis, Spec, Until};
 use crate::state_file::WorkStatus;
@@ -61,6 +61,8 @@ pub(super) struct World {
     pub(super) temper: Temper,
     /// From this iteration on agents claim.
     pub(super) able_from: u64,
+    /// Agents claim in every iteration, and the gates fail in the same way.
+    pub(super) boasts: bool,
     pub(super) ledger: Ledger,
     /// Attempts for which an agent was started, and requests whose askers were told that they were heard.
     pub(super) started: Vec<AttemptId>,
@@ -124,6 +126,11 @@ impl World {
         sample_success(seed, &mut spec);
         sample_workflow(seed, &mut spec);
         sample_approval(seed, &mut spec);
+        let boasts = Random::new(seed ^ 0x626f_6173).once_in(48) && spec.task.is_none();
+        if boasts {
+            (spec.promise, spec.gates) = (self::spec().promise, gates([true]));
+            (spec.limits.max_iterations, spec.limits.max_duration) = (Some(12), None);
+        }
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
@@ -155,6 +162,7 @@ impl World {
             person,
             temper,
             able_from,
+            boasts,
             restless,
             despairs: Random::new(seed ^ 0x6865_6c70).once_in(20),
             started: Vec::new(),

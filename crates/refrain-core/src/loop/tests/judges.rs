@@ -4,7 +4,9 @@ use rstest::rstest;
 
 use super::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usage, Usd};
-use crate::event::{AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed};
+use crate::event::{
+    AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed, StopReason,
+};
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::r#loop::Step;
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
@@ -151,4 +153,26 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
     let judged = Some(Box::new(cut_off()));
     let idle = Event::RunnerStarted { runner: runner(3), interrupted: None, adopted: None, judged };
     journal.refuses(idle);
+}
+
+/// Release 0.1.0 took a reviewer that its provider failed, and that was stopped for its time, for one that failed the work.
+#[rstest]
+#[case::now(2, true)]
+#[case::in_0_1_0(1, false)]
+fn a_reviewer_at_its_time_limit_means_what_it_meant_to_its_release(#[case] format: u32, #[case] waits: bool) {
+    let journal = reviewed(AgentKind::Opencode, AgentKind::Opencode);
+    let mut journal = journal.attempts(worked(10, tokens(1, 1))).takes(2).gates_end(&[0]).gates();
+    journal.state.format = format;
+    let fault = Fault { kind: FaultKind::Overloaded, message: "busy".into(), until: None };
+    let report = AgentReport { fault: Some(fault), ..cut_off() };
+    let review = Reviewed {
+        verdict: Verdict::Missing { why: "it took too long".into() },
+        report: Some(Box::new(report)),
+    };
+    let journal = journal.then(Event::GateStopRequested { because: StopReason::TimeLimit });
+    let journal = journal.answers(|finished| {
+        (finished.exit, finished.review) = (Exit::Signal(2), Some(Box::new(review)));
+    });
+    assert_eq!(matches!(journal.next(), Step::Wait(_)), waits, "{:?}", journal.next());
+    assert_eq!(journal.next() == Step::BeginIteration { iteration: 2 }, !waits, "{:?}", journal.next());
 }

@@ -6,12 +6,15 @@ use rstest::rstest;
 
 use super::every_event::{every_end, every_event, heard, sample, samples};
 use super::journal::{
-    Journal, claiming, kind, pace, spawn_failed, spawned, spec, started, stop, time, unlimited,
+    Journal, claiming, finished, kind, other_agent, pace, spawn_failed, spawned, spec, started, stop, time,
+    unlimited,
 };
 use crate::event::{
     Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
 };
 use crate::r#loop::{Damage, LoopState};
+use crate::spec::OnStuck;
+use crate::stuck::Verdict;
 
 #[test]
 fn after_every_event_each_other_event_either_fits_or_changes_nothing() {
@@ -281,4 +284,15 @@ fn another_format_is_named_and_not_guessed_at() {
         assert_eq!(damage, Damage::Format { found: format });
         assert!(damage.to_string().contains("use the version that wrote it"));
     }
+}
+
+/// Release 0.1.0 called a loop stuck by other rules, and then changed its agent.
+#[test]
+fn a_change_of_agent_is_read_whatever_the_rules_for_stuck_were() {
+    let mut spec = spec();
+    spec.stuck.answer = OnStuck::Change(Box::new(other_agent()));
+    let journal = Journal::of(spec).taken_over().attempts(finished(Exit::Code(0)));
+    assert_eq!(journal.state.verdict(), Verdict::Moving);
+    let journal = journal.then(Event::AgentChanged(Box::new(other_agent())));
+    assert_eq!(journal.state.spec.agent, other_agent());
 }
